@@ -1,0 +1,54 @@
+"""The one exception tree.
+
+::
+
+    KothaError                something the user can put right; shown without a traceback
+    ├── UsageError            a wrong argument, flag or combination (exit code 2)
+    ├── ConfigError           a setting with a value that cannot work
+    ├── CorpusError           an input document or file that cannot be read
+    ├── TokenizerError        a tokenizer that cannot be trained, read or used
+    └── DataError             a data folder that is broken, incomplete or made for something else
+
+Every message says what was wrong, the value, what is allowed, and what to do next.
+A broken invariant of our own is an ``assert``, never one of these.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class KothaError(Exception):
+    """Something the user can put right."""
+
+
+class UsageError(KothaError):
+    """A wrong argument, flag or combination of them."""
+
+
+class ConfigError(KothaError):
+    """A setting with a value that cannot work."""
+
+
+class CorpusError(KothaError):
+    """An input document or file that cannot be read."""
+
+
+class TokenizerError(KothaError):
+    """A tokenizer that cannot be trained, read or used."""
+
+
+class DataError(KothaError):
+    """A data folder that is broken, incomplete or made for something else."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known name was probably meant, as the end of a sentence.
+
+    >>> nearest("unigrm", ["bpe", "unigram"])
+    "; did you mean 'unigram'?"
+    >>> nearest("xyz", ["bpe", "unigram"])
+    '; known: bpe, unigram'
+    """
+    options = sorted(known)
+    close = difflib.get_close_matches(name, options, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(options)}"

@@ -1,0 +1,1 @@
+"""The text room: from raw bytes to token shards. No torch anywhere in here."""
