@@ -1,0 +1,133 @@
+"""From token ids back to text, whole or as a stream.
+
+Every tokenizer here decodes by concatenation: a token has fixed bytes, and the text is what those bytes say. That makes a
+stream possible that never shows half a letter: bytes wait until they form a character, and the last letter waits until
+the next one begins, because a vowel sign may still follow.
+"""
+
+import codecs
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kotha.text.akshara import units
+
+_BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+def byte_alphabet() -> dict[int, str]:
+    """The visible character that byte-level BPE writes for each byte: itself where printable, else one above U+0100.
+
+    >>> byte_alphabet()[ord("a")], byte_alphabet()[ord(" ")]
+    ('a', 'Ġ')
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = (byte for byte in range(256) if byte not in printable)
+    alphabet = {byte: chr(byte) for byte in printable}
+    return alphabet | {byte: chr(0x100 + index) for index, byte in enumerate(others)}
+
+
+def byte_level(text: str) -> str:
+    """Text in the byte alphabet, as byte-level vocabularies write it.
+
+    >>> byte_level(" ক")
+    'Ġà¦ķ'
+    """
+    return "".join(_ALPHABET[byte] for byte in text.encode())
+
+
+_ALPHABET = byte_alphabet()
+_BYTES = {character: byte for byte, character in _ALPHABET.items()}
+
+
+def piece_bytes(state: dict[str, Any], pieces: Sequence[str]) -> list[bytes] | None:
+    """The bytes of each piece under a serialized decoder, or None for a decoder that does not concatenate."""
+    kinds = _decoder_kinds(state)
+    convert: Callable[[str], bytes]
+    if "ByteLevel" in kinds:
+        convert = _from_byte_level
+    elif "WordPiece" in kinds:
+        prefix = state.get("prefix", "##")
+        convert = lambda piece: (piece[len(prefix) :] if piece.startswith(prefix) else " " + piece).encode()
+    elif "Metaspace" in kinds or "Replace" in kinds:
+        convert = lambda piece: _from_byte_fallback(piece.replace("\u2581", " "))
+    elif kinds <= {"ByteFallback", "Fuse"}:
+        convert = _from_byte_fallback if "ByteFallback" in kinds else str.encode
+    else:
+        return None
+    return [convert(piece) for piece in pieces]
+
+
+def starts_with_space(state: dict[str, Any]) -> bool:
+    """Whether a serialized decoder takes off the one space that its pieces put before the first word."""
+    kinds = _decoder_kinds(state)
+    return "WordPiece" in kinds or "Strip" in kinds or ("Metaspace" in kinds and state.get("prepend_scheme") != "never")
+
+
+class StreamDecoder:
+    """Decodes token by token and gives out whole letters only.
+
+    What it gives out, joined, is what decoding all at once gives.
+    """
+
+    def __init__(self, bytes_of: Callable[[int], bytes], strip_space: bool) -> None:
+        self._bytes_of = bytes_of
+        self._strip_space = strip_space
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._pending = ""
+
+    def push(self, token: int) -> str:
+        """Take one more token; return the letters that are now certain, often none."""
+        self._take(self._utf8.decode(self._bytes_of(token)))
+        letters = units(self._pending)
+        if len(letters) < 2:
+            return ""
+        self._pending = letters[-1]
+        return "".join(letters[:-1])
+
+    def finish(self) -> str:
+        """Return what was still waiting; bytes that never became a character come out as U+FFFD."""
+        self._take(self._utf8.decode(b"", final=True))
+        rest, self._pending = self._pending, ""
+        return rest
+
+    def _take(self, text: str) -> None:
+        if self._strip_space and text:
+            self._strip_space = False
+            text = text.removeprefix(" ")
+        self._pending += text
+
+
+class BufferedDecoder:
+    """The stream for a foreign decoder that looks back: correct, but nothing comes before the end."""
+
+    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
+        self._decode = decode
+        self._tokens: list[int] = []
+
+    def push(self, token: int) -> str:
+        """Take one more token; nothing is certain yet."""
+        self._tokens.append(token)
+        return ""
+
+    def finish(self) -> str:
+        """Return the whole text."""
+        tokens, self._tokens = self._tokens, []
+        return self._decode(tokens)
+
+
+def _decoder_kinds(state: dict[str, Any]) -> set[str]:
+    if state["type"] == "Sequence":
+        return {step["type"] for step in state["decoders"]}
+    return {state["type"]}
+
+
+def _from_byte_level(piece: str) -> bytes:
+    if all(character in _BYTES for character in piece):
+        return bytes(_BYTES[character] for character in piece)
+    return piece.encode()  # an added token is written as it is
+
+
+def _from_byte_fallback(piece: str) -> bytes:
+    match = _BYTE_PIECE.fullmatch(piece)
+    return bytes([int(match[1], 16)]) if match else piece.encode()

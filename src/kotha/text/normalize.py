@@ -1,0 +1,195 @@
+"""Normalization: one spelling for what reads the same.
+
+Real Bangla text writes য় in two ways, hides joiners where they do nothing, and mistypes signs in ways that no reader sees
+and every tokenizer does. The canonical form here is Unicode's NFC followed by the rules below, each with a name, each
+switchable. Rules are data: a pattern and its replacement over explicit code points, so that the same table runs here
+(with counts) and inside ``tokenizer.json`` (for whoever opens it elsewhere), and the tests hold the two equal.
+
+What is left alone unless asked for: danda look-alikes, digits, quotes. What is never touched: joiners that carry meaning
+(র‍্যা, hasanta + ZWNJ, emoji sequences, other scripts' joiners), and double spaces.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import regex
+
+from kotha.errors import ConfigError, nearest
+
+_VOWEL_SIGNS = "\u09be-\u09c4\u09c7\u09c8\u09cb\u09cc\u09d7"
+_JOINERS = "\u200c\u200d"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rewriting: every match of ``pattern`` becomes ``replacement``."""
+
+    name: str
+    help: str
+    pairs: tuple[tuple[str, str], ...]
+    default: bool = True
+
+
+# The order matters: what deletes comes first, so that what then stands side by side is seen by the rest.
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "invisible",
+        "drop characters that show nothing: BOM, zero-width space, soft hyphen, control codes",
+        (("[\u0000-\u0008\u000e-\u001f\u007f-\u0084\u0086-\u009f\u00ad\u200b\u2060\ufeff]", ""),),
+    ),
+    Rule(
+        "spaces",
+        "write every kind of space as a space and every line end as a newline",
+        (("\r\n?|[\u000b\u000c\u0085\u2028\u2029]", "\n"), ("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]", " ")),
+    ),
+    Rule(
+        "ya_phala",
+        "write the joiner of র‍্য as ZWJ, whichever was typed",
+        ((f"\u09b0[{_JOINERS}]+(?=\u09cd\u09af)", "\u09b0\u200d"),),
+    ),
+    Rule(
+        "khanda_ta",
+        "write the old ত + hasanta + ZWJ as ৎ",
+        (("\u09a4\u09cd\u200d+(?!\u200c)", "\u09ce"),),
+    ),
+    Rule(
+        "joiners",
+        "drop ZWJ and ZWNJ where they do nothing, keep one where they do",
+        (
+            (f"(?<=[{_JOINERS}])[{_JOINERS}]+", ""),
+            # After nothing, a space, ASCII, punctuation or a Bangla letter there is nothing to join; after a hasanta
+            # there is, and before the ya-phala of র‍্য.
+            (
+                "(?<![^\u0000-\u0040\\[-\u0060\u007b-\u00bf\u0964\u0965\u0980-\u09cc\u09ce-\u09ff\u2000-\u200b\u200e-\u206f])"
+                f"(?:(?<!\u09b0)[{_JOINERS}]|(?<=\u09b0)(?:\u200c|\u200d(?!\u09cd\u09af)))",
+                "",
+            ),
+        ),
+    ),
+    Rule(
+        "sign_order",
+        "put chandrabindu after the vowel sign: তঁার becomes তাঁর",
+        # A pair for each sign, because the replacements of `tokenizers` know no groups.
+        tuple(
+            (f"(?<![{_VOWEL_SIGNS}\u0981])\u0981{sign}(?![{_VOWEL_SIGNS}\u0981])", f"{sign}\u0981")
+            for sign in "\u09be\u09bf\u09c0\u09c1\u09c2\u09c7\u09c8\u09cb\u09cc"
+        ),
+    ),
+    Rule(
+        "repeated_signs",
+        "drop a second hasanta, nukta or chandrabindu, which shows nothing",
+        (("\u09cd{2,}", "\u09cd"), ("\u09bc{2,}", "\u09bc"), ("\u0981{2,}", "\u0981")),
+    ),
+    Rule("a_kar", "write অ + া as আ", (("\u0985\u09be", "\u0986"),)),
+    Rule("ba_nukta", "write ব + nukta as র", (("\u09ac\u09bc", "\u09b0"),)),
+    Rule(
+        "danda",
+        "write ৷ and a pipe after a Bangla letter as the danda ।",
+        (("\u09f7", "\u0964"), ("(?<=[\u0980-\u09ff])\\|(?=[ \n]|\\z)", "\u0964")),
+        default=False,
+    ),
+    Rule(
+        "bangla_digits",
+        "write 0-9 as ০-৯",
+        tuple((str(digit), chr(0x09E6 + digit)) for digit in range(10)),
+        default=False,
+    ),
+    Rule(
+        "ascii_digits",
+        "write ০-৯ as 0-9",
+        tuple((chr(0x09E6 + digit), str(digit)) for digit in range(10)),
+        default=False,
+    ),
+    Rule(
+        "quotes",
+        "write curly quotes as straight ones",
+        (("[\u2018\u2019\u201a\u201b]", "'"), ("[\u201c\u201d\u201e\u201f]", '"')),
+        default=False,
+    ),
+)
+
+NFC = "nfc"
+RULE_NAMES: tuple[str, ...] = (NFC, *(rule.name for rule in RULES))
+DEFAULT_RULES: tuple[str, ...] = (NFC, *(rule.name for rule in RULES if rule.default))
+
+# The first round can set the stage for a rule that has had its turn; a second settles it (the tests look for a third).
+ROUNDS = 2
+
+
+@dataclass
+class NormalizeReport:
+    """How often each rule changed something; for ``nfc`` the number of words that it rewrote."""
+
+    changes: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {count:,}" for name, count in self.changes.most_common()) or "nothing to change"
+
+
+class Normalizer:
+    """A chosen set of rules, ready to run.
+
+    >>> Normalizer()("র‌্যাব তঁার কাছে")  # ZWNJ becomes ZWJ; the chandrabindu moves
+    'র‍্যাব তাঁর কাছে'
+    """
+
+    def __init__(self, rules: Iterable[str] = DEFAULT_RULES) -> None:
+        wanted = set(rules)
+        for name in wanted - set(RULE_NAMES):
+            raise ConfigError(f"normalization rule {name!r} does not exist{nearest(name, RULE_NAMES)}")
+        if {"bangla_digits", "ascii_digits"} <= wanted:
+            raise ConfigError("bangla_digits and ascii_digits undo each other; choose one")
+        self.rules: tuple[str, ...] = tuple(name for name in RULE_NAMES if name in wanted)
+        self._nfc = NFC in wanted
+        self._compiled = [
+            (rule.name, regex.compile(pattern), replacement)
+            for rule in RULES
+            if rule.name in wanted
+            for pattern, replacement in rule.pairs
+        ]
+
+    def __call__(self, text: str, report: NormalizeReport | None = None) -> str:
+        """Normalize a text; what was changed is added to the report."""
+        for _ in range(ROUNDS):
+            composed = self._compose(text, report)
+            text = self._apply(composed, report)
+            if text == composed:  # no rule had anything to say, so a second round would not either
+                return text
+        return self._compose(text, report)
+
+    def _apply(self, text: str, report: NormalizeReport | None) -> str:
+        for name, pattern, replacement in self._compiled:
+            text, count = pattern.subn(replacement, text)
+            if count and report is not None:
+                report.changes[name] += count
+        return text
+
+    def _compose(self, text: str, report: NormalizeReport | None) -> str:
+        if not self._nfc:
+            return text
+        composed = unicodedata.normalize("NFC", text)
+        if report is not None and composed != text:
+            rewritten = sum(old != new for old, new in zip(text.split(), composed.split(), strict=True))
+            report.changes[NFC] += max(1, rewritten)
+        return composed
+
+
+def choose_rules(add: Sequence[str] = (), drop: Sequence[str] = ()) -> tuple[str, ...]:
+    """The default rules with some switched on and some off.
+
+    >>> "danda" in choose_rules(add=["danda"]), "joiners" in choose_rules(drop=["joiners"])
+    (True, False)
+    """
+    for name in {*add, *drop} - set(RULE_NAMES):
+        raise ConfigError(f"normalization rule {name!r} does not exist{nearest(name, RULE_NAMES)}")
+    return tuple(name for name in RULE_NAMES if (name in DEFAULT_RULES or name in add) and name not in drop)
+
+
+def normalize(text: str) -> str:
+    """Normalize a text by the default rules."""
+    return _DEFAULT(text)
+
+
+_DEFAULT = Normalizer()

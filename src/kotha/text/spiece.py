@@ -1,0 +1,117 @@
+"""Reading SentencePiece's ``.model`` files: the few fields of its protocol buffer that a tokenizer needs.
+
+Only the wire format's four kinds of field are read, with every length checked against the file; nothing is executed.
+Field numbers are those of sentencepiece_model.proto in the SentencePiece project.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kotha.errors import TokenizerError
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+
+
+@dataclass
+class SentencePieceModel:
+    """What a ``.model`` file says."""
+
+    pieces: list[tuple[str, float, int]] = field(default_factory=list)
+    model_type: str = "unigram"
+    byte_fallback: bool = False
+    charsmap: bytes = b""
+    add_dummy_prefix: bool = True
+    remove_extra_whitespaces: bool = True
+
+
+def read_model(data: bytes) -> SentencePieceModel:
+    """Read a model from the bytes of its file."""
+    model = SentencePieceModel()
+    for number, value in _fields(data):
+        if number == 1:
+            model.pieces.append(_piece(_bytes(value)))
+        elif number == 2:
+            _read_trainer(model, _bytes(value))
+        elif number == 3:
+            _read_normalizer(model, _bytes(value))
+    if not model.pieces:
+        raise TokenizerError("not a SentencePiece model: it holds no pieces")
+    return model
+
+
+def _piece(data: bytes) -> tuple[str, float, int]:
+    text, score, kind = "", 0.0, NORMAL
+    for number, value in _fields(data):
+        if number == 1:
+            text = _bytes(value).decode("utf-8", "replace")
+        elif number == 2:
+            score = float(struct.unpack("<f", _bytes(value))[0])
+        elif number == 3:
+            kind = _int(value)
+    return text, score, kind
+
+
+def _read_trainer(model: SentencePieceModel, data: bytes) -> None:
+    for number, value in _fields(data):
+        if number == 3:
+            model.model_type = _TYPES.get(_int(value), f"type {value!r}")
+        elif number == 35:
+            model.byte_fallback = bool(_int(value))
+
+
+def _read_normalizer(model: SentencePieceModel, data: bytes) -> None:
+    for number, value in _fields(data):
+        if number == 2:
+            model.charsmap = _bytes(value)
+        elif number == 3:
+            model.add_dummy_prefix = bool(_int(value))
+        elif number == 4:
+            model.remove_extra_whitespaces = bool(_int(value))
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of one message: (number, value), where fixed-size and length-prefixed values are bytes."""
+    position = 0
+    while position < len(data):
+        key, position = _varint(data, position)
+        number, wire = key >> 3, key & 7
+        if wire == 0:
+            value, position = _varint(data, position)
+            yield number, value
+            continue
+        if wire == 2:
+            length, position = _varint(data, position)
+        elif wire in (1, 5):
+            length = 8 if wire == 1 else 4
+        else:
+            raise TokenizerError(f"not a SentencePiece model: unknown field type {wire} at byte {position}")
+        if length > len(data) - position:
+            raise TokenizerError(f"not a SentencePiece model, or a truncated one: {length:,} bytes announced at {position}")
+        yield number, data[position : position + length]
+        position += length
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(data) and shift < 64:
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        position += 1
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    raise TokenizerError(f"not a SentencePiece model, or a truncated one: it breaks off at byte {position}")
+
+
+def _bytes(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise TokenizerError("not a SentencePiece model: a number where text was expected")
+    return value
+
+
+def _int(value: int | bytes) -> int:
+    if isinstance(value, bytes):
+        raise TokenizerError("not a SentencePiece model: text where a number was expected")
+    return value
