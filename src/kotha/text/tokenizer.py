@@ -9,8 +9,8 @@ Text is always text: a special token spelled out in a document is encoded letter
 
 import hashlib
 import json
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import tokenizers
 
 from kotha.errors import TokenizerError
+from kotha.files import write_whole
 from kotha.text import decoding
 from kotha.text.normalize import Normalizer
 from kotha.text.pipeline import rules_of, split_name_of
@@ -25,7 +26,9 @@ from kotha.text.special import find_roles
 
 FILE_NAME = "tokenizer.json"
 # A tokenizer file is a few megabytes; what is far larger is not one.
-_MAX_FILE_BYTES = 256 * 1024 * 1024
+MAX_FILE_BYTES = 256 * 1024 * 1024
+# Nor does any number its tokens this high; tables are made with a row for each id.
+_MAX_VOCABULARY = 1 << 24
 
 Stream = decoding.StreamDecoder | decoding.BufferedDecoder
 
@@ -40,6 +43,9 @@ class Tokenizer:
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        # How long a batch may be and how it is filled up is no property of a vocabulary.
+        backend.no_padding()
+        backend.no_truncation()
         self._state: dict[str, Any] = json.loads(backend.to_str())
         rules = rules_of(self._state["normalizer"])
         self.normalizer = Normalizer(rules) if rules is not None else None
@@ -49,12 +55,14 @@ class Tokenizer:
         if rules is not None:
             self._encoder.normalizer = None
         self._encoder.encode_special_tokens = True
-        self._encoder.no_padding()
-        self._encoder.no_truncation()
-        self.vocab_size: int = backend.get_vocab_size()
-        self.special: dict[str, int] = {
-            role: self._id(text) for role, text in find_roles(backend.get_vocab()).items()
-        }
+        vocabulary = backend.get_vocab()
+        self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
+        if self.vocab_size > _MAX_VOCABULARY:
+            raise TokenizerError(f"token ids up to {self.vocab_size - 1:,}; at most {_MAX_VOCABULARY - 1:,} can be used")
+        self.special: dict[str, int] = {role: vocabulary[text] for role, text in find_roles(vocabulary).items()}
+        unknown = self._model_unknown(vocabulary)
+        if unknown is not None:
+            self.special["unk"] = unknown
 
     # -- text to ids ------------------------------------------------------------------------------------------------
 
@@ -62,39 +70,51 @@ class Tokenizer:
         """What encoding first makes of a text, and what decoding gives back."""
         if self.normalizer is not None:
             return self.normalizer(text)
-        normalized: str = self._backend.normalizer.normalize_str(text)
-        return normalized
+        with library_errors("this tokenizer cannot normalize the text"):
+            return str(self._backend.normalizer.normalize_str(text))
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, with no special tokens added."""
-        prepared = self.normalizer(text) if self.normalizer else text
-        return self._as_text(self._encoder.encode(prepared, add_special_tokens=False).ids)
+        return self._as_text(self._encoding(text).ids)
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of many texts, spread over the machine's cores."""
-        if self.normalizer:
+    def encode_batch(self, texts: Sequence[str], normalized: bool = False) -> list[list[int]]:
+        """Token ids of many texts, spread over the machine's cores; ``normalized`` says that they are so already."""
+        if self.normalizer and not normalized:
             texts = [self.normalizer(text) for text in texts]
-        encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
+        with library_errors("this tokenizer cannot encode the texts"):
+            encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
         return [self._as_text(encoding.ids) for encoding in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int, int]]:
-        """Each token of a text with where it stands: (id, start, end) in code points of the normalized text."""
+        """Each token of a text with where it stands: (id, start, end) in code points of the normalized text.
+
+        Of the text as given, where the normalization is a foreign tokenizer's own.
+        """
+        encoding = self._encoding(text)
+        ids = self._as_text(encoding.ids)
+        return [(token, start, end) for token, (start, end) in zip(ids, encoding.offsets, strict=True)]
+
+    def _encoding(self, text: str) -> tokenizers.Encoding:
         prepared = self.normalizer(text) if self.normalizer else text
-        encoding = self._encoder.encode(prepared, add_special_tokens=False)
-        return [(token, start, end) for token, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)]
+        with library_errors("this tokenizer cannot encode the text"):
+            return self._encoder.encode(prepared, add_special_tokens=False)
 
     def _as_text(self, ids: list[int]) -> list[int]:
-        # A foreign unigram can find a control piece that a text spells out, where it lacks the letters: unknown, then.
-        if self.normalizer is None and self.kind == "unigram" and not self._special_ids.isdisjoint(ids):
-            return [self.special["unk"] if token in self._special_ids else token for token in ids]
-        return ids
+        # A foreign vocabulary can hold a control piece where a text that spells it out finds it: unknown, then.
+        if self._special_ids.isdisjoint(ids):
+            return ids
+        unknown = self.special.get("unk")
+        if unknown is None:
+            raise TokenizerError("the text spells a special token, and this vocabulary has no unknown token to write for it")
+        return [unknown if token in self._special_ids else token for token in ids]
 
     # -- ids to text ------------------------------------------------------------------------------------------------
 
     def decode(self, tokens: Iterable[int], skip_special: bool = True) -> str:
         """The text of token ids; bytes that form no character come out as U+FFFD."""
         if self._piece_bytes is None:
-            return str(self._backend.decode(list(tokens), skip_special_tokens=skip_special))
+            with library_errors("this tokenizer cannot decode the tokens"):
+                return str(self._backend.decode(list(tokens), skip_special_tokens=skip_special))
         text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
         return text.removeprefix(" ") if self._strip_space else text
 
@@ -136,9 +156,8 @@ class Tokenizer:
     @cached_property
     def pieces(self) -> list[str]:
         """The vocabulary as it is written in the file, by id; a gap in the ids is an empty piece."""
-        vocabulary = self._backend.get_vocab()
-        pieces = [""] * (max(vocabulary.values(), default=-1) + 1)
-        for piece, token in vocabulary.items():
+        pieces = [""] * self.vocab_size
+        for piece, token in self._backend.get_vocab().items():
             pieces[token] = piece
         return pieces
 
@@ -146,30 +165,25 @@ class Tokenizer:
     def fingerprint(self) -> str:
         """The same for the same behaviour: a hash over the whole pipeline."""
         canonical = json.dumps(self._state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
     @cached_property
     def _piece_bytes(self) -> list[bytes] | None:
-        return decoding.piece_bytes(self._decoder, self.pieces)
+        return decoding.piece_bytes(self._state["decoder"], self.pieces)
 
     @cached_property
     def _special_ids(self) -> frozenset[int]:
         return frozenset(added["id"] for added in self._state["added_tokens"] if added["special"])
 
-    @property
-    def _decoder(self) -> dict[str, Any]:
-        # Without a decoder, tokenizers joins pieces by spaces; that is WordPiece's way with no prefix to take off.
-        decoder: dict[str, Any] | None = self._state["decoder"]
-        return decoder or {"type": "none"}
+    def _model_unknown(self, vocabulary: dict[str, int]) -> int | None:
+        """The id that the model writes for what it does not know, whatever it is called; byte-level ones have none."""
+        model = self._state["model"]
+        unknown: int | None = model["unk_id"] if "unk_id" in model else vocabulary.get(model["unk_token"])
+        return unknown
 
     @property
     def _strip_space(self) -> bool:
-        return decoding.starts_with_space(self._decoder)
-
-    def _id(self, text: str) -> int:
-        token = self._backend.token_to_id(text)
-        assert token is not None, f"{text!r} was found in the vocabulary and has no id"
-        return int(token)
+        return decoding.starts_with_space(self._state["decoder"])
 
     # -- files ------------------------------------------------------------------------------------------------------
 
@@ -178,16 +192,7 @@ class Tokenizer:
         target = Path(path)
         if target.suffix != ".json":
             target = target / FILE_NAME
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                file.write(self._backend.to_str(pretty=True))
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(target, self._backend.to_str(pretty=True))
         return target
 
     @classmethod
@@ -198,13 +203,44 @@ class Tokenizer:
             source = source / FILE_NAME
         if not source.is_file():
             raise TokenizerError(f"no tokenizer at {source}; `kotha tokenizer train` makes one, `import` converts one")
-        if source.stat().st_size > _MAX_FILE_BYTES:
+        if source.stat().st_size > MAX_FILE_BYTES:
             raise TokenizerError(f"{source} has {source.stat().st_size:,} bytes, far more than any tokenizer")
         try:
-            return cls(tokenizers.Tokenizer.from_str(source.read_text(encoding="utf-8")))
+            text = source.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise TokenizerError(f"{source} is not text: bad UTF-8 at byte {error.start}") from error
-        except TokenizerError:
-            raise
-        except Exception as error:  # `tokenizers` raises bare Exception for everything
-            raise TokenizerError(f"{source} is not a tokenizer.json that can be read: {error}") from error
+        try:
+            _refuse_fatal(text)
+            with library_errors("not a tokenizer.json that can be read"):
+                return cls(tokenizers.Tokenizer.from_str(text))
+        except TokenizerError as error:
+            raise TokenizerError(f"{source}: {error}") from error
+
+
+@contextmanager
+def library_errors(problem: str) -> Iterator[None]:
+    """Answer with a TokenizerError where ``tokenizers`` raises its bare Exception, or its Rust side panics.
+
+    A panic arrives as pyo3's PanicException, which cannot be imported and derives from BaseException.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is Exception or type(error).__name__ == "PanicException":
+            raise TokenizerError(f"{problem}: {error}") from error
+        raise
+
+
+def _refuse_fatal(text: str) -> None:
+    """Refuse what would end the process: `tokenizers` cuts a merge's right side where its prefix should end, unchecked."""
+    try:
+        model = json.loads(text)["model"]
+        prefix = model.get("continuing_subword_prefix") or ""
+        rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
+        bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
+    except RecursionError as error:
+        raise TokenizerError("not a tokenizer.json that can be read: nested too deeply") from error
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return  # not JSON, or not of this shape: the library says so in its own words
+    if bad is not None:
+        raise TokenizerError(f"a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words")

@@ -1,0 +1,273 @@
+"""From documents to a data folder: split, cleaned, encoded and written in one go.
+
+The files are read twice. The first reading surveys: it counts, marks duplicates, and draws the validation documents by
+seed. The second encodes, in worker processes, in the order of reading, so that the result is the same for any number of
+workers. Memory holds the validation texts (their number is capped), a byte a document, and a few batches on their way.
+
+A training document that gives a validation document away, whole or nearly, is left out, and counted.
+"""
+
+import heapq
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import kotha
+from kotha.errors import CorpusError, DataError, UsageError
+from kotha.files import whole_folder
+from kotha.text.clean import DEFAULT_THRESHOLD, ExactDuplicates, LeakIndex, NearDuplicates
+from kotha.text.corpus import CorpusProblem, Errors, list_sources, read_documents
+from kotha.text.encoding import EncodedDocument, encode_documents
+from kotha.text.shards import DATASET_FILE, DTYPES, SplitInfo, SplitWriter, dtype_for, write_description
+from kotha.text.tokenizer import Tokenizer
+
+TRAIN, VALIDATION = "train", "validation"
+_STDIN_FILE = "stdin.txt"
+# Below this size the files are encoded right here: starting workers would take longer.
+_SMALL_BYTES = 4 << 20
+
+Duplicates = Literal["keep", "exact", "near"]
+OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class PrepareOptions:
+    """How documents become a data folder."""
+
+    validation: float | str | Path = 0.05
+    """Share of documents held out, or the path of a file that holds them."""
+    seed: int = 0
+    """Which documents are held out."""
+    field: str = "text"
+    """Field or column that holds the text."""
+    errors: Errors = "stop"
+    """What happens to a document that cannot be read: stop, skip or replace."""
+    duplicates: Duplicates = "exact"
+    """Which copies are left out: none (keep), equal ones (exact), also similar ones (near)."""
+    leak_threshold: float | None = DEFAULT_THRESHOLD
+    """A training document that holds this share of a validation document is left out; None for no check."""
+    max_validation_documents: int = 10_000
+    """A share of a large corpus stops here: more would not make the measurement better."""
+    workers: int | None = None
+    """Processes that encode; by default one a core, and none for a small corpus."""
+    overwrite: bool = False
+    """Replace a data folder that exists."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.validation, float | int) and not 0 <= self.validation < 1:
+            raise UsageError(f"validation={self.validation} is not a share; give 0 to 0.99, such as 0.05, or a file")
+        if self.workers is not None and self.workers < 1:
+            raise UsageError(f"workers={self.workers}: give at least 1")
+
+
+@dataclass
+class PrepareReport:
+    """What was written, and what was left out."""
+
+    train_documents: int = 0
+    validation_documents: int = 0
+    train_tokens: int = 0
+    validation_tokens: int = 0
+    train_bytes: int = 0
+    validation_bytes: int = 0
+    leaked: int = 0
+    duplicates: int = 0
+    problems: int = 0
+    tokenizer: str = ""
+
+
+@dataclass
+class _Survey:
+    """What the first reading found out."""
+
+    kept: bytearray = field(default_factory=bytearray)  # 1 for a document that stays
+    held_out: dict[int, str] = field(default_factory=dict)  # validation documents by index
+    duplicates: int = 0
+
+
+def prepare(
+    paths: Sequence[str | Path],
+    tokenizer: Tokenizer,
+    out: str | Path,
+    options: PrepareOptions | None = None,
+    *,
+    on_progress: OnProgress | None = None,
+    on_problem: Callable[[CorpusProblem], None] | None = None,
+) -> PrepareReport:
+    """Make a data folder at ``out`` from the documents at ``paths``; nothing is left behind if it does not finish."""
+    options = options or PrepareOptions()
+    if "eos" not in tokenizer.special:
+        raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
+    report = PrepareReport(tokenizer=tokenizer.fingerprint)
+
+    def noted(problem: CorpusProblem) -> None:
+        report.problems += 1
+        if on_problem is not None:
+            on_problem(problem)
+
+    with whole_folder(Path(out), lambda old: options.overwrite and (old / DATASET_FILE).is_file()) as folder:
+        job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
+        survey = job.survey()
+        splits = {name: SplitWriter(folder, name, job.dtype, tokenizer.special["eos"]) for name in (TRAIN, VALIDATION)}
+        for document in job.encoded(survey, job.leak_index(survey)):
+            if document.leaked and document.label == TRAIN:
+                report.leaked += 1
+            elif len(document.ids):
+                splits[document.label].add(document.ids, document.n_bytes, document.n_characters)
+        (folder / _STDIN_FILE).unlink(missing_ok=True)
+        infos = {name: writer.close() for name, writer in splits.items()}
+        _fill(report, infos[TRAIN], infos[VALIDATION], survey)
+        if not report.train_documents:
+            raise CorpusError("no training documents are left; is the validation share or the leak check too wide?")
+        write_description(folder, tokenizer, infos, job.made_by(report))
+    return report
+
+
+def _fill(report: PrepareReport, train: SplitInfo, validation: SplitInfo, survey: _Survey) -> None:
+    report.train_documents, report.validation_documents = train.documents, validation.documents
+    report.train_tokens, report.validation_tokens = train.tokens, validation.tokens
+    report.train_bytes, report.validation_bytes = train.bytes, validation.bytes
+    report.duplicates = survey.duplicates
+
+
+class _Job:
+    """One preparation: the readings and what they share."""
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        tokenizer: Tokenizer,
+        options: PrepareOptions,
+        on_progress: OnProgress | None,
+        on_problem: Callable[[CorpusProblem], None],
+    ) -> None:
+        self.tokenizer, self.options = tokenizer, options
+        self.dtype = dtype_for(tokenizer.vocab_size)
+        self._paths, self._on_progress, self._on_problem = paths, on_progress, on_problem
+        self._sources = list_sources(paths, errors=options.errors)
+        self._total = sum(source.size or 0 for source in self._sources)
+
+    def made_by(self, report: PrepareReport) -> dict[str, Any]:
+        """What a reader of the folder may want to know; nothing that differs from run to run."""
+        return {
+            "kotha": kotha.__version__,
+            "sources": [Path(source.name).name for source in self._sources],
+            "seed": self.options.seed,
+            "validation": str(self.options.validation),
+            "leaked": report.leaked,
+            "duplicates": report.duplicates,
+            "problems": report.problems,
+        }
+
+    def survey(self) -> _Survey:
+        """Count, mark duplicates, draw the validation documents."""
+        survey = _Survey()
+        share = self.options.validation
+        if not isinstance(share, float | int):
+            held_out = read_documents([share], field=self.options.field, errors=self.options.errors)
+            survey.held_out = {-1 - index: document.text for index, document in enumerate(held_out)}
+            if self.options.duplicates == "keep":
+                return survey
+        seen = _Seen(self.options.duplicates)
+        drawn: list[tuple[int, int, str]] = []  # a heap with the largest lot on top
+        for index, text in enumerate(self._read("surveying", self._on_problem)):
+            new = seen.is_new(text)
+            survey.kept.append(new)
+            survey.duplicates += not new
+            if new and isinstance(share, float | int) and share > 0:
+                entry = (-_lot(self.options.seed, index), index, text)
+                push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop
+                push(drawn, entry)
+        if isinstance(share, float | int):
+            wanted = round(share * sum(survey.kept))
+            drawn = sorted(drawn, key=lambda entry: -entry[0])[:wanted]
+            survey.held_out = {index: text for _, index, text in drawn}
+        return survey
+
+    def leak_index(self, survey: _Survey) -> LeakIndex | None:
+        """The validation documents, ready to be recognised in training documents."""
+        if self.options.leak_threshold is None or not survey.held_out:
+            return None
+        texts = [self.tokenizer.normalize(text) for text in survey.held_out.values()]
+        return LeakIndex(texts, self.options.leak_threshold)
+
+    def encoded(self, survey: _Survey, leaks: LeakIndex | None) -> Iterator[EncodedDocument]:
+        """Every document that stays, labelled with its split."""
+        cores = os.cpu_count() or 1
+        workers = self.options.workers or (cores if self._total > _SMALL_BYTES else 1)
+        return encode_documents(self._assigned(survey), self.tokenizer, DTYPES[self.dtype], leaks, workers)
+
+    def _assigned(self, survey: _Survey) -> Iterator[tuple[str, str]]:
+        """(split, text) of every document that stays, in the order of reading."""
+        for index, text in survey.held_out.items():
+            if index < 0:  # from a file of its own
+                yield VALIDATION, text
+        count = 0
+        for index, text in enumerate(self._read("encoding", None)):
+            count += 1
+            if index >= len(survey.kept) and survey.kept:
+                raise DataError("the files grew between the two readings; run again when nothing writes to them")
+            if not survey.kept or survey.kept[index]:
+                yield (VALIDATION if index in survey.held_out else TRAIN), text
+        if survey.kept and count != len(survey.kept):
+            raise DataError("the files shrank between the two readings; run again when nothing writes to them")
+
+    def _read(self, stage: str, on_problem: Callable[[CorpusProblem], None] | None) -> Iterator[str]:
+        done = 0
+
+        def advance(n_bytes: int) -> None:
+            nonlocal done
+            done += n_bytes
+            if self._on_progress is not None:
+                self._on_progress(stage, done, self._total)
+
+        documents = read_documents(
+            self._paths,
+            field=self.options.field,
+            errors=self.options.errors,
+            on_problem=on_problem,
+            on_bytes=advance,
+        )
+        return (document.text for document in documents)
+
+
+class _Seen:
+    """The chosen check for copies."""
+
+    def __init__(self, duplicates: Duplicates) -> None:
+        self._exact = ExactDuplicates() if duplicates != "keep" else None
+        self._near = NearDuplicates() if duplicates == "near" else None
+
+    def is_new(self, text: str) -> bool:
+        if self._exact is not None and not self._exact.is_new(text):
+            return False
+        return self._near is None or self._near.find_or_add(text) is None
+
+
+def _lot(seed: int, index: int) -> int:
+    """A 64-bit number drawn for a document: place ``index`` in the SplitMix64 stream that ``seed`` starts."""
+    return _mix(_mix((seed + 1) * _GOLDEN) + (index + 1) * _GOLDEN)
+
+
+def _mix(z: int) -> int:
+    z &= _MASK
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK
+    return z ^ z >> 31
+
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+
+
+def _spool_stdin(paths: Sequence[str | Path], folder: Path) -> list[str | Path]:
+    """Standard input can be read once, and we read twice: put it into a file first."""
+    if "-" not in paths:
+        return list(paths)
+    with (folder / _STDIN_FILE).open("xb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return [folder / _STDIN_FILE if path == "-" else path for path in paths]

@@ -1,0 +1,282 @@
+"""Token shards on disk: a data folder that training memory-maps.
+
+::
+
+    dataset.json         what is in here: format, tokenizer, and for each split its counts and shards with their sha256
+    tokenizer.json       the tokenizer that made the ids
+    train-00000.bin …    ids, little-endian uint16 (uint32 when the vocabulary needs it); each document ends in eos
+    train.offsets        where each document starts in the split's ids, and the end; little-endian uint64
+
+A folder appears whole or not at all, and a shard that was truncated, swapped or made by another tokenizer is refused by
+name.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kotha.errors import DataError
+from kotha.files import write_whole
+from kotha.text.memo import Ids
+from kotha.text.tokenizer import FILE_NAME as TOKENIZER_FILE
+from kotha.text.tokenizer import Tokenizer
+
+DATASET_FILE = "dataset.json"
+FORMAT = "kotha-dataset"
+FORMAT_VERSION = 1
+DTYPES = {"uint16": "<u2", "uint32": "<u4"}
+_TOKENS_PER_SHARD = 1 << 26
+_HASH_CHUNK = 1 << 20
+
+
+def dtype_for(vocab_size: int) -> str:
+    """The smallest type of id that holds a vocabulary.
+
+    >>> dtype_for(65_536), dtype_for(65_537)
+    ('uint16', 'uint32')
+    """
+    return "uint16" if vocab_size <= 1 << 16 else "uint32"
+
+
+@dataclass
+class ShardInfo:
+    """One file of ids."""
+
+    file: str
+    tokens: int
+    sha256: str
+
+
+@dataclass
+class SplitInfo:
+    """What a split holds; bytes and characters are those of the normalized text."""
+
+    documents: int = 0
+    tokens: int = 0
+    bytes: int = 0
+    characters: int = 0
+    shards: list[ShardInfo] = field(default_factory=list)
+    offsets_sha256: str = ""
+
+
+class SplitWriter:
+    """Writes the shards of one split, document by document."""
+
+    def __init__(self, folder: Path, name: str, dtype: str, eos: int, shard_tokens: int = _TOKENS_PER_SHARD) -> None:
+        self.info = SplitInfo()
+        self._folder, self._name = folder, name
+        self._dtype = np.dtype(DTYPES[dtype])
+        self._eos = np.array([eos], self._dtype).tobytes()
+        self._shard_tokens = shard_tokens
+        self._shard: _HashedFile | None = None
+        self._offsets = _HashedFile(folder / f"{name}.offsets")
+        self._offsets.write(np.array([0], "<u8").tobytes())
+
+    def add(self, ids: Ids, n_bytes: int, n_characters: int) -> None:
+        """Add a document; the end-of-text mark is put behind it."""
+        assert ids.dtype == self._dtype, f"ids of {ids.dtype} for shards of {self._dtype}"
+        if self._shard is None or self._shard.size >= self._shard_tokens * self._dtype.itemsize:
+            self._next_shard()
+        assert self._shard is not None
+        self._shard.write(ids.tobytes() + self._eos)
+        self.info.documents += 1
+        self.info.tokens += len(ids) + 1
+        self.info.bytes += n_bytes
+        self.info.characters += n_characters
+        self._offsets.write(np.array([self.info.tokens], "<u8").tobytes())
+
+    def close(self) -> SplitInfo:
+        """Finish all files; what they hold is on disk when this returns."""
+        self._finish_shard()
+        self.info.offsets_sha256 = self._offsets.close()
+        return self.info
+
+    def _next_shard(self) -> None:
+        self._finish_shard()
+        self._shard = _HashedFile(self._folder / f"{self._name}-{len(self.info.shards):05d}.bin")
+
+    def _finish_shard(self) -> None:
+        if self._shard is not None:
+            tokens = self._shard.size // self._dtype.itemsize
+            self.info.shards.append(ShardInfo(self._shard.path.name, tokens, self._shard.close()))
+            self._shard = None
+
+
+class _HashedFile:
+    """A file that knows its hash when it is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._file: BinaryIO = path.open("xb", buffering=1 << 20)
+        self._hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def close(self) -> str:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        return self._hash.hexdigest()
+
+
+def write_description(
+    folder: Path, tokenizer: Tokenizer, splits: dict[str, SplitInfo], made_by: dict[str, Any]
+) -> None:
+    """Write ``tokenizer.json`` and, last, ``dataset.json``."""
+    tokenizer.save(folder)
+    description = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "tokenizer": tokenizer.fingerprint,
+        "vocab_size": tokenizer.vocab_size,
+        "dtype": dtype_for(tokenizer.vocab_size),
+        "splits": {name: asdict(info) for name, info in splits.items()},
+        "made_by": made_by,
+    }
+    write_whole(folder / DATASET_FILE, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
+
+
+class Split:
+    """The documents of one split, memory-mapped."""
+
+    def __init__(self, folder: Path, name: str, info: SplitInfo, dtype: str) -> None:
+        self.name, self.info = name, info
+        self._folder = folder
+        self._dtype = np.dtype(DTYPES[dtype])
+
+    def __len__(self) -> int:
+        return self.info.documents
+
+    def __getitem__(self, index: int) -> Ids:
+        """The ids of a document, its end-of-text mark included."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"document {index} of {len(self)}")
+        start, end = int(self.offsets[index]), int(self.offsets[index + 1])
+        shard = int(np.searchsorted(self._shard_starts, start, side="right")) - 1
+        base = int(self._shard_starts[shard])
+        return self.shards[shard][start - base : end - base]
+
+    def __iter__(self) -> Iterator[Ids]:
+        return (self[index] for index in range(len(self)))
+
+    @cached_property
+    def shards(self) -> list[Ids]:
+        """Each shard as an array on disk; documents never cross from one to the next."""
+        return [_map(self._folder / shard.file, self._dtype, shard.tokens) for shard in self.info.shards]
+
+    @cached_property
+    def offsets(self) -> NDArray[np.uint64]:
+        """Where each document starts in the ids of all shards, and the end of the last."""
+        offsets: NDArray[np.uint64] = _map(self._folder / f"{self.name}.offsets", np.dtype("<u8"), len(self) + 1)
+        return offsets
+
+    @cached_property
+    def _shard_starts(self) -> NDArray[np.int64]:
+        return np.cumsum([0, *(shard.tokens for shard in self.info.shards)])
+
+    def verify(self, on_bytes: Callable[[int], None] | None = None) -> None:
+        """Check every file of the split against its hash."""
+        files = [(shard.file, shard.sha256) for shard in self.info.shards]
+        for file, expected in [*files, (f"{self.name}.offsets", self.info.offsets_sha256)]:
+            if _sha256(self._folder / file, on_bytes) != expected:
+                raise DataError(f"{self._folder / file} is not the file that was prepared: its sha256 differs")
+
+
+class Dataset:
+    """A data folder: splits and the tokenizer that made them."""
+
+    def __init__(self, path: str | Path, verify: bool = True) -> None:
+        self.path = Path(path)
+        self.description = _read_description(self.path)
+        self.tokenizer = Tokenizer.load(self.path / TOKENIZER_FILE)
+        if self.tokenizer.fingerprint != self.description["tokenizer"]:
+            raise DataError(
+                f"{self.path / TOKENIZER_FILE} has fingerprint {self.tokenizer.fingerprint}, but the shards were made "
+                f"by {self.description['tokenizer']}; prepare again with the tokenizer that you want"
+            )
+        dtype = self.description["dtype"]
+        infos = _split_infos(self.path, self.description)
+        self.splits = {name: Split(self.path, name, info, dtype) for name, info in infos.items()}
+        for split in self.splits.values():
+            _check_sizes(self.path, split.name, split.info, dtype)
+            if verify:
+                split.verify()
+
+    def __getitem__(self, name: str) -> Split:
+        if name not in self.splits:
+            raise DataError(f"{self.path} has no split {name!r}; it has {', '.join(self.splits)}")
+        return self.splits[name]
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / DATASET_FILE
+    if not path.is_file():
+        raise DataError(f"{folder} is not a data folder: it has no {DATASET_FILE}; `kotha prepare` makes one")
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"{path} is broken: {error}; prepare again") from error
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise DataError(f"{path} does not describe a Kotha data folder")
+    if description.get("format_version") != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has format version {description.get('format_version')!r}, and this Kotha reads {FORMAT_VERSION}; "
+            "prepare again"
+        )
+    if description.get("dtype") not in DTYPES:
+        raise DataError(f"{path}: dtype {description.get('dtype')!r} is not one of {', '.join(DTYPES)}")
+    return description
+
+
+def _split_infos(folder: Path, description: dict[str, Any]) -> dict[str, SplitInfo]:
+    infos = {}
+    try:
+        for name, values in description["splits"].items():
+            shards = [ShardInfo(**shard) for shard in values["shards"]]
+            infos[str(name)] = SplitInfo(**{**values, "shards": shards})
+            if any(Path(file).name != file for file in [str(name), *(shard.file for shard in shards)]):
+                raise DataError(f"{folder / DATASET_FILE} names a file outside its folder")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{folder / DATASET_FILE} is broken: {error}; prepare again") from error
+    return infos
+
+
+def _check_sizes(folder: Path, name: str, info: SplitInfo, dtype: str) -> None:
+    width = np.dtype(DTYPES[dtype]).itemsize
+    expected = [(shard.file, shard.tokens * width) for shard in info.shards]
+    for file, size in [*expected, (f"{name}.offsets", 8 * (info.documents + 1))]:
+        path = folder / file
+        if not path.is_file():
+            raise DataError(f"{path} is missing; prepare again")
+        if path.stat().st_size != size:
+            raise DataError(f"{path} has {path.stat().st_size:,} bytes instead of {size:,}; prepare again")
+    if sum(shard.tokens for shard in info.shards) != info.tokens:
+        raise DataError(f"{folder / DATASET_FILE}: the shards of {name} do not add up to its {info.tokens:,} tokens")
+
+
+def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
+    if length == 0:
+        return np.empty(0, dtype)  # an empty file cannot be mapped
+    return np.memmap(path, dtype, mode="r", shape=(length,))
+
+
+def _sha256(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK):
+            digest.update(chunk)
+            if on_bytes is not None:
+                on_bytes(len(chunk))
+    return digest.hexdigest()
