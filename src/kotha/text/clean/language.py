@@ -1,0 +1,110 @@
+"""Which script and which language a text is in.
+
+Script first, since it settles most questions at once: count letters (and the signs on them) by script, and let the
+majority speak. Bengali letters mean Bangla, unless more than one in a hundred is ৰ or ৱ, which Bangla does not have:
+then ৰ in the place of র means Assamese, and anything else is left undetermined (Bishnupriya and Meitei are written so).
+Texts in other scripts go to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012), which sees
+the first few hundred letters only, being far slower than counting, and wants a sentence or two to be sure.
+
+A text in two languages is given to the one with more letters. Bangla written in Latin letters is not recognised.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+
+import numpy as np
+import regex  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from kotha.errors import KothaError
+from kotha.text.clean.shingles import code_points, every_letter
+
+# fmt: off
+SCRIPTS = (
+    "Bengali", "Latin", "Devanagari", "Arabic", "Cyrillic", "Greek", "Han", "Hangul", "Hiragana", "Katakana",
+    "Hebrew", "Armenian", "Georgian", "Ethiopic", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Sinhala", "Tamil",
+    "Telugu", "Kannada", "Malayalam", "Gujarati", "Gurmukhi", "Oriya", "Meetei_Mayek", "Ol_Chiki", "Chakma", "Other",
+)
+# fmt: on
+UNDETERMINED = "und"
+
+_SAMPLE_CHARACTERS = 400
+_RA, _ASSAMESE_RA, _ASSAMESE_WA = "র", "ৰ", "ৱ"
+_FOREIGN_TO_BANGLA = 0.01
+
+
+@cache
+def _script_table() -> NDArray[np.uint8]:
+    """For each code point 0 where it is no letter or sign, else one more than the index of its script."""
+    text = every_letter()
+    table = np.zeros(0x110000, dtype=np.uint8)
+    for pattern, number in [(r"[\p{L}\p{M}]", len(SCRIPTS))] + [
+        (rf"(?V1)[\p{{{script}}}&&[\p{{L}}\p{{M}}]]", number) for number, script in enumerate(SCRIPTS[:-1], 1)
+    ]:
+        for run in regex.finditer(pattern + "+", text):
+            table[run.start() : run.end()] = number
+    return table
+
+
+def _counts(text: str) -> NDArray[np.int64]:
+    """Letters and signs by script, in the order of SCRIPTS."""
+    return np.bincount(_script_table()[code_points(text)], minlength=len(SCRIPTS) + 1)[1:]
+
+
+def count_scripts(text: str) -> dict[str, int]:
+    """Letters and signs of each script that a text has.
+
+    >>> count_scripts("বাংলা and English")
+    {'Bengali': 5, 'Latin': 10}
+    """
+    counts = _counts(text).tolist()
+    return {script: count for script, count in zip(SCRIPTS, counts, strict=True) if count}
+
+
+def language_of(text: str) -> str:
+    """The language of a text as an ISO 639 code, or "und" where it cannot be told.
+
+    >>> language_of("আমি বাংলায় গান গাই"), language_of("মই অসমীয়াত কথা পাতোঁ, ৰাতিপুৱা"), language_of("১২৩")
+    ('bn', 'as', 'und')
+    """
+    counts = _counts(text)
+    if not counts.any():
+        return UNDETERMINED
+    return _by_bengali_letters(text, counts) or _by_classifier(text)
+
+
+def is_language(text: str, wanted: str = "bn") -> bool:
+    """Whether a text is in the wanted language; Bangla and Assamese are told without the classifier."""
+    if wanted not in ("bn", "as"):
+        return language_of(text) == wanted
+    return _by_bengali_letters(text, _counts(text)) == wanted
+
+
+def language_share(texts: Iterable[str], wanted: str = "bn") -> float:
+    """The share of texts, counted as documents, that are in the wanted language; 0 where there are none.
+
+    >>> language_share(["আমার সোনার বাংলা", "Hello", "তুমি কে?", "কেন?"])
+    0.75
+    """
+    answers = [is_language(text, wanted) for text in texts]
+    return sum(answers) / max(1, len(answers))
+
+
+def _by_bengali_letters(text: str, counts: NDArray[np.int64]) -> str | None:
+    """The language of a text mostly in Bengali letters; None for any other text."""
+    bengali = int(counts[0])
+    if 2 * bengali <= int(counts.sum()):
+        return None
+    ra, assamese_ra, wa = (text.count(letter) for letter in (_RA, _ASSAMESE_RA, _ASSAMESE_WA))
+    if assamese_ra + wa <= _FOREIGN_TO_BANGLA * bengali:
+        return "bn"
+    return "as" if assamese_ra > ra else UNDETERMINED
+
+
+def _by_classifier(text: str) -> str:
+    try:
+        import py3langid  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise KothaError("telling languages apart needs py3langid: pip install 'kotha[clean]'") from error
+    label, _ = py3langid.classify(text.strip()[:_SAMPLE_CHARACTERS])
+    return str(label)

@@ -1,0 +1,183 @@
+"""Documents and sentence pairs, streamed out of whatever holds them."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, get_args
+
+from kotha.errors import UsageError, nearest
+from kotha.text.corpus.hub import Hub, HuggingFaceHub
+from kotha.text.corpus.parquet import read_parquet
+from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
+from kotha.text.corpus.records import READERS, Record, is_column_number
+from kotha.text.corpus.sources import Source, list_sources
+from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
+
+MAX_DOCUMENT_BYTES = 16 << 20
+_SMALLEST_LIMIT, _LARGEST_LIMIT = 16, 1 << 30
+
+OnProblem = Callable[[CorpusProblem], None]
+OnBytes = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text; ``position`` is the line on which it starts in ``source``, or its row in a parquet file, from 1."""
+
+    text: str
+    source: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sentence and its translation, with file and position as in Document."""
+
+    source_text: str
+    target_text: str
+    source: str
+    position: int
+
+
+def read_documents(
+    paths: Sequence[str | Path | Source],
+    *,
+    field: str = "text",
+    errors: Errors = "stop",
+    format: str | None = None,
+    on_problem: OnProblem | None = None,
+    on_bytes: OnBytes | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    hub: Hub | None = None,
+) -> Iterator[Document]:
+    """Read documents one by one from files, folders, globs, ``-`` (stdin, txt) and ``hf:owner/name[:split[:config]]``.
+
+    ``errors`` says what happens to a broken document: "stop" raises a CorpusError, "skip" leaves it out, "replace"
+    mends bad UTF-8, NUL and lone surrogates with U+FFFD and leaves out the rest. ``on_problem`` hears of every one, and
+    of files that a folder holds but that cannot be read. ``on_bytes`` is told how many more bytes of the files as
+    stored have been read: compare with the sizes of ``list_sources``. A document without text is not yielded.
+    """
+    records = _read(paths, (field,), errors, format, on_problem, on_bytes, max_document_bytes, hub)
+    return (Document(values[0], name, at) for name, (values, at) in records if values[0] and not values[0].isspace())
+
+
+def read_pairs(
+    paths: Sequence[str | Path | Source],
+    *,
+    source_field: str,
+    target_field: str,
+    errors: Errors = "stop",
+    format: str | None = None,
+    on_problem: OnProblem | None = None,
+    on_bytes: OnBytes | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    hub: Hub | None = None,
+) -> Iterator[Pair]:
+    """Read sentence pairs from csv, tsv, jsonl or parquet, as ``read_documents`` does; both sides must have text."""
+    fields = (source_field, target_field)
+    if is_column_number(source_field) != is_column_number(target_field):
+        raise UsageError(f"fields {source_field!r} and {target_field!r}: give both by name or both by number")
+    records = _read(paths, fields, errors, format, on_problem, on_bytes, max_document_bytes, hub)
+    return (
+        Pair(values[0], values[1], name, at)
+        for name, (values, at) in records
+        if all(value and not value.isspace() for value in values)
+    )
+
+
+def _read(
+    paths: Sequence[str | Path | Source],
+    fields: tuple[str, ...],
+    errors: Errors,
+    format: str | None,
+    on_problem: OnProblem | None,
+    on_bytes: OnBytes | None,
+    limit: int,
+    hub: Hub | None,
+) -> Iterator[tuple[str, Record]]:
+    """Check the request and list the files now, so that a wrong name fails at the call; read later, file by file."""
+    if errors not in get_args(Errors):
+        raise UsageError(f"errors={errors!r} is not a policy{nearest(errors, get_args(Errors))}")
+    if not _SMALLEST_LIMIT <= limit <= _LARGEST_LIMIT:
+        raise UsageError(f"max_document_bytes={limit} is not between {_SMALLEST_LIMIT} and {_LARGEST_LIMIT}")
+    if not all(fields):
+        raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
+    sources = list_sources(paths, format=format, errors=errors, on_problem=on_problem, hub=hub)
+    for source in sources:
+        if source.format == "txt" and len(fields) > 1:
+            raise UsageError(f"{source.name}: a txt file has no fields; pairs come from csv, tsv, jsonl or parquet")
+
+    def records() -> Iterator[tuple[str, Record]]:
+        for source in sources:
+            complaints = Complaints(source.name, errors, on_problem)
+            for record in read_source(source, fields, limit, complaints, on_bytes, hub):
+                yield source.name, record
+
+    return records()
+
+
+def read_source(
+    source: Source,
+    fields: tuple[str, ...],
+    limit: int,
+    complaints: Complaints,
+    on_bytes: OnBytes | None = None,
+    hub: Hub | None = None,
+) -> Iterator[Record]:
+    """Records of one file; whatever is wrong with it goes to ``complaints``."""
+    path = Path(source.path)
+    if source.repository is not None:
+        path = (hub or HuggingFaceHub()).download(source.repository, source.path)
+    with ExitStack() as stack:
+        try:
+            file: BinaryIO = sys.stdin.buffer if source.path == "-" else stack.enter_context(path.open("rb"))
+        except OSError as error:
+            complaints.report(f"cannot be opened ({error.strerror or error})")
+            return
+        yield from read_file(file, source, fields, limit, complaints, on_bytes)
+
+
+def read_file(
+    file: BinaryIO,
+    source: Source,
+    fields: tuple[str, ...],
+    limit: int,
+    complaints: Complaints,
+    on_bytes: OnBytes | None = None,
+) -> Iterator[Record]:
+    """Records of an open file in the format and compression that ``source`` names."""
+    try:
+        if source.format == "parquet":
+            yield from _read_table(file, source, fields, limit, complaints, on_bytes)
+        else:
+            stream = TextBytes(decompress(file_chunks(file, on_bytes), source.compression))
+            yield from READERS[source.format](stream, fields, limit, complaints)
+    except Unreadable as error:
+        complaints.report(error.reason, byte_offset=error.byte_offset)
+
+
+def _read_table(
+    file: BinaryIO,
+    source: Source,
+    fields: tuple[str, ...],
+    limit: int,
+    complaints: Complaints,
+    on_bytes: OnBytes | None,
+) -> Iterator[Record]:
+    if not file.seekable():
+        raise Unreadable("a parquet file is read from its end, so it cannot come through a pipe")
+    if not file.read(1):
+        raise Unreadable("the file is empty")
+    told = 0
+
+    def tell(share: float) -> None:
+        nonlocal told
+        now = int(share * (source.size or 0))
+        if on_bytes is not None and now > told:
+            on_bytes(now - told)
+            told = now
+
+    yield from read_parquet(file, fields, limit, complaints, tell)
+    tell(1.0)

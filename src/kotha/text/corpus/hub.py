@@ -1,0 +1,117 @@
+"""A data set on the Hugging Face hub as files: ``hf:owner/name[:split[:config]]``.
+
+The hub keeps most data sets as parquet, jsonl or csv files whose names say split and configuration, such as
+``20231101.bn/train-00000-of-00002.parquet``. Those are listed, chosen by name, fetched one at a time into the hub's
+own cache, and read like any other file. Data sets that exist only as a loading script cannot be read.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+from kotha.errors import CorpusError, UsageError, nearest
+
+_NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?::(?P<split>[\w.-]*)(?::(?P<config>[^:]+))?)?")
+_SPLITS = ("train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation")
+# Folders that say nothing about the configuration of the files in them.
+_PLAIN_FOLDERS = {"data", "", *_SPLITS}
+_OFFLINE = "files on this machine work without the hub: download the data set elsewhere and give its folder"
+
+
+class Hub(Protocol):
+    """What is needed of a hub, so that tests can bring their own."""
+
+    def files(self, repository: str) -> list[tuple[str, int | None]]:
+        """Path and size of each file of a data set."""
+        ...
+
+    def download(self, repository: str, path: str) -> Path:
+        """Fetch one file, or find it in the cache."""
+        ...
+
+
+class HuggingFaceHub:
+    """The real hub, through huggingface_hub; the network is touched only when a method is called."""
+
+    def files(self, repository: str) -> list[tuple[str, int | None]]:
+        """Path and size of each file of a data set."""
+        hub = _library()
+        try:
+            tree = hub.HfApi().list_repo_tree(repository, repo_type="dataset", recursive=True)
+            return [(item.path, item.size) for item in tree if isinstance(item, hub.RepoFile)]
+        except Exception as error:  # the network, in all the ways it can fail
+            raise _explain(repository, error) from error
+
+    def download(self, repository: str, path: str) -> Path:
+        """Fetch one file, or find it in the cache."""
+        hub = _library()
+        try:
+            return Path(hub.HfApi().hf_hub_download(repository, path, repo_type="dataset"))
+        except Exception as error:  # the network, in all the ways it can fail
+            raise _explain(repository, error) from error
+
+
+def _library() -> ModuleType:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise CorpusError("hub data sets need huggingface_hub: pip install 'kotha[hub]'") from error
+    return huggingface_hub
+
+
+def _explain(repository: str, error: Exception) -> CorpusError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError"):
+        return CorpusError(f"hf:{repository}: no such data set, or it wants a login (hf auth login): {reason}")
+    return CorpusError(f"hf:{repository}: the hub cannot be reached ({reason}); {_OFFLINE}")
+
+
+def parse_hub_name(name: str) -> tuple[str, str, str | None]:
+    """Take a hub name apart: data set, split (train where none is named), configuration.
+
+    >>> parse_hub_name("hf:wikimedia/wikipedia:train:20231101.bn")
+    ('wikimedia/wikipedia', 'train', '20231101.bn')
+    """
+    parts = _NAME.fullmatch(name)
+    if parts is None:
+        raise UsageError(f"{name!r} is not a hub name; the form is hf:owner/name[:split[:config]]")
+    return parts["repository"], parts["split"] or "train", parts["config"]
+
+
+def choose_files(name: str, files: Sequence[str], split: str, config: str | None) -> list[str]:
+    """The files of one split and configuration, by the names the hub gives them.
+
+    >>> choose_files("hf:a/b", ["data/test-0.parquet", "data/train-0.parquet"], "train", None)
+    ['data/train-0.parquet']
+    """
+    if not files:
+        raise CorpusError(f"{name}: no txt, jsonl, csv, tsv or parquet file in this data set; {_OFFLINE}")
+    configs = {_config(file) for file in files} - {None}
+    if config is None and len(configs) > 1:
+        some = ", ".join(sorted(filter(None, configs))[:8])
+        raise CorpusError(f"{name}: {len(configs)} configurations; name one as hf:owner/name:{split}:CONFIG: {some}")
+    if config is not None:
+        files = [file for file in files if config in file.split("/")[:-1]]
+        if not files:
+            raise CorpusError(f"{name}: no configuration {config!r}{nearest(config, filter(None, configs))}")
+    splits = {file: _split(file) for file in files}
+    if not any(splits.values()):
+        return list(files)
+    chosen = [file for file in files if splits[file] == split]
+    if not chosen:
+        raise CorpusError(f"{name}: no split {split!r}{nearest(split, {s for s in splits.values() if s})}")
+    return chosen
+
+
+def _config(file: str) -> str | None:
+    folders = [folder for folder in file.split("/")[:-1] if folder not in _PLAIN_FOLDERS]
+    return folders[-1] if folders else None
+
+
+def _split(file: str) -> str | None:
+    """The split that a file's name starts with, or that its folder is called."""
+    *folders, name = file.split("/")
+    word = re.split(r"[-_.]", name)[0]
+    return word if word in _SPLITS else next((folder for folder in reversed(folders) if folder in _SPLITS), None)

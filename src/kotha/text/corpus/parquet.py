@@ -1,0 +1,119 @@
+"""Rows of a parquet file, a small batch at a time.
+
+Not bounded here: Arrow decodes a page of a column whole. Writers make pages of about 1 MB, but a hostile file may claim
+up to 2 GiB for one, and Arrow sets that aside before it finds the claim false. The sizes in the footer are limited.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from kotha.errors import CorpusError
+from kotha.text.corpus.problems import Complaints, Unreadable, missing
+from kotha.text.corpus.records import Record
+
+_BATCH_BYTES = 4 << 20
+_MOST_ROWS = 1024
+_FOOTER_STRING = 64 << 20
+_FOOTER_LIST = 1 << 20
+
+
+def read_parquet(
+    file: BinaryIO,
+    fields: tuple[str, ...],
+    limit: int,
+    complaints: Complaints,
+    on_share: Callable[[float], None] | None = None,
+) -> Iterator[Record]:
+    """Rows of a parquet file, counted from 1; ``on_share`` hears which share of them has been read."""
+    row = 0
+    for total, columns in _guarded(_batches(file, fields)):
+        for cells in zip(*columns, strict=True):
+            row += 1
+            values = _texts(cells, fields, limit, row, complaints)
+            if values is not None:
+                yield values, row
+        if on_share is not None:
+            on_share(min(1.0, row / max(1, total)))
+
+
+def _guarded(batches: Iterator[tuple[int, list[list[Any]]]]) -> Iterator[tuple[int, list[list[Any]]]]:
+    """Turn whatever the decoder raises on broken bytes into Unreadable: it uses many exception types."""
+    try:
+        yield from batches
+    except (CorpusError, Unreadable):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise Unreadable(f"not a readable parquet file ({reason[:200]})") from error
+
+
+def _batches(file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[int, list[list[Any]]]]:
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise CorpusError("reading parquet needs pyarrow: pip install 'kotha[parquet]'") from error
+    with pq.ParquetFile(
+        file,
+        pre_buffer=False,
+        buffer_size=1 << 20,
+        thrift_string_size_limit=_FOOTER_STRING,
+        thrift_container_size_limit=_FOOTER_LIST,
+    ) as table:
+        schema = table.schema_arrow
+        for field in fields:
+            _check_column(pa, schema, field)
+        columns_wanted = list(dict.fromkeys(fields))
+        for batch in table.iter_batches(_batch_rows(table.metadata), columns=columns_wanted, use_threads=False):
+            columns = [_as_bytes(pa, batch.column(batch.schema.get_field_index(field))) for field in fields]
+            yield table.metadata.num_rows, columns
+
+
+def _batch_rows(metadata: Any) -> int:
+    """Rows for a batch of a few megabytes, going by what the footer says of the largest rows."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
+    return int(max(1, min(_MOST_ROWS, _BATCH_BYTES // max(1, longest))))
+
+
+def _check_column(pa: Any, schema: Any, field: str) -> None:
+    found = [index for index, name in enumerate(schema.names) if name == field]
+    if len(found) != 1:
+        raise Unreadable(missing("column", field, schema.names) if not found else f"two columns are named '{field}'")
+    kind = schema.field(found[0]).type
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (pa.types.is_string(inner) or pa.types.is_large_string(inner) or inner == pa.string_view()):
+        raise Unreadable(f"the column '{field}' holds {kind}, not strings")
+
+
+def _as_bytes(pa: Any, column: Any) -> list[bytes | None]:
+    """The cells as bytes, so that bad UTF-8 in one of them spoils only that one."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    cells = column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary())
+    cells.validate(full=True)
+    values: list[bytes | None] = cells.to_pylist()
+    return values
+
+
+def _texts(
+    cells: tuple[Any, ...], fields: tuple[str, ...], limit: int, row: int, complaints: Complaints
+) -> tuple[str, ...] | None:
+    texts = []
+    for field, cell in zip(fields, cells, strict=True):
+        if cell is None or len(cell) > limit:
+            reason = f"'{field}' is null, not a string" if cell is None else f"'{field}' is over {limit:,} bytes"
+            complaints.report(reason, row=row)
+            return None
+        try:
+            text = cell.decode("utf-8")
+        except UnicodeDecodeError as error:
+            reason = f"'{field}' is not valid UTF-8 (byte 0x{cell[error.start]:02x}: {error.reason})"
+            if not complaints.report(reason, row=row, mendable=True):
+                return None
+            text = cell.decode("utf-8", "replace")
+        sound = complaints.mend(text, row=row)
+        if sound is None:
+            return None
+        texts.append(sound)
+    return tuple(texts)

@@ -1,0 +1,131 @@
+"""What can be wrong with an input, and what a reader does about it.
+
+A reader that meets something broken never raises on its own account: it tells its :class:`Complaints`, which stops,
+or notes the problem and lets the reader go on. So the three policies of ``errors`` live here and nowhere else.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kotha.errors import CorpusError, nearest
+
+Errors = Literal["stop", "skip", "replace"]
+
+_LONGEST_LIST = 12
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusProblem:
+    """One thing wrong with one input, and where.
+
+    ``byte_offset`` counts from 0 in the decompressed bytes; ``line`` and ``row`` count from 1.
+
+    >>> print(CorpusProblem("news.jsonl", 17, None, "not valid JSON"))
+    news.jsonl, line 17: not valid JSON
+    """
+
+    source: str
+    line: int | None
+    byte_offset: int | None
+    reason: str
+    row: int | None = None
+
+    def __str__(self) -> str:
+        places = (("line", self.line), ("row", self.row), ("byte", self.byte_offset))
+        return ", ".join([self.source, *(f"{name} {at}" for name, at in places if at is not None)]) + f": {self.reason}"
+
+
+class Unreadable(Exception):  # noqa: N818 - a signal between the byte layer and its reader, never shown to a user
+    """The rest of this file cannot be read."""
+
+    def __init__(self, reason: str, byte_offset: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.byte_offset = byte_offset
+
+
+class Complaints:
+    """Where the readers of one source take what they find wrong."""
+
+    def __init__(self, source: str, errors: Errors, on_problem: Callable[[CorpusProblem], None] | None = None) -> None:
+        self.source = source
+        self.errors = errors
+        self._on_problem = on_problem
+
+    def report(
+        self,
+        reason: str,
+        *,
+        line: int | None = None,
+        row: int | None = None,
+        byte_offset: int | None = None,
+        mendable: bool = False,
+    ) -> bool:
+        """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False)."""
+        problem = CorpusProblem(self.source, line, byte_offset, reason, row)
+        self.note(problem)
+        if self.errors == "stop":
+            mend = ", or mend it with errors='replace'" if mendable else ""
+            raise CorpusError(f"{problem}; put it right, or leave it out with errors='skip'{mend}")
+        return mendable and self.errors == "replace"
+
+    def note(self, problem: CorpusProblem) -> None:
+        """Pass on a problem that is no reason to stop."""
+        if self._on_problem is not None:
+            self._on_problem(problem)
+
+    def decode(self, data: bytes, line: int, byte_offset: int) -> str | None:
+        """Decode the UTF-8 of one document that starts at this line and byte; None when it is to be dropped."""
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            reason = f"not valid UTF-8 (byte 0x{data[error.start]:02x}: {error.reason})"
+            line += data.count(b"\n", 0, error.start)
+            if not self.report(reason, line=line, byte_offset=byte_offset + error.start, mendable=True):
+                return None
+            text = data.decode("utf-8", "replace")
+        return text
+
+    def mend(self, text: str, *, line: int | None = None, row: int | None = None) -> str | None:
+        """Check one document for characters that no text has; None when it is to be dropped."""
+        if "\0" in text:
+            if not self.report("a NUL character (is this a text file?)", line=line, row=row, mendable=True):
+                return None
+            text = text.replace("\0", "\ufffd")
+        return text
+
+    def mend_surrogates(self, text: str, *, line: int) -> str | None:
+        r"""Check a JSON string for halves of surrogate pairs, which cannot be encoded, such as a lone ``\ud800``."""
+        found = _SURROGATE.search(text)
+        if found is None:
+            return text
+        reason = f"the lone surrogate \\u{ord(found[0]):04x} is no character"
+        return _SURROGATE.sub("\ufffd", text) if self.report(reason, line=line, mendable=True) else None
+
+
+def shown(name: str | Path) -> str:
+    r"""Make a file or field name safe to print, whatever bytes it holds.
+
+    >>> shown("a\udcffb\n")
+    'a\\udcffb\\n'
+    """
+    text = os.fspath(name)
+    clean = "".join(c if c.isprintable() or "\u200c" <= c <= "\u200d" else ascii(c)[1:-1] for c in text[:200])
+    return clean if len(text) <= 200 else clean + "…"
+
+
+def missing(what: str, name: str, known: Iterable[str]) -> str:
+    """Say that a field or column is not there, which ones are, and which was probably meant.
+
+    >>> missing("field", "txt", ["id", "text"])
+    "no field 'txt' among id, text; did you mean 'text'?"
+    """
+    names = [shown(other)[:40] for _, other in zip(range(_LONGEST_LIST + 1), known, strict=False)]
+    listed = ", ".join(names[:_LONGEST_LIST]) + (", …" if len(names) > _LONGEST_LIST else "")
+    guess = nearest(name, names)
+    return f"no {what} '{shown(name)}' among {listed or 'none'}" + (guess if "did you mean" in guess else "")

@@ -1,0 +1,252 @@
+"""Records of one or more fields out of text files: txt, jsonl, csv and tsv.
+
+Every reader has the same shape: bytes and the wanted fields in, ``(values, position)`` out, one value a field, the
+position being the line on which the record starts. All of them hold one record at a time.
+
+- **txt**: one or more blank lines end a document. A document over the limit is cut at a line end, or, within one
+  endless line, at a character.
+- **jsonl**: an object with the fields on each line, or, where one field is wanted, a string.
+- **csv**: RFC 4180 with a header row: quoted cells may hold commas, line ends and doubled quotes.
+- **tsv**: as registered with IANA: a header row, tabs between cells, and a quote is a quote. Parallel corpora are full
+  of cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
+
+Fields that are all digits are columns by number, from 1, of a csv or tsv file without a header row.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kotha.text.corpus.problems import Complaints, Unreadable, missing
+from kotha.text.corpus.streams import TextBytes
+
+Record = tuple[tuple[str, ...], int]
+Reader = Callable[[TextBytes, tuple[str, ...], int, Complaints], Iterator[Record]]
+
+_JSON_NAMES = {
+    dict: "an object",
+    list: "a list",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+}
+
+
+def read_txt(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
+    """Paragraphs of a text file, parted by blank lines."""
+    for data, line, offset in _paragraphs(stream, limit):
+        text = complaints.decode(data, line, offset)
+        text = None if text is None else complaints.mend(text, line=line)
+        if text is not None:
+            yield (text.replace("\r\n", "\n").rstrip("\r\n"),), line
+
+
+def _paragraphs(stream: TextBytes, limit: int) -> Iterator[tuple[bytes, int, int]]:
+    """Bytes, first line and byte offset of each run of lines that are not blank, none longer than the limit."""
+    parts: list[bytes] = []
+    size = first = start = 0
+    carry, number, offset, at_line_start = b"", 1, stream.offset, True
+    while piece := carry + stream.file.readline(limit - len(carry)):
+        carry = b""
+        if len(piece) >= limit and not piece.endswith(b"\n") and (cut := _unfinished(piece)):
+            piece, carry = piece[:-cut], piece[-cut:]
+        blank = at_line_start and _is_blank(piece)
+        if parts and (blank or size + len(piece) > limit):
+            yield b"".join(parts), first, start
+            parts, size = [], 0
+        if not blank:
+            if not parts:
+                first, start = number, offset
+            parts.append(piece)
+            size += len(piece)
+        offset += len(piece)
+        at_line_start = piece.endswith(b"\n")
+        number += at_line_start
+    if parts:
+        yield b"".join(parts), first, start
+
+
+def _is_blank(line: bytes) -> bool:
+    """Whether a line is only white space; a short one may hold Unicode's, such as a no-break space."""
+    return line.isspace() or (len(line) <= 16 and line.decode("utf-8", "replace").isspace())
+
+
+def _unfinished(data: bytes) -> int:
+    """How many bytes at the end start a UTF-8 character without ending it.
+
+    >>> _unfinished("ক".encode()[:2]), _unfinished("ক".encode())
+    (2, 0)
+    """
+    for back in (1, 2, 3):
+        lead = data[-back]
+        if lead >= 0xC0:
+            return back if back < (2 if lead < 0xE0 else 3 if lead < 0xF0 else 4) else 0
+        if lead < 0x80:
+            break
+    return 0
+
+
+def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
+    """One JSON object, or string, on each line."""
+    for line, offset, data in stream.lines(limit):
+        if data is None:
+            complaints.report(f"the line is longer than {limit:,} bytes", line=line, byte_offset=offset)
+            continue
+        if data.isspace() or (text := complaints.decode(data, line, offset)) is None:
+            continue
+        try:
+            value = json.loads(text)
+            values = _pick(value, fields)
+        except json.JSONDecodeError as error:
+            complaints.report(f"not valid JSON ({error.msg} at column {error.colno})", line=line)
+        except RecursionError:
+            complaints.report("not valid JSON (nested too deeply)", line=line)
+        except ValueError as error:  # a missing field, or a number of thousands of digits
+            complaints.report(str(error), line=line)
+        else:
+            sound = _mend_all(values, complaints, line, escapes="\\u" in text)
+            if sound is not None:
+                yield sound, line
+
+
+def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(value, str) and len(fields) == 1:
+        return (value,)
+    if not isinstance(value, dict):
+        names = "the field " + repr(fields[0]) if len(fields) == 1 else f"the fields {', '.join(map(repr, fields))}"
+        raise ValueError(f"expected an object with {names}, found {_JSON_NAMES.get(type(value), 'null')}")
+    for field in fields:
+        if field not in value:
+            raise ValueError(missing("field", field, value))
+        if not isinstance(value[field], str):
+            raise ValueError(f"the field '{field}' is {_JSON_NAMES.get(type(value[field]), 'null')}, not a string")
+    return tuple(value[field] for field in fields)
+
+
+def _mend_all(values: tuple[str, ...], complaints: Complaints, line: int, escapes: bool) -> tuple[str, ...] | None:
+    """The values with what can be mended mended; None when the record is to be dropped."""
+    sound = []
+    for value in values:
+        text = complaints.mend(value, line=line)
+        if text is not None and escapes:
+            text = complaints.mend_surrogates(text, line=line)
+        if text is None:
+            return None
+        sound.append(text)
+    return tuple(sound)
+
+
+def read_csv(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
+    """Rows of comma-separated cells."""
+    csv.field_size_limit(max(csv.field_size_limit(), limit))  # the module's one knob is global: only ever raised
+    return _pick_columns(_csv_rows(stream, limit, complaints), fields, complaints)
+
+
+def read_tsv(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
+    """Rows of tab-separated cells."""
+    return _pick_columns(_tsv_rows(stream, limit, complaints), fields, complaints)
+
+
+def _tsv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[list[str], int]]:
+    for line, offset, data in stream.lines(limit):
+        if data is None:
+            complaints.report(f"the line is longer than {limit:,} bytes", line=line, byte_offset=offset)
+        elif not data.strip(b"\r\n"):
+            continue
+        elif (text := complaints.decode(data, line, offset)) is not None:
+            yield text.rstrip("\r\n").split("\t"), line
+
+
+class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never shown to a user
+    pass
+
+
+class _RowLines:
+    """Lines for ``csv.reader``, which asks for as many as a row needs; remembers where the row began."""
+
+    def __init__(self, stream: TextBytes, limit: int, complaints: Complaints) -> None:
+        self._lines = stream.lines(limit)
+        self._limit = limit
+        self._complaints = complaints
+        self.begin_row()
+
+    def begin_row(self) -> None:
+        self.line = self._size = 0
+        self.dropped = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line, offset, data = next(self._lines)
+        self.line = self.line or line
+        self._size += self._limit + 1 if data is None else len(data)
+        if data is None or self._size > self._limit + 2:
+            raise _RowTooLong
+        text = self._complaints.decode(data, line, offset)
+        self.dropped = self.dropped or text is None
+        return data.decode("utf-8", "replace") if text is None else text
+
+
+def _csv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[list[str], int]]:
+    lines = _RowLines(stream, limit, complaints)
+    rows = csv.reader(lines, strict=True)
+    while True:
+        lines.begin_row()
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except _RowTooLong:
+            complaints.report(f"the row is longer than {limit:,} bytes (an unclosed quote?)", line=lines.line)
+        except csv.Error as error:
+            bare = "new-line character" in str(error)
+            reason = "a carriage return without a line feed, outside quotes" if bare else str(error)
+            complaints.report(f"not valid CSV ({reason})", line=lines.line)
+        else:
+            if row and not lines.dropped:
+                yield row, lines.line
+
+
+def is_column_number(field: str) -> bool:
+    """Whether a field is meant as a column's number rather than its name."""
+    return field.isdecimal() and len(field) < 10
+
+
+def _pick_columns(
+    rows: Iterator[tuple[list[str], int]], fields: tuple[str, ...], complaints: Complaints
+) -> Iterator[Record]:
+    first = next(rows, None)
+    if first is None:
+        return
+    width = len(first[0])
+    if by_number := all(map(is_column_number, fields)):
+        columns = [int(field) - 1 for field in fields]
+        if not all(0 <= column < width for column in columns):
+            raise Unreadable(f"no column {', '.join(fields)}: the first row has {width}, counted from 1")
+    else:
+        columns = [_column(first[0], field) for field in fields]
+    while first is not None:
+        row, line = first
+        if len(row) != width:
+            complaints.report(f"the row has {len(row)} cells, the first row has {width}", line=line)
+        elif by_number and (sound := _mend_all(tuple(row[c] for c in columns), complaints, line, False)) is not None:
+            yield sound, line
+        by_number = True  # what follows a header row is data
+        first = next(rows, None)
+
+
+def _column(header: list[str], field: str) -> int:
+    found = [index for index, name in enumerate(header) if name.strip() == field]
+    if not found:
+        raise Unreadable(
+            missing("column", field, header) + "; name the column, or give its number where there is no header"
+        )
+    if len(found) > 1:
+        raise Unreadable(f"{len(found)} columns are named '{field}'; name one by its number")
+    return found[0]
+
+
+READERS: dict[str, Reader] = {"txt": read_txt, "jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}

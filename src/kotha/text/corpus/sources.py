@@ -1,0 +1,176 @@
+"""From what the user names (files, folders, globs, ``-``, hub data sets) to the list of files to read, in order."""
+
+import glob
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kotha.errors import CorpusError, UsageError, nearest
+from kotha.text.corpus.hub import Hub, HuggingFaceHub, choose_files, parse_hub_name
+from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
+
+FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
+_ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+_COMPRESSIONS = {".gz": "gz", ".zst": "zst"}
+_KNOWN = f"known: {', '.join(_ENDINGS)}, and all but parquet with .gz or .zst after it"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file to read; ``size`` is its length as stored, None where nobody knows (stdin)."""
+
+    path: str
+    format: str
+    compression: str | None
+    size: int | None
+    repository: str | None = None
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return shown(f"hf:{self.repository}/{self.path}" if self.repository else self.path)
+
+
+def kind_of(name: str, format: str | None = None) -> tuple[str, str | None]:
+    """Format and compression by a file's ending; raises ValueError with the reason when there is none.
+
+    >>> kind_of("news.jsonl.zst"), kind_of("part-00000", format="txt")
+    (('jsonl', 'zst'), ('txt', None))
+    """
+    endings = Path(name.lower()).suffixes or [""]
+    compression = _COMPRESSIONS.get(endings[-1])
+    ending = endings[-1] if compression is None else "".join(endings[-2:-1])
+    kind = format or _ENDINGS.get(ending)
+    if kind == "parquet" and compression is not None:
+        raise ValueError("parquet is compressed inside; unpack the file first")
+    if kind is not None:
+        return kind, compression
+    if ending == ".json":
+        raise ValueError(
+            "a .json file is one value that would have to be read whole; put one object on each line: jq -c '.[]'"
+        )
+    raise ValueError(f"unknown ending '{shown(ending)}'; {_KNOWN}")
+
+
+def list_sources(
+    paths: Sequence[str | Path | Source],
+    *,
+    format: str | None = None,
+    errors: Errors = "stop",
+    on_problem: Callable[[CorpusProblem], None] | None = None,
+    hub: Hub | None = None,
+) -> list[Source]:
+    """The files behind what the user named, in a fixed order, each once.
+
+    Folders are walked in sorted order; hidden files, symlinked folders and unknown endings in them are passed over,
+    and ``on_problem`` hears of each. A name that stands for nothing at all is always a CorpusError.
+    """
+    if format is not None and format not in FORMATS:
+        raise UsageError(f"format={format!r} is not a format{nearest(format, FORMATS)}")
+    if isinstance(paths, str | Path):
+        raise UsageError(f"paths={str(paths)!r} is one path; give a list of them")
+    found: dict[tuple[str | None, str], Source] = {}
+    for path in paths:
+        if isinstance(path, Source):
+            sources: Iterable[Source] = [path]
+        elif str(path).startswith("hf:"):
+            sources = _hub_sources(str(path), format, hub or HuggingFaceHub())
+        else:
+            complaints = Complaints(shown(path), errors, on_problem)
+            sources = _named(path, format, complaints)
+        for source in sources:
+            key = source.path if source.repository or source.path == "-" else os.path.realpath(source.path)
+            found.setdefault((source.repository, key), source)
+    return list(found.values())
+
+
+def _named(path: str | Path, format: str | None, complaints: Complaints) -> Iterator[Source]:
+    if str(path) == "-":
+        yield Source("-", format or "txt", None, None)
+        return
+    path = Path(path).expanduser()
+    try:
+        if glob.has_magic(str(path)) and not path.exists():
+            found = sorted(map(Path, glob.iglob(str(path), recursive=True)))  # noqa: PTH207 - Path.glob wants a root
+            yield from _several(found, format, complaints, "no file matches this glob")
+        elif path.is_dir():
+            yield from _several([path], format, complaints, "no file to read in this folder")
+        else:
+            yield _file(path, format, may_be_pipe=format is not None)
+    except FileNotFoundError as error:
+        raise CorpusError(_not_there(path)) from error
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{shown(path)}: {_reason(error)}") from error
+
+
+def _several(paths: list[Path], format: str | None, complaints: Complaints, none: str) -> Iterator[Source]:
+    """The files among these and within the folders among these; at least one, or a CorpusError that says ``none``."""
+    count = passed_over = 0
+    for path in (file for start in paths for file in _walk(start, complaints)):
+        try:
+            if path.name.startswith("."):
+                raise ValueError("hidden")
+            if path.is_dir():
+                raise ValueError("a symlinked folder")
+            source = _file(path, format, may_be_pipe=False)
+        except ValueError as error:
+            passed_over += 1
+            complaints.note(CorpusProblem(shown(path), None, None, f"passed over: {error}"))
+        except OSError as error:
+            Complaints(shown(path), complaints.errors, complaints.note).report(_reason(error))
+        else:
+            count += 1
+            yield source
+    if not count:
+        more = f" ({passed_over} passed over as hidden or of an unknown ending)" if passed_over else ""
+        raise CorpusError(f"{complaints.source}: {none}{more}; {_KNOWN}")
+
+
+def _walk(start: Path, complaints: Complaints) -> Iterator[Path]:
+    """The files at or under a path, sorted; hidden and symlinked folders stand for themselves and are not entered."""
+    if not start.is_dir():
+        yield start
+        return
+
+    def unreadable(error: OSError) -> None:
+        Complaints(shown(error.filename), complaints.errors, complaints.note).report(_reason(error))
+
+    for folder, folders, files in os.walk(start, onerror=unreadable):
+        left_out = [name for name in folders if name.startswith(".") or Path(folder, name).is_symlink()]
+        folders[:] = sorted(set(folders) - set(left_out))
+        yield from (Path(folder, name) for name in sorted(files + left_out))
+
+
+def _file(path: Path, format: str | None, *, may_be_pipe: bool) -> Source:
+    status = path.stat()
+    kind, compression = kind_of(path.name, format)
+    if not (stat.S_ISREG(status.st_mode) or may_be_pipe):
+        raise ValueError("not a regular file; to read a pipe, name it and its format")
+    return Source(str(path), kind, compression, status.st_size)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return f"cannot be opened ({error.strerror or error})" if isinstance(error, OSError) else str(error)
+
+
+def _not_there(path: Path) -> str:
+    try:
+        guess = nearest(path.name, [other.name for other in path.parent.iterdir()])
+    except OSError:
+        return f"{shown(path)} does not exist, nor does the folder {shown(path.parent)}"
+    return f"{shown(path)} does not exist" + (guess if "did you mean" in guess else "")
+
+
+def _hub_sources(name: str, format: str | None, hub: Hub) -> Iterator[Source]:
+    repository, split, config = parse_hub_name(name)
+    readable: dict[str, tuple[str, str | None, int | None]] = {}
+    for path, size in hub.files(repository):
+        try:
+            readable[path] = (*kind_of(path, None), size)
+        except ValueError:
+            continue
+    for path in choose_files(name, sorted(readable), split, config):
+        kind, compression, size = readable[path]
+        yield Source(path, format or kind, compression, size, repository)

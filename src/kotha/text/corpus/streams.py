@@ -1,0 +1,167 @@
+"""Bytes in: files and their compression, as one flat stream that is never held whole.
+
+A compressed file may hold several frames (``cat a.zst b.zst``), may be cut short, may be corrupt, and may be a bomb: a
+few kilobytes that unfold into gigabytes. So the decoders are driven by hand, a small piece at a time, which bounds what
+one step can produce, and a frame that has not ended when the file does is an error rather than a silent end.
+"""
+
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, BinaryIO, Protocol
+
+import zstandard
+
+from kotha.text.corpus.problems import Unreadable
+
+_CHUNK = 1 << 16
+# A zstd block of 4 bytes can unfold into 128 KiB: this many bytes give at most 8 MiB at once.
+_ZSTD_PIECE = 256
+_GZIP_OUTPUT = 1 << 18
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+_WRONG_STARTS = {
+    b"\xff\xfe": "UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8",
+    b"\xfe\xff": "UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8",
+    b"\x1f\x8b": "gzip-compressed bytes; give the file the ending .gz",
+    b"\x28\xb5\x2f\xfd": "zstd-compressed bytes; give the file the ending .zst",
+    b"PAR1": "a parquet file; give it the ending .parquet",
+}
+
+
+class _Decoder(Protocol):
+    """One frame of compressed data."""
+
+    def step(self, data: memoryview) -> tuple[bytes, memoryview]:
+        """Decode a piece of the data: what came out, and what is left of the input."""
+        ...
+
+    @property
+    def ended(self) -> bool: ...
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(wbits=31)
+
+    def step(self, data: memoryview) -> tuple[bytes, memoryview]:
+        out = self._decoder.decompress(data, _GZIP_OUTPUT)
+        return out, memoryview(self._decoder.unused_data if self.ended else self._decoder.unconsumed_tail)
+
+    @property
+    def ended(self) -> bool:
+        return self._decoder.eof
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._decoder = zstandard.ZstdDecompressor().decompressobj()
+
+    def step(self, data: memoryview) -> tuple[bytes, memoryview]:
+        piece = data[:_ZSTD_PIECE]
+        out = self._decoder.decompress(piece)
+        return out, data[len(piece) - len(self._decoder.unused_data) :]
+
+    @property
+    def ended(self) -> bool:
+        return self._decoder.eof
+
+
+_DECODERS: dict[str, Callable[[], _Decoder]] = {"gz": _Gzip, "zst": _Zstd}
+
+
+def file_chunks(file: BinaryIO, on_bytes: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    """Read a file piece by piece, telling ``on_bytes`` the length of each."""
+    try:
+        while chunk := file.read(_CHUNK):
+            if on_bytes is not None:
+                on_bytes(len(chunk))
+            yield chunk
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror or error})") from error
+
+
+def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[bytes]:
+    """Undo gzip (``gz``) or zstandard (``zst``), over as many frames as there are.
+
+    >>> b"".join(decompress([zlib.compress(b"ab", wbits=31) + zlib.compress(b"c", wbits=31)], "gz"))
+    b'abc'
+    """
+    if compression is None:
+        yield from chunks
+        return
+    decoder: _Decoder | None = None
+    consumed = produced = frames = 0
+    for chunk in chunks:
+        data = memoryview(chunk)
+        while data:
+            if decoder is None and compression == "gz" and frames and not any(data):
+                break  # zeros after the last gzip member are padding, as gunzip also holds
+            decoder = decoder or _DECODERS[compression]()
+            try:
+                out, rest = decoder.step(data)
+            except (zlib.error, zstandard.ZstdError) as error:
+                at = consumed + len(chunk) - len(data)
+                raise Unreadable(f"corrupt {compression} data near compressed byte {at} ({error})", produced) from error
+            data, produced = rest, produced + len(out)
+            if out:
+                yield out
+            if decoder.ended:
+                decoder, frames = None, frames + 1
+        consumed += len(chunk)
+    if decoder is not None:
+        raise Unreadable(f"the {compression} data ends in the middle, at compressed byte {consumed}", produced)
+
+
+class _ChunkReader(io.RawIOBase):
+    """An iterator of byte strings as a raw file, so that the standard buffered reader can find the lines."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        target = memoryview(buffer)
+        count = min(len(target), len(self._rest))
+        target[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+class TextBytes:
+    """The decompressed bytes of a text file, after its byte-order mark, with the offset at which they start."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        start = b""
+        while len(start) < 4 and (chunk := next(chunks, None)):
+            start += chunk
+        for mark, reason in _WRONG_STARTS.items():
+            if start.startswith(mark):
+                raise Unreadable(reason, 0)
+        self.offset = len(_UTF8_MARK) if start.startswith(_UTF8_MARK) else 0
+        if len(start) == self.offset:
+            raise Unreadable("the file is empty")
+        self.file = io.BufferedReader(_ChunkReader(chain([start[self.offset :]], chunks)), 1 << 18)
+
+    def lines(self, limit: int) -> Iterator[tuple[int, int, bytes | None]]:
+        """Line number from 1, byte offset and bytes of each line; None for one over the limit, which is never held."""
+        readline, offset, number = self.file.readline, self.offset, 0
+        while line := readline(limit + 2):
+            number += 1
+            start, offset = offset, offset + len(line)
+            if len(line) <= limit or len(line.rstrip(b"\r\n")) <= limit:
+                yield number, start, line
+                continue
+            while line and not line.endswith(b"\n"):
+                line = readline(_CHUNK)
+                offset += len(line)
+            yield number, start, None

@@ -1,0 +1,304 @@
+"""Copies, near copies, leaks between splits, languages."""
+
+import itertools
+import os
+import pickle
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kotha.errors import ConfigError, KothaError
+from kotha.text.clean import (
+    ExactDuplicates,
+    LeakIndex,
+    Match,
+    NearDuplicates,
+    count_scripts,
+    count_words,
+    is_language,
+    language_of,
+    language_share,
+    shingle_hashes,
+)
+from kotha.text.corpus import read_documents
+
+WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")
+SHARED = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "../shared/data"))
+needs_shared = pytest.mark.skipif(not SHARED.exists(), reason="the shared development data is not on this machine")
+TEXTS = st.lists(st.text(st.sampled_from("কাঁখ্ষ র\u200dAbé1-।\n🙂𝒳"), max_size=40), max_size=6)
+
+
+def story(seed: int, words: int = 200) -> list[str]:
+    rng = random.Random(seed)
+    return ["".join(rng.choices("কখগঘচছজঝটঠািুে", k=5)) for _ in range(words)]
+
+
+def slow_shingles(text: str, words: int = 5) -> set[tuple[str, ...]]:
+    """The definition, word for word."""
+    found = [word.lower() for word in WORD.findall(text)]
+    if len(found) < words:
+        return {tuple(found)} if found else set()
+    return {tuple(found[i : i + words]) for i in range(len(found) - words + 1)}
+
+
+# Shingles
+
+
+def test_bangla_words_are_not_cut_at_vowel_signs_or_joiners():
+    assert count_words("র‍্যাবের কর্মকর্তা, ক্ষমা — ২০২৪!") == 4
+
+
+@given(TEXTS)
+@settings(max_examples=200, deadline=None)
+def test_words_and_shingles_agree_with_the_slow_definition(texts):
+    assert [count_words(text) for text in texts] == [len(WORD.findall(text)) for text in texts]
+    flat, offsets = shingle_hashes(texts)
+    sets = [set(flat[a:b].tolist()) for a, b in itertools.pairwise(offsets)]
+    slow = [slow_shingles(text) for text in texts]
+    assert [len(s) for s in sets] == [len(s) for s in slow]
+    for fast_a, slow_a in zip(sets, slow, strict=True):
+        for fast_b, slow_b in zip(sets, slow, strict=True):
+            assert len(fast_a & fast_b) == len(slow_a & slow_b)
+
+
+def test_shingles_know_the_order_of_words_and_letters_but_not_case_or_punctuation():
+    def of(text: str) -> list[int]:
+        return shingle_hashes([text])[0].tolist()
+
+    assert of("এক দুই তিন") == of("«এক», দুই… তিন।")
+    assert of("Dhaka CITY") == of("dhaka city")
+    assert len({*of("এক দুই"), *of("দুই এক"), *of("একদুই"), *of("এক"), *of("কএ দুই")}) == 5
+
+
+def test_shingles_are_the_same_in_another_process():
+    code = "from kotha.text.clean import shingle_hashes; print(shingle_hashes(['আমি ভাত খাই'])[0].tolist())"
+    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert printed.stdout.strip() == str(shingle_hashes(["আমি ভাত খাই"])[0].tolist())
+
+
+def test_a_hundred_thousand_words_have_a_hundred_thousand_numbers():
+    rng = random.Random(0)
+    words = sorted({"".join(rng.choices("abcdeকখগিু", k=7)) for _ in range(120_000)})
+    assert len(words) > 100_000
+    assert len(np.unique(shingle_hashes(words)[0])) == len(words)
+
+
+# Exact copies
+
+
+def test_exact_copies_differ_in_white_space_at_the_most():
+    seen = ExactDuplicates()
+    assert [seen.is_new(t) for t in ("ক খ", " ক\n\tখ", "ক খ।", "", " ")] == [True, False, True, True, False]
+    assert len(seen) == 3
+
+
+def test_exact_copies_among_many_and_within_the_memory_it_states():
+    seen = ExactDuplicates()
+    assert all(seen.is_new(str(i)) for i in range(20_000))
+    assert not any(seen.is_new(str(i)) for i in range(20_000))
+    assert 12 <= seen._slots.itemsize * len(seen._slots) / 20_000 <= 24
+    assert pickle.loads(pickle.dumps(seen)).is_new("7") is False
+
+
+# Near copies
+
+
+def test_near_copies_are_found_and_strangers_are_not():
+    near = NearDuplicates()
+    for seed in range(50):
+        assert near.find_or_add(" ".join(story(seed))) is None
+    words = story(17)
+    words[100] = "অন্য"  # 5 of 196 shingles change on each side: J = 191 / 201
+    match = near.find(" ".join(words))
+    assert match is not None
+    assert match.index == 17
+    assert match.similarity == pytest.approx(191 / 201, abs=0.08)
+    assert len(near) == 50
+
+
+def test_a_candidate_below_the_threshold_is_not_a_copy():
+    """Half the text is the same, J is a third: it often shares a band, and is kept all the same."""
+    near = NearDuplicates(0.7)
+    for seed in range(30):
+        near.add(" ".join(story(seed)))
+    halves = [" ".join(story(seed)[:100] + story(seed + 1000)[:100]) for seed in range(30)]
+    assert any(near._buckets.query(near._signature(text)) for text in halves)
+    assert [near.find(text) for text in halves] == [None] * 30
+
+
+def test_the_most_similar_is_named_and_the_first_of_equals():
+    near = NearDuplicates(0.3)
+    base = story(1)
+    for text in (base[:120] + story(2)[:80], base, base):
+        near.add(" ".join(text))
+    assert near.find(" ".join(base)) == Match(1, 1.0)
+
+
+def test_texts_without_words_and_short_texts():
+    near = NearDuplicates()
+    assert [near.find_or_add(t) for t in ("", "…", "এক দুই", "এক দুই তিন")] == [None] * 4
+    assert near.find("এক, দুই!") == Match(2, 1.0)
+
+
+def test_near_copies_are_the_same_every_time():
+    texts = [" ".join(story(seed)[: 150 + seed]) for seed in range(20)] * 2
+    runs = [[near.find_or_add(text) for text in texts] for near in (NearDuplicates(0.5), NearDuplicates(0.5))]
+    assert runs[0] == runs[1]
+    assert all(runs[0][20:])
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5, float("nan")])
+def test_a_threshold_that_is_none(threshold):
+    for kind in (NearDuplicates, lambda t: LeakIndex([], t)):
+        with pytest.raises(ConfigError, match=re.escape(f"threshold={threshold} is not a similarity; give a number")):
+            kind(threshold)
+
+
+# Leaks
+
+
+def test_a_quoted_document_is_a_leak_however_long_the_text_around_it():
+    held_out = [" ".join(story(seed, 60)) for seed in range(10)]
+    leaks = LeakIndex(held_out)
+    around = " ".join(story(99, 5000))
+    assert leaks.match(f"{around} {held_out[4]} {around}") == Match(4, 1.0)
+    assert leaks.match(around) is None
+
+
+def test_containment_by_hand():
+    """Ten words have six shingles; a text with the first eight words has four of them."""
+    words = story(3, 10)
+    text = " ".join(words[:8])
+    assert LeakIndex([" ".join(words)], 0.6).match(text) == Match(0, 4 / 6)
+    assert LeakIndex([" ".join(words)], 0.7).match(text) is None
+
+
+def test_repeats_count_once():
+    words = story(3, 5)
+    leaks = LeakIndex([" ".join(words) + " " + " ".join(story(4, 20))], 0.3)
+    assert leaks.match(" ".join(words * 40)) is None
+
+
+def test_the_largest_share_is_named_and_common_shingles_have_many_owners():
+    common, rest = story(5, 20), [story(seed, 5) for seed in range(10, 14)]
+    leaks = LeakIndex([" ".join(common + more) for more in rest], 0.5)
+    assert leaks.match(" ".join(common + rest[2])) == Match(2, 1.0)
+
+
+@given(TEXTS, TEXTS, st.sampled_from([0.3, 0.7, 1.0]), st.sampled_from([1, 2, 5]))
+@settings(max_examples=200, deadline=None)
+def test_leaks_agree_with_the_slow_definition(held_out, asked, threshold, words):
+    slow = [slow_shingles(text, words) for text in held_out]
+    found = LeakIndex(held_out, threshold, words=words).match_many(asked)
+    assert len(found) == len(asked)
+    for text, match in zip(asked, found, strict=True):
+        shares = [len(s & slow_shingles(text, words)) / len(s) if s else 0.0 for s in slow]
+        best = max(shares, default=0.0)
+        if best < threshold:
+            assert match is None
+        else:
+            assert match == Match(shares.index(best), best)
+
+
+def test_what_slips_through_the_sieve_is_no_leak():
+    words = list(dict.fromkeys(story(6, 20_000)))
+    held_out, strangers = words[:200], words[200:]
+    leaks = LeakIndex(held_out)
+    assert leaks._sieve[shingle_hashes(strangers)[0] >> leaks._shift].any()
+    assert leaks.match_many(strangers) == [None] * len(strangers)
+
+
+def test_one_at_a_time_many_at_once_and_after_pickling_are_the_same():
+    held_out = [" ".join(story(seed, 40)) for seed in range(20)]
+    leaks = LeakIndex(held_out, 0.5)
+    texts = [" ".join(story(seed % 40, 40)[: 10 + seed % 31]) for seed in range(2000)]
+    found = leaks.match_many(texts)
+    assert found == [leaks.match(text) for text in texts] == pickle.loads(pickle.dumps(leaks)).match_many(texts)
+    assert 100 < sum(match is not None for match in found) < 1000
+
+
+def test_no_held_out_documents_and_no_texts():
+    assert LeakIndex([]).match("কিছু কথা এখানে আছে বটে") is None
+    assert LeakIndex(["", "…"]).match_many(["", "ক"]) == [None, None]
+    assert LeakIndex(["ক"]).match_many([]) == []
+
+
+# Languages
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("বাংলাদেশের রাজধানী ঢাকা", "bn"),
+        ("অসমৰ ৰাজধানী দিছপুৰ আৰু ইয়াৰ মুখ্য চহৰ গুৱাহাটী", "as"),
+        ("আসামের ভাষায় র লেখা হয় ৰ, " + "এ কথা সবাই জানেন এবং মানেন " * 10, "bn"),
+        ("ঢাকা শহরের খবর: BBC News", "bn"),
+        ("The capital of Bangladesh is Dhaka (ঢাকা), the largest city of the country, on the river Buriganga", "en"),
+        ("बांग्लादेश की राजधानी ढाका है और यह एक बड़ा शहर है", "hi"),
+        ("১২৩ — 456 !", "und"),
+        ("", "und"),
+    ],
+)
+def test_languages(text, language):
+    assert language_of(text) == language
+    assert is_language(text) == (language == "bn")
+
+
+def test_bengali_letters_that_are_neither_bangla_nor_assamese():
+    assert language_of("নুঙাইরবা ৱারী ৱাহৈ র") == "und"
+
+
+def test_shares_count_documents():
+    assert language_share([]) == 0.0
+    assert language_share(["কথা", "words " * 1000]) == 0.5
+
+
+def test_scripts_count_letters_and_signs():
+    assert count_scripts("কি? Ab ১2 ж\u0301 𐐀") == {"Bengali": 2, "Latin": 2, "Cyrillic": 1, "Other": 2}
+
+
+@pytest.mark.parametrize(
+    ("module", "call", "words"),
+    [
+        ("rensa", NearDuplicates, "near-duplicates need rensa: pip install 'kotha[clean]'"),
+        (
+            "py3langid",
+            lambda: language_of("abc"),
+            "telling languages apart needs py3langid: pip install 'kotha[clean]'",
+        ),
+    ],
+)
+def test_a_missing_library_names_the_extra(monkeypatch, module, call, words):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(KothaError, match=re.escape(words)):
+        call()
+    assert is_language("কথা")
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed():
+    heavy = {"pyarrow", "rensa", "py3langid", "huggingface_hub"}
+    code = f"import sys, kotha.text.clean, kotha.text.corpus; print({heavy!r} & sys.modules.keys())"
+    printed = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == "set()"
+
+
+# Real text
+
+
+@needs_shared
+def test_the_shared_news_split_is_clean_and_a_planted_leak_is_found():
+    news = [d.text for d in read_documents([SHARED / "news/validation.jsonl.zst"])]
+    train = [d.text for d in read_documents([SHARED / "news/train.jsonl.zst"])][:1500]
+    leaks = LeakIndex(news)
+    assert leaks.match_many(train) == [None] * 1500
+    assert leaks.match(train[0] + "\n" + news[200] + "\n" + train[1]) == Match(200, 1.0)
+    assert language_share(news) == 1.0

@@ -1,0 +1,235 @@
+"""Every way in which an input can be wrong, and the words for it."""
+
+import gzip
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from kotha.errors import CorpusError, UsageError
+from kotha.text.corpus import CorpusProblem, list_sources, read_documents
+
+ZSTD = zstandard.ZstdCompressor().compress
+
+
+def parquet(**columns: object) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out)
+    return out.getvalue()
+
+
+BAD_UTF8 = pa.array([b"ok", b"a\xffb"], pa.binary()).view(pa.string())
+
+CASES = {
+    "utf8-txt": (
+        "a.txt",
+        b"one\n\ntwo\nth\xffree\n",
+        "line 4, byte 11: not valid UTF-8 (byte 0xff: invalid start byte)",
+    ),
+    "utf8-mark": ("a.txt", b"\xef\xbb\xbfa\xe0", "line 1, byte 4: not valid UTF-8 (byte 0xe0: unexpected end of data)"),
+    "utf8-csv": ("a.csv", b'text\nok\n"a\nb\xc3\n"', "line 4, byte 12: not valid UTF-8 (byte 0xc3: invalid cont"),
+    "utf8-parquet": ("a.parquet", parquet(text=BAD_UTF8), "row 2: 'text' is not valid UTF-8 (byte 0xff: invalid start"),
+    "utf16": ("a.txt", "কথা".encode("utf-16"), "byte 0: UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"),
+    "hidden-gzip": ("a.txt", gzip.compress(b"x"), "byte 0: gzip-compressed bytes; give the file the ending .gz"),
+    "hidden-zstd": ("a.jsonl", ZSTD(b"x"), "byte 0: zstd-compressed bytes; give the file the ending .zst"),
+    "hidden-parquet": ("a.csv", parquet(text=["x"]), "byte 0: a parquet file; give it the ending .parquet"),
+    "nul": ("a.txt", b"one\n\ntwo\0\n", "line 3: a NUL character (is this a text file?)"),
+    "empty": ("a.jsonl", b"", ": the file is empty"),
+    "empty-mark": ("a.txt", b"\xef\xbb\xbf", ": the file is empty"),
+    "empty-gz": ("a.txt.gz", gzip.compress(b""), ": the file is empty"),
+    "zero-bytes-zst": ("a.txt.zst", b"", ": the file is empty"),
+    "json": ("a.jsonl", '"x"\n{"a": "b" "text": 1}\n', "line 2: not valid JSON (Expecting ',' delimiter at column 11)"),
+    "json-deep": ("a.jsonl", "[" * 100_000, "line 1: not valid JSON (nested too deeply)"),
+    "json-digits": ("a.jsonl", '{"n": ' + "9" * 5000 + "}", "line 1: Exceeds the limit (4300 digits) for integer str"),
+    "json-list": ("a.jsonl", "[1]", "line 1: expected an object with the field 'text', found a list"),
+    "json-null": ("a.jsonl", "null", "line 1: expected an object with the field 'text', found null"),
+    "json-number": ("a.jsonl", '{"text": 5}', "line 1: the field 'text' is a number, not a string"),
+    "json-none": ("a.jsonl", '{"text": null}', "line 1: the field 'text' is null, not a string"),
+    "json-missing": ("a.jsonl", '{"id": 1, "txt": ""}', "line 1: no field 'text' among id, txt; did you mean 'txt'?"),
+    "json-no-near": ("a.jsonl", '{"id": 1}', "line 1: no field 'text' among id"),
+    "json-no-fields": ("a.jsonl", "{}", "line 1: no field 'text' among none"),
+    "json-surrogate": ("a.jsonl", r'{"text": "\udc00 x"}', r"line 1: the lone surrogate \udc00 is no character"),
+    "json-surrogate-name": ("a.jsonl", r'{"\ud800": 1}', r"line 1: no field 'text' among \ud800"),
+    "csv-header": (
+        "a.csv",
+        "id,txt\n",
+        ": no column 'text' among id, txt; did you mean 'txt'?; name the column, or",
+    ),
+    "csv-twice": ("a.csv", "text,text\n", ": 2 columns are named 'text'; name one by its number"),
+    "csv-ragged": ("a.csv", 'id,text\n1,"a\nb"\n2\n', "line 4: the row has 1 cells, the first row has 2"),
+    "csv-quote": ("a.csv", 'text\n"a"b\n', "line 2: not valid CSV (',' expected after '\"')"),
+    "csv-unclosed": ("a.csv", 'text\n"a\n', "line 2: not valid CSV (unexpected end of data)"),
+    "csv-mac": ("a.csv", "text\ra\rb", "line 1: not valid CSV (a carriage return without a line feed, outside quotes)"),
+    "tsv-ragged": ("a.tsv", "id\ttext\n1\ta\tb\n", "line 2: the row has 3 cells, the first row has 2"),
+    "zst-cut": ("a.txt.zst", ZSTD(b"abc" * 999)[:-3], "the zst data ends in the middle, at compressed byte 1"),
+    "zst-bad": ("a.txt.zst", b"no such thing", "byte 0: corrupt zst data near compressed byte 0 (zstd decompressor er"),
+    "zst-tail": ("a.txt.zst", ZSTD(b"abcd") + b"garbage", "byte 4: corrupt zst data near compressed byte 13 (zstd"),
+    "gz-cut": ("a.txt.gz", gzip.compress(b"abc", mtime=0)[:-3], "byte 3: the gz data ends in the middle, at compresse"),
+    "gz-bad": ("a.txt.gz", b"no such thing", "byte 0: corrupt gz data near compressed byte 0 (Error -3 while"),
+    "gz-sum": (
+        "a.txt.gz",
+        gzip.compress(b"abc")[:-8] + bytes(8),
+        "(Error -3 while decompressing data: incorrect data c",
+    ),
+    "parquet-bad": ("a.parquet", b"no such thing", ": not a readable parquet file ("),
+    "parquet-empty": ("a.parquet", b"", ": the file is empty"),
+    "parquet-cut": ("a.parquet", parquet(text=["x"] * 99)[:-9], ": not a readable parquet file ("),
+    "parquet-column": (
+        "a.parquet",
+        parquet(id=[1], txt=["x"]),
+        ": no column 'text' among id, txt; did you mean 'txt'?",
+    ),
+    "parquet-type": ("a.parquet", parquet(text=[1, 2]), ": the column 'text' holds int64, not strings"),
+    "parquet-nested": ("a.parquet", parquet(text=[["x"]]), ": the column 'text' holds list<"),
+    "parquet-null": ("a.parquet", parquet(text=["x", None]), "row 2: 'text' is null, not a string"),
+    "parquet-nul": ("a.parquet", parquet(text=["x", "\0"]), "row 2: a NUL character"),
+}
+
+
+@pytest.mark.parametrize(("name", "data", "words"), CASES.values(), ids=CASES.keys())
+def test_the_words_for_every_broken_file(tmp_path, name, data, words):
+    path = tmp_path / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    problems: list[CorpusProblem] = []
+    with pytest.raises(CorpusError, match=re.escape(words)) as caught:
+        list(read_documents([path], on_problem=problems.append))
+    assert str(caught.value).startswith(f"{path}")
+    assert "leave it out with errors='skip'" in str(caught.value)
+    assert len(problems) == 1
+    assert str(caught.value).startswith(str(problems[0]))
+    str(caught.value).encode()
+    for errors in ("skip", "replace"):
+        problems.clear()
+        documents = list(read_documents([path], errors=errors, on_problem=problems.append))
+        assert problems
+        assert all(document.text for document in documents)
+
+
+def test_only_what_can_be_mended_is_offered_to_be(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xff")
+    (tmp_path / "b.jsonl").write_bytes(b"{")
+    with pytest.raises(CorpusError, match=r"or mend it with errors='replace'$"):
+        list(read_documents([tmp_path / "a.txt"]))
+    with pytest.raises(CorpusError, match=r"errors='skip'$"):
+        list(read_documents([tmp_path / "b.jsonl"]))
+
+
+def test_the_examples_of_a_problem_in_words():
+    reason = "not valid JSON (Expecting ',' delimiter at column 31)"
+    assert str(CorpusProblem("news.jsonl.zst", 17, None, reason)) == f"news.jsonl.zst, line 17: {reason}"
+    assert str(CorpusProblem("a.parquet", None, None, "null", row=3)) == "a.parquet, row 3: null"
+    assert str(CorpusProblem("a.txt", 2, 5, "bad")) == "a.txt, line 2, byte 5: bad"
+
+
+def test_a_field_with_thousands_of_rivals_keeps_the_message_short(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps({f"field{i}" * 50: 1 for i in range(5000)}))
+    with pytest.raises(CorpusError) as caught:
+        list(read_documents([tmp_path / "a.jsonl"]))
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_column_number_beyond_the_table(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n")
+    for number in ("0", "3"):
+        with pytest.raises(CorpusError, match=f"no column {number}: the first row has 2, counted from 1"):
+            list(read_documents([tmp_path / "a.csv"], field=number))
+    with pytest.raises(CorpusError, match="no column '9999"):
+        list(read_documents([tmp_path / "a.csv"], field="9" * 5000))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"errors": "skp"}, "errors='skp' is not a policy; did you mean 'skip'?"),
+        ({"format": "jsonll"}, "format='jsonll' is not a format; did you mean 'jsonl'?"),
+        ({"max_document_bytes": 3}, "max_document_bytes=3 is not between 16 and 1073741824"),
+        ({"max_document_bytes": 1 << 70}, f"max_document_bytes={1 << 70} is not between 16 and 1073741824"),
+        ({"field": ""}, "the field has no name"),
+    ],
+)
+def test_wrong_arguments_fail_at_the_call(tmp_path, options, words):
+    with pytest.raises(UsageError, match=re.escape(words)):
+        read_documents([tmp_path], **options)
+
+
+def test_one_path_instead_of_a_list():
+    with pytest.raises(UsageError, match=r"paths='a\.txt' is one path; give a list of them"):
+        read_documents("a.txt")
+
+
+def test_a_file_that_cannot_be_opened_or_read(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "b.txt").write_text("b")
+    plain = Path.open
+
+    def refuse(self: Path, *args: object) -> object:
+        if self.name == "a.txt":
+            raise PermissionError(13, "Permission denied")
+        return plain(self, *args)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(CorpusError, match=r"a\.txt: cannot be opened \(Permission denied\); put it right"):
+        list(read_documents([tmp_path]))
+    assert [d.text for d in read_documents([tmp_path], errors="skip")] == ["b"]
+
+
+def test_a_disk_that_fails_in_the_middle(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("a")
+
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "open", lambda *_: Failing())
+    with pytest.raises(CorpusError, match=r"a\.txt: cannot be read \(Input/output error\)"):
+        list(read_documents([tmp_path / "a.txt"]))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        ("pyarrow", "a.parquet", "reading parquet needs pyarrow: pip install 'kotha[parquet]'"),
+        ("huggingface_hub", "hf:a/b", "hub data sets need huggingface_hub: pip install 'kotha[hub]'"),
+    ],
+)
+def test_a_missing_library_names_the_extra(tmp_path, monkeypatch, module, name, words):
+    (tmp_path / "a.parquet").write_bytes(parquet(text=["x"]))
+    monkeypatch.setitem(sys.modules, module, None)
+    path = name if name.startswith("hf:") else tmp_path / name
+    with pytest.raises(CorpusError, match=re.escape(words)):
+        list(read_documents([path], errors="skip"))
+
+
+def test_parquet_does_not_come_through_a_pipe(monkeypatch):
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Pipe(b"PAR1")))
+    with pytest.raises(CorpusError, match="a parquet file is read from its end, so it cannot come through a pipe"):
+        list(read_documents(["-"], format="parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a.json", "a .json file is one value that would have to be read whole; put one object on each line: jq -c"),
+        (
+            "a.pdf",
+            "unknown ending '.pdf'; known: .txt, .jsonl, .ndjson, .csv, .tsv, .parquet, and all but parquet with",
+        ),
+        ("a", "unknown ending ''; known:"),
+        ("a.parquet.gz", "parquet is compressed inside; unpack the file first"),
+        ("a.gz", "unknown ending ''; known:"),
+    ],
+)
+def test_endings_that_are_not_read(tmp_path, name, words):
+    (tmp_path / name).write_text("x")
+    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path / name}: {words}")):
+        list_sources([tmp_path / name])

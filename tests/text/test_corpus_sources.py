@@ -1,0 +1,225 @@
+"""From names to files: folders, globs, links, endings, and data sets on the hub."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from kotha.errors import CorpusError, UsageError
+from kotha.text.corpus import CorpusProblem, HuggingFaceHub, Source, list_sources, read_documents
+
+
+def plant(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+
+def names(folder: Path, paths: list[str | Path], **options: object) -> list[str]:
+    return [os.path.relpath(source.path, folder) for source in list_sources(paths, **options)]  # type: ignore[arg-type]
+
+
+def test_a_folder_is_walked_in_sorted_order(tmp_path):
+    plant(tmp_path, "b.txt", "a.jsonl", "z/1.csv", "c/2.tsv.gz", "c/10.txt", "B.TXT")
+    assert names(tmp_path, [tmp_path]) == ["B.TXT", "a.jsonl", "b.txt", "c/10.txt", "c/2.tsv.gz", "z/1.csv"]
+
+
+def test_what_a_folder_holds_besides_is_passed_over_and_told(tmp_path):
+    plant(tmp_path, "a.txt", ".hidden.txt", ".git/x.txt", "notes.pdf", "b.json")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
+    told: list[CorpusProblem] = []
+    assert names(tmp_path, [tmp_path], errors="skip", on_problem=told.append) == ["a.txt"]
+    reasons = {Path(problem.source).name: problem.reason for problem in told}
+    assert reasons.keys() == {".hidden.txt", ".git", "notes.pdf", "b.json", "loop", "gone.txt"}
+    assert reasons[".git"] == reasons[".hidden.txt"] == "passed over: hidden"
+    assert reasons["loop"] == "passed over: a symlinked folder"
+    assert reasons["notes.pdf"].startswith("passed over: unknown ending '.pdf'; known: .txt")
+    assert "jq -c" in reasons["b.json"]
+    assert reasons["gone.txt"] == "cannot be opened (No such file or directory)"
+
+
+def test_a_dead_link_in_a_folder_stops_unless_told_otherwise(tmp_path):
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
+    with pytest.raises(CorpusError, match=r"gone\.txt: cannot be opened \(No such file or directory\); put it right"):
+        list_sources([tmp_path])
+
+
+def test_a_folder_that_cannot_be_entered(tmp_path, monkeypatch):
+    plant(tmp_path, "a.txt", "locked/b.txt")
+    plain = os.scandir
+
+    def refuse(path: str) -> object:
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", path)
+        return plain(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(CorpusError, match=r"locked: cannot be opened \(Permission denied\)"):
+        list_sources([tmp_path])
+    assert names(tmp_path, [tmp_path], errors="skip") == ["a.txt"]
+
+
+def test_globs(tmp_path):
+    plant(tmp_path, "a.txt", "b.txt", "c.jsonl", "d/e.txt", "README.md")
+    assert names(tmp_path, [f"{tmp_path}/*.txt"]) == ["a.txt", "b.txt"]
+    assert names(tmp_path, [f"{tmp_path}/**/*.txt"]) == ["a.txt", "b.txt", "d/e.txt"]
+    assert names(tmp_path, [f"{tmp_path}/*"]) == ["a.txt", "b.txt", "c.jsonl", "d/e.txt"]
+    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path}/*.csv: no file matches this glob; known: .txt")):
+        list_sources([f"{tmp_path}/*.csv"])
+
+
+def test_a_name_that_looks_like_a_glob_is_first_a_name(tmp_path):
+    plant(tmp_path, "a[1].txt", "a1.txt")
+    assert names(tmp_path, [f"{tmp_path}/a[1].txt"]) == ["a[1].txt"]
+
+
+def test_a_file_named_twice_is_read_once(tmp_path):
+    plant(tmp_path, "a.txt", "b.txt")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
+    assert names(tmp_path, [tmp_path / "b.txt", tmp_path, f"{tmp_path}/*.txt"]) == ["b.txt", "a.txt"]
+
+
+def test_a_named_format_reads_any_ending(tmp_path):
+    plant(tmp_path, "part-0", "b.json", "c.log.gz", ".hidden")
+    sources = list_sources([tmp_path], format="jsonl")
+    assert [(Path(s.path).name, s.format, s.compression) for s in sources] == [
+        ("b.json", "jsonl", None),
+        ("c.log.gz", "jsonl", "gz"),
+        ("part-0", "jsonl", None),
+    ]
+
+
+def test_a_pipe_is_read_only_when_named_with_its_format(tmp_path):
+    plant(tmp_path, "a.txt")
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert names(tmp_path, [tmp_path], format="txt") == names(tmp_path, [tmp_path]) == ["a.txt"]
+    assert names(tmp_path, [tmp_path / "pipe.txt"], format="txt") == ["pipe.txt"]
+    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; to read a pipe, name it and its format"):
+        list_sources([tmp_path / "pipe.txt"])
+
+
+def test_sources_carry_format_compression_and_size_and_can_be_read_again(tmp_path):
+    plant(tmp_path, "a.txt")
+    sources = list_sources([tmp_path])
+    assert sources == [Source(str(tmp_path / "a.txt"), "txt", None, 5)]
+    assert [d.text for d in read_documents(sources)] == ["a.txt"]
+
+
+def test_names_that_stand_for_nothing(tmp_path):
+    plant(tmp_path, "train.jsonl", "empty/notes.pdf")
+    with pytest.raises(CorpusError, match=r"trian\.jsonl does not exist; did you mean 'train.jsonl'\?$"):
+        list_sources([tmp_path / "trian.jsonl"])
+    with pytest.raises(CorpusError, match=r"zzz does not exist$"):
+        list_sources([tmp_path / "zzz"])
+    with pytest.raises(CorpusError, match=f"does not exist, nor does the folder {tmp_path / 'no'}$"):
+        list_sources([tmp_path / "no/such.txt"])
+    with pytest.raises(CorpusError, match=r"empty: no file to read in this folder \(1 passed over as hidden or of"):
+        list_sources([tmp_path / "empty"])
+    with pytest.raises(CorpusError, match="embedded null byte"):
+        list_sources(["a\0.txt"])
+    with pytest.raises(CorpusError, match="File name too long"):
+        list_sources(["a" * 5000 + ".txt"])
+
+
+def test_a_file_name_that_is_not_utf8_can_be_printed(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt")
+    Path(path).write_text("x")
+    [document] = read_documents([tmp_path])
+    assert document.source.endswith("\\udcff.txt")
+    document.source.encode()
+
+
+class FakeHub:
+    """A hub of files in a folder."""
+
+    def __init__(self, folder: Path, *files: str) -> None:
+        self.folder = folder
+        self.fetched: list[str] = []
+        plant(folder, *files)
+
+    def files(self, repository: str) -> list[tuple[str, int | None]]:
+        assert repository == "wikimedia/wikipedia"
+        found = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        return [(str(path.relative_to(self.folder)), path.stat().st_size) for path in found]
+
+    def download(self, repository: str, path: str) -> Path:
+        self.fetched.append(path)
+        return self.folder / path
+
+
+def chosen(hub: FakeHub, name: str) -> list[str]:
+    return [source.path for source in list_sources([name], hub=hub)]
+
+
+def test_a_hub_data_set_is_chosen_by_split_and_configuration(tmp_path):
+    files = ["README.md", "bn/train-0.txt", "bn/train-1.txt", "bn/test-0.txt", "en/train-0.txt", "as/train.txt"]
+    hub = FakeHub(tmp_path, *files)
+    name = "hf:wikimedia/wikipedia"
+    assert chosen(hub, f"{name}:train:bn") == ["bn/train-0.txt", "bn/train-1.txt"]
+    assert chosen(hub, f"{name}:test:bn") == ["bn/test-0.txt"]
+    assert chosen(hub, f"{name}::as") == ["as/train.txt"]
+    with pytest.raises(CorpusError, match=r"3 configurations; name one as hf:owner/name:train:CONFIG: as, bn, en"):
+        chosen(hub, name)
+    with pytest.raises(CorpusError, match=r"no configuration 'bnn'; did you mean 'bn'\?"):
+        chosen(hub, f"{name}:train:bnn")
+    with pytest.raises(CorpusError, match=r"no split 'tset'; did you mean 'test'\?"):
+        chosen(hub, f"{name}:tset:bn")
+
+
+def test_hub_files_are_fetched_one_at_a_time_and_read(tmp_path):
+    hub = FakeHub(tmp_path, "data/train-0.txt", "data/train-1.txt", "data/validation-0.txt")
+    documents = read_documents(["hf:wikimedia/wikipedia"], hub=hub)
+    assert hub.fetched == []
+    first = next(documents)
+    assert (first.text, first.source) == ("data/train-0.txt", "hf:wikimedia/wikipedia/data/train-0.txt")
+    assert hub.fetched == ["data/train-0.txt"]
+    assert [document.text for document in documents] == ["data/train-1.txt"]
+
+
+def test_a_hub_data_set_without_split_names_is_taken_whole(tmp_path):
+    assert chosen(FakeHub(tmp_path, "a.txt", "b.txt"), "hf:wikimedia/wikipedia") == ["a.txt", "b.txt"]
+
+
+def test_a_hub_data_set_without_files(tmp_path):
+    with pytest.raises(CorpusError, match="no txt, jsonl, csv, tsv or parquet file in this data set"):
+        chosen(FakeHub(tmp_path, "load.py"), "hf:wikimedia/wikipedia")
+
+
+@pytest.mark.parametrize("name", ["hf:", "hf:name", "hf:a/b/c", "hf:a/b:train:x:y"])
+def test_a_hub_name_that_is_none(name):
+    with pytest.raises(UsageError, match=r"is not a hub name; the form is hf:owner/name\[:split\[:config\]\]"):
+        list_sources([name])
+
+
+def test_a_hub_out_of_reach(monkeypatch):
+    import huggingface_hub
+
+    class Api:
+        def list_repo_tree(self, *_: object, **__: object) -> object:
+            raise ConnectionError("Name or service not known")
+
+        hf_hub_download = list_repo_tree
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    words = r"hf:a/b: the hub cannot be reached \(Name or service not known\); files on this machine work without"
+    with pytest.raises(CorpusError, match=words):
+        list_sources(["hf:a/b"])
+    with pytest.raises(CorpusError, match=words):
+        HuggingFaceHub().download("a/b", "x.txt")
+
+
+def test_the_real_hub_lists_files_only(monkeypatch):
+    import huggingface_hub
+    from huggingface_hub import RepoFile, RepoFolder
+
+    class Api:
+        def list_repo_tree(self, repository: str, *, repo_type: str, recursive: bool) -> object:
+            assert (repository, repo_type, recursive) == ("a/b", "dataset", True)
+            yield RepoFolder(path="data", oid="1")
+            yield RepoFile(path="data/train.jsonl.gz", size=7, oid="2")
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    assert list_sources(["hf:a/b"]) == [Source("data/train.jsonl.gz", "jsonl", "gz", 7, "a/b")]
