@@ -72,4 +72,5 @@ def is_whole(piece: str) -> bool:
     >>> [is_whole(piece) for piece in ("মা", "া", "ক্")]
     [True, False, False]
     """
-    return bool(piece) and not starts_dependent(piece) and not piece.rstrip("\u200c\u200d").endswith(HASANTA)
+    # Hasanta + ZWNJ is a finished letter (উদ্‌যাপন); hasanta alone, or with ZWJ, still reaches for the next consonant.
+    return bool(piece) and not starts_dependent(piece) and not piece.endswith((HASANTA, HASANTA + "\u200d"))
