@@ -9,22 +9,32 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from kotha.errors import KothaError
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file (UTF-8), whole or not at all; missing folders are made."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """A text file (UTF-8) to write into, at ``path`` when the block ends well; missing folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
         with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
+    except OSError as error:
+        raise KothaError(f"{path} could not be written: {error.strerror or error}") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file (UTF-8), whole or not at all."""
+    with whole_file(path) as file:
+        file.write(text)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
-import regex  # type: ignore[import-untyped]
+import regex
 from numpy.typing import NDArray
 
 from kotha.errors import KothaError

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import regex  # type: ignore[import-untyped]
+import regex
 from numpy.typing import NDArray
 
 SHINGLE_WORDS = 5

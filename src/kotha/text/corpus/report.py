@@ -16,6 +16,7 @@ from kotha.text.corpus.documents import MAX_DOCUMENT_BYTES, read_documents
 from kotha.text.corpus.hub import Hub
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import Source, list_sources
+from kotha.text.normalize import Normalizer, NormalizeReport
 
 _PROBLEMS_KEPT = 20
 
@@ -40,6 +41,8 @@ class CorpusReport:
     longest_characters: int
     script_shares: dict[str, float]
     """The share of each script among all letters and the signs on them, largest first."""
+    normalization: dict[str, int]
+    """How often each of the default rules would change something."""
     problems: int
     first_problems: list[str]
 
@@ -58,6 +61,7 @@ class _Tally:
         self.lengths: Counter[int] = Counter()  # by length to three figures, so it has few entries
         self.shortest = self.longest = 0
         self.scripts: Counter[str] = Counter()
+        self.normalizer, self.changes = Normalizer(), NormalizeReport()
         self.problems = 0
         self.first_problems: list[str] = []
 
@@ -73,6 +77,7 @@ class _Tally:
         self.seen.is_new(text)
         self.scripts.update(count_scripts(text))
         self.in_language += is_language(text, self.language)
+        self.normalizer(text, self.changes)
 
     def note(self, problem: CorpusProblem) -> None:
         self.problems += 1
@@ -144,6 +149,7 @@ def inspect_corpus(
         median_characters=tally.median(),
         longest_characters=tally.longest,
         script_shares={script: count / letters for script, count in tally.scripts.most_common()},
+        normalization=dict(tally.changes.changes),
         problems=tally.problems,
         first_problems=tally.first_problems,
     )

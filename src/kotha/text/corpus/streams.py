@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO, Protocol
 
-import zstandard
-
 from kotha.text.corpus.problems import Unreadable
 
 _CHUNK = 1 << 16
@@ -31,7 +29,9 @@ _WRONG_STARTS = {
 
 
 class _Decoder(Protocol):
-    """One frame of compressed data."""
+    """One frame of compressed data, and what its library raises when the data is corrupt."""
+
+    failure: type[Exception]
 
     def step(self, data: memoryview) -> tuple[bytes, memoryview]:
         """Decode a piece of the data: what came out, and what is left of the input."""
@@ -42,6 +42,8 @@ class _Decoder(Protocol):
 
 
 class _Gzip:
+    failure: type[Exception] = zlib.error
+
     def __init__(self) -> None:
         self._decoder = zlib.decompressobj(wbits=31)
 
@@ -56,6 +58,9 @@ class _Gzip:
 
 class _Zstd:
     def __init__(self) -> None:
+        import zstandard  # here, so that a machine without it still reads everything else
+
+        self.failure: type[Exception] = zstandard.ZstdError
         self._decoder = zstandard.ZstdDecompressor().decompressobj()
 
     def step(self, data: memoryview) -> tuple[bytes, memoryview]:
@@ -101,7 +106,7 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
             decoder = decoder or _DECODERS[compression]()
             try:
                 out, rest = decoder.step(data)
-            except (zlib.error, zstandard.ZstdError) as error:
+            except decoder.failure as error:
                 at = consumed + len(chunk) - len(data)
                 raise Unreadable(f"corrupt {compression} data near compressed byte {at} ({error})", produced) from error
             data, produced = rest, produced + len(out)

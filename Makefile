@@ -1,0 +1,41 @@
+# `make demo` and `make test` do all the set-up themselves; `make help` lists the rest.
+PYTHON ?= python3
+RUN := .venv/bin/python
+
+.PHONY: help demo test test-slow check format clean setup-demo setup-dev
+
+help:
+	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
+	@echo "make test       all tests that take seconds"
+	@echo "make check      format, lint, types, tests, docs: what a commit must pass"
+	@echo "make test-slow  the tests that take minutes"
+	@echo "make format     put the code into shape"
+	@echo "make clean      remove the environment and everything that was made"
+
+demo: setup-demo
+	$(RUN) -m kotha demo
+
+test: setup-dev
+	$(RUN) -m pytest -m "not slow"
+
+test-slow: setup-dev
+	$(RUN) -m pytest -m slow
+
+check: setup-dev
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(RUN) -m pytest -m "not slow"
+
+format: setup-dev
+	$(RUN) -m ruff format .
+	$(RUN) -m ruff check --fix .
+
+setup-demo:
+	@$(PYTHON) scripts/setup.py demo
+
+setup-dev:
+	@$(PYTHON) scripts/setup.py dev
+
+clean:
+	rm -rf .venv kotha-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,107 @@
+"""Make this checkout's own virtual environment, from what constraints.txt pins. Needs a Python and nothing else.
+
+usage: python3 scripts/setup.py demo|dev
+
+Says what it does, does it once (a stamp in .venv remembers), and uses only the standard library. What takes root
+(Debian packages) is installed when we are root, and skipped with a printed reason when we are not.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+EXTRAS = {"demo": "", "dev": "[dev]"}
+OLDEST = (3, 11)
+# For the browser tests: a browser, and fonts that have Bangla.
+BROWSER_PACKAGES = ["chromium", "fonts-noto-core", "fonts-beng"]
+
+
+def say(text: str) -> None:
+    print(f"setup: {text}", flush=True)
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, cwd=ROOT)
+
+
+def apt_install(packages: list[str]) -> bool:
+    """Install Debian packages if we may; True when it was done."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    quiet = {"check": False, "env": environment, "stdout": subprocess.DEVNULL}
+    subprocess.run(["apt-get", "update", "-q"], **quiet)
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]
+    return subprocess.run(install, **quiet).returncode == 0
+
+
+def suitable_python() -> str:
+    """A Python that is new enough: the one that runs this, or a newer one beside it."""
+    if sys.version_info >= OLDEST:
+        return sys.executable
+    for minor in range(14, OLDEST[1] - 1, -1):
+        if found := shutil.which(f"python3.{minor}"):
+            return found
+    sys.exit(f"setup: Kotha needs Python {OLDEST[0]}.{OLDEST[1]} or newer, and this is {sys.version.split()[0]}")
+
+
+def make_environment() -> None:
+    """Make .venv, with Debian's venv package first where Python came without it."""
+    python = suitable_python()
+    if (VENV / "bin" / "pip").exists():
+        return
+    say(f"making a virtual environment in .venv with {python}")
+    for attempt in ("as it is", "after installing python3-venv"):
+        shutil.rmtree(VENV, ignore_errors=True)
+        made = subprocess.run([python, "-m", "venv", str(VENV)], check=False, stdout=subprocess.DEVNULL)
+        if made.returncode == 0:
+            return
+        if attempt == "as it is" and not apt_install(["python3-venv"]):
+            break
+    sys.exit("setup: this Python cannot make virtual environments; install the Debian package python3-venv as root")
+
+
+def install_packages(level: str) -> None:
+    """Install Kotha and what it needs, each at the version that constraints.txt pins."""
+    inputs = [ROOT / "pyproject.toml", ROOT / "constraints.txt"]
+    state = hashlib.sha256(b"".join(path.read_bytes() for path in inputs) + str(ROOT).encode()).hexdigest()
+    stamp = VENV / f".installed-{level}"
+    covering = [stamp] if level == "dev" else [stamp, VENV / ".installed-dev"]
+    if any(path.is_file() and path.read_text() == state for path in covering):
+        say("everything is installed")
+        return
+    say(f"installing Kotha and what it needs for {level} (a minute or two the first time)")
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location"]
+    run(*pip, "--constraint", "constraints.txt", "hatchling", "editables")
+    run(*pip, "--constraint", "constraints.txt", "--no-build-isolation", "--editable", f".{EXTRAS[level]}")
+    stamp.write_text(state)
+
+
+def install_browser() -> None:
+    """A browser for the tests that need one."""
+    if shutil.which("chromium"):
+        return
+    say("installing Debian's chromium and Bangla fonts for the browser tests")
+    if not apt_install(BROWSER_PACKAGES):
+        reason = "that takes root" if os.geteuid() != 0 else "apt-get could not install it"
+        say(f"skipped: no chromium ({reason}); the browser tests will be skipped")
+
+
+def main() -> None:
+    if len(sys.argv) != 2 or sys.argv[1] not in EXTRAS:
+        sys.exit(__doc__)
+    level = sys.argv[1]
+    os.environ.setdefault("PIP_ROOT_USER_ACTION", "ignore")
+    make_environment()
+    install_packages(level)
+    if level == "dev":
+        install_browser()
+
+
+main()

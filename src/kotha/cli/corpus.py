@@ -1,0 +1,98 @@
+"""``kotha corpus``: write the built-in stories, look into a corpus."""
+
+import itertools
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from kotha.cli.terminal import Problems, print_json, progress, results, table
+from kotha.errors import UsageError
+from kotha.files import whole_file
+from kotha.text.corpus import Errors
+
+app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
+
+
+@app.command
+def stories(
+    *,
+    documents: Annotated[int, Parameter(help="How many documents to write.")] = 1000,
+    seed: Annotated[int, Parameter(help="Which corpus: the same seed gives the same documents.")] = 0,
+    kind: Annotated[tuple[str, ...], Parameter(help="story, news or entry; all three when not given.")] = (),
+    out: Annotated[Path | None, Parameter(help="A .jsonl or .txt file; standard output when not given.")] = None,
+) -> None:
+    """Write the built-in corpus: original Bangla stories, news items and encyclopaedia entries, without end.
+
+    A .jsonl line also holds the kind and log_probability: the floor that no model can beat on average.
+    """
+    from kotha.text.stories import stories as write_stories
+
+    if documents < 1:
+        raise UsageError(f"--documents {documents}: give at least 1")
+    if out is not None and out.suffix not in (".jsonl", ".txt"):
+        raise UsageError(f"--out {out}: the ending decides the format; use .jsonl or .txt")
+    written = itertools.islice(write_stories(seed, kinds=kind or None), documents)
+    with whole_file(out) if out else nullcontext(sys.stdout) as file, progress() as advance:
+        for count, document in enumerate(written, start=1):
+            if out is None or out.suffix == ".txt":
+                file.write(document.text + "\n\n")
+            else:
+                row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            if count % 100 == 0 and out is not None:
+                advance("writing", count, documents)
+    if out is not None:
+        print(f"kotha: {documents:,} documents in {out}", file=sys.stderr)
+
+
+@app.command
+def inspect(
+    paths: Annotated[tuple[str, ...], Parameter(help="Files, folders, globs, - or hf:owner/name.")],
+    /,
+    *,
+    field: Annotated[str, Parameter(help="Field or column that holds the text.")] = "text",
+    language: Annotated[str, Parameter(help="Two-letter code of the wanted language.")] = "bn",
+    errors: Annotated[Errors, Parameter(help="What happens to a document that cannot be read.")] = "skip",
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Say what is in a corpus: sizes, duplicates, language, what normalization would change, what is broken."""
+    from kotha.text.corpus import inspect_corpus, list_sources
+
+    problems = Problems()
+    total = sum(source.size or 0 for source in list_sources(paths, errors=errors))
+    done = 0
+    with progress() as advance:
+
+        def read(n_bytes: int) -> None:
+            nonlocal done
+            done += n_bytes
+            advance("reading", done, total)
+
+        report = inspect_corpus(
+            paths, field=field, language=language, errors=errors, on_problem=problems, on_bytes=read
+        )
+    problems.summarize()
+    if as_json:
+        print_json(report)
+        return
+    rows = [
+        ["files", f"{report.files:,}"],
+        ["documents", f"{report.documents:,}"],
+        ["bytes", f"{report.bytes:,}"],
+        ["characters", f"{report.characters:,}"],
+        ["words", f"{report.words:,}"],
+        ["exact duplicates", f"{report.duplicates:,}"],
+        [f"documents in {report.language}", f"{report.language_share:.1%}"],
+        [
+            "shortest / median / longest",
+            f"{report.shortest_characters:,} / {report.median_characters:,} / {report.longest_characters:,} characters",
+        ],
+        ["scripts", ", ".join(f"{name} {share:.1%}" for name, share in list(report.script_shares.items())[:5])],
+        ["normalization would change", ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items())],
+        ["problems", f"{report.problems:,}"],
+    ]
+    results().print(table("", ["corpus", ", ".join(paths)], rows))
