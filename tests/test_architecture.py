@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve"}
 
-# What the training core may stand on, so that it runs on a bare GPU machine; everything else is imported where it is used.
+# What the training core may stand on, so that it runs on a bare GPU machine; the rest is imported where it is used.
 CORE = {"text", "model", "bundle", "train", "generate", "evaluate"} | LEAVES
 CORE_LIBRARIES = {"torch", "numpy", "tokenizers", "safetensors", "regex"}
 
@@ -74,7 +74,9 @@ def test_rooms_import_only_what_the_table_allows(path: Path) -> None:
     for name in imports_of(ast.parse(path.read_text(encoding="utf-8"))):
         parts = name.split(".")
         if parts[0] == "kotha" and len(parts) > 1 and (SOURCE / parts[1]).with_suffix("").name not in ("__version__",):
-            assert parts[1] in allowed, f"{path.relative_to(SOURCE)} imports {name}; {room} may import {sorted(allowed)}"
+            assert parts[1] in allowed, (
+                f"{path.relative_to(SOURCE)} imports {name}; {room} may import {sorted(allowed)}"
+            )
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))

@@ -30,6 +30,7 @@ def build() -> App:
         help_epilogue="Start with `kotha demo`. Every command has its own --help.",
         version=kotha.__version__,
         help_format="plaintext",
+        suppress_keyboard_interrupt=False,
     )
     for order, (name, (target, about)) in enumerate(COMMANDS.items()):
         app.command(target, name=name, help=about, sort_key=order)

@@ -55,8 +55,9 @@ def _plain(cell: str) -> str:
 def progress() -> Iterator[Callable[[str, int, int], None]]:
     """A function (stage, done, total) that draws a bar for each stage, with the time left."""
     console = notes()
-    columns = (TextColumn("{task.description:<12}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as bars:
+    share = (TextColumn("{task.description:<12}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*share, *times, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, Any] = {}
 
         def advance(stage: str, done: int, total: int) -> None:

@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +26,7 @@ from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.shards import DATASET_FILE, DTYPES, SplitInfo, SplitWriter, dtype_for, write_description
 from kotha.text.tokenizer import Tokenizer
 
-TRAIN, VALIDATION = "train", "validation"
+TRAIN, VALIDATION = _SPLITS = "train", "validation"
 _STDIN_FILE = "stdin.txt"
 # Below this size the files are encoded right here: starting workers would take longer.
 _SMALL_BYTES = 4 << 20
@@ -112,14 +113,16 @@ def prepare(
     with whole_folder(Path(out), lambda old: options.overwrite and (old / DATASET_FILE).is_file()) as folder:
         job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
         survey = job.survey()
-        splits = {name: SplitWriter(folder, name, job.dtype, tokenizer.special["eos"]) for name in (TRAIN, VALIDATION)}
-        for document in job.encoded(survey, job.leak_index(survey)):
-            if document.leaked and document.label == TRAIN:
-                report.leaked += 1
-            elif len(document.ids):
-                splits[document.label].add(document.ids, document.n_bytes, document.n_characters)
+        with ExitStack() as stack:
+            eos = tokenizer.special["eos"]
+            writers = {name: stack.enter_context(SplitWriter(folder, name, job.dtype, eos)) for name in _SPLITS}
+            for document in job.encoded(survey, job.leak_index(survey)):
+                if document.leaked and document.label == TRAIN:
+                    report.leaked += 1
+                elif len(document.ids):
+                    writers[document.label].add(document.ids, document.n_bytes, document.n_characters)
+            infos = {name: writer.close() for name, writer in writers.items()}
         (folder / _STDIN_FILE).unlink(missing_ok=True)
-        infos = {name: writer.close() for name, writer in splits.items()}
         _fill(report, infos[TRAIN], infos[VALIDATION], survey)
         if not report.train_documents:
             raise CorpusError("no training documents are left; is the validation share or the leak check too wide?")

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -80,6 +81,15 @@ class SplitWriter:
         self._offsets = _HashedFile(folder / f"{name}.offsets")
         self._offsets.write(np.array([0], "<u8").tobytes())
 
+    def __enter__(self) -> "SplitWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the files, finished or not."""
+        for file in (self._offsets, self._shard):
+            if file is not None:
+                file.release()
+
     def add(self, ids: Ids, n_bytes: int, n_characters: int) -> None:
         """Add a document; the end-of-text mark is put behind it."""
         assert ids.dtype == self._dtype, f"ids of {ids.dtype} for shards of {self._dtype}"
@@ -129,6 +139,10 @@ class _HashedFile:
         os.fsync(self._file.fileno())
         self._file.close()
         return self._hash.hexdigest()
+
+    def release(self) -> None:
+        with suppress(OSError):  # on a full disk even closing fails, and the first error is the one to tell
+            self._file.close()
 
 
 def write_description(

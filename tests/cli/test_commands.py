@@ -1,0 +1,193 @@
+"""The commands as a user types them: results on stdout, remarks on stderr, exit codes, no traceback."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kotha.cli.main import COMMANDS, main
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stories and a tokenizer, made by the commands themselves."""
+    folder = tmp_path_factory.mktemp("made with spaces")
+    assert main(["corpus", "stories", "--documents", "150", "--out", str(folder / "stories.jsonl")]) == 0
+    train = ["tokenizer", "train", str(folder / "stories.jsonl"), "--vocab-size", "1500", "--out", str(folder / "tok")]
+    assert main(train) == 0
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, time; from kotha.cli.main import main; code = main(['--help']); "
+        "print(code, sorted({'torch', 'numpy', 'tokenizers', 'pyarrow', 'regex'} & set(sys.modules)))"
+    )
+    output = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert output.strip().endswith("0 []")
+    assert all(name in output for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", [[name] for name in COMMANDS] + [["corpus", "stories"], ["tokenizer", "card"]])
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    code, out, _ = run(capsys, *command, "--help")
+    assert code == 0
+    assert "Usage:" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wording"),
+    [
+        (["tokeniser"], "did you mean 'tokenizer'?"),
+        (["tokenizer", "trian"], 'Did you mean "train"?'),
+        (["corpus", "stories", "--document", "3"], "Did you mean --documents?"),
+        (["prepare", "x", "--out", "y"], "tokenizer"),
+        (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
+        (["corpus", "stories", "--documents", "many"], "many"),
+        (["corpus", "stories", "--documents", "0"], "give at least 1"),
+        (["corpus", "stories", "--kind", "stroy"], "did you mean 'story'?"),
+        (["corpus", "stories", "--out", "a.xml"], "use .jsonl or .txt"),
+    ],
+)
+def test_misuse_is_answered_with_what_to_do(capsys, arguments: list[str], wording: str) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert wording in " ".join((out + err).split())
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wording"),
+    [
+        (["corpus", "inspect", "nowhere.txt"], "nowhere.txt"),
+        (["tokenizer", "view", "nowhere.json", "কথা"], "no tokenizer at nowhere.json"),
+        (["prepare", "nowhere.txt", "--tokenizer", "nowhere.json", "--out", "z"], "nowhere"),
+        (["tokenizer", "train", "nowhere/*.txt", "--out", "y"], "nowhere"),
+    ],
+)
+def test_failure_is_one_line_and_exit_code_one(
+    capsys, monkeypatch, tmp_path, arguments: list[str], wording: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith("kotha: ")
+    assert wording in err
+    assert list(tmp_path.iterdir()) == [], "a failure leaves nothing behind"
+
+
+def test_stories_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "corpus", "stories", "--documents", "3", "--seed", "5")
+    assert code == 0
+    assert "।" in out
+    assert run(capsys, "corpus", "stories", "--documents", "3", "--seed", "5")[1] == out
+
+
+def test_inspect_tells_programs_and_people(capsys, made: Path) -> None:
+    path = str(made / "stories.jsonl")
+    report = json.loads(run(capsys, "corpus", "inspect", path, "--json")[1])
+    wanted = {"documents", "bytes", "characters", "words", "duplicates", "language_share", "normalization"}
+    assert wanted <= report.keys()
+    assert (report["documents"], report["language_share"]) == (150, 1.0)
+    assert "150" in run(capsys, "corpus", "inspect", path)[1]
+
+
+def test_card_compares_and_writes_a_page(capsys, made: Path) -> None:
+    arguments = ["tokenizer", "card", str(made / "tok"), "--text", str(made / "stories.jsonl")]
+    code, out, _ = run(capsys, *arguments, "--json", "--html", str(made / "card.html"))
+    found = json.loads(out)
+    assert code == 0
+    keys = {"vocab_size", "tokens_per_word", "bytes_per_token", "unknown_rate", "split_aksharas", "round_trip"}
+    assert keys <= found.keys()
+    assert found["round_trip"] == 1.0
+    (caution,) = found["compared_with"]
+    assert caution["tokens_per_word"] > found["tokens_per_word"]
+    assert (made / "card.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert "GPT-2 pattern" in run(capsys, *arguments)[1]
+    assert "GPT-2 pattern" not in run(capsys, *arguments, "--no-caution")[1]
+
+
+def test_view_shows_the_cuts(capsys, made: Path) -> None:
+    code, out, _ = run(capsys, "tokenizer", "view", str(made / "tok"), "নদীর ধারে")
+    assert code == 0
+    assert "নদী" in out.replace("│", "")
+    assert json.loads(run(capsys, "tokenizer", "view", str(made / "tok"), "নদীর", "--json")[1])["text"] == "নদীর"
+
+
+def test_import_keeps_ids(capsys, made: Path, tmp_path: Path) -> None:
+    code, out, _ = run(capsys, "tokenizer", "import", str(made / "tok"), "--out", str(tmp_path), "--json")
+    assert code == 0
+    assert (
+        json.loads(out)["fingerprint"]
+        == json.loads(
+            run(
+                capsys, "tokenizer", "import", str(tmp_path / "tokenizer.json"), "--out", str(tmp_path / "b"), "--json"
+            )[1]
+        )["fingerprint"]
+    )
+
+
+def test_prepare_reports_and_guards(capsys, made: Path, tmp_path: Path) -> None:
+    arguments = ["prepare", str(made / "stories.jsonl"), "--tokenizer", str(made / "tok"), "--out", str(tmp_path / "d")]
+    report = json.loads(run(capsys, *arguments, "--json")[1])
+    assert report["train_documents"] + report["validation_documents"] + report["leaked"] == 150
+    assert report["train_tokens"] > report["validation_tokens"] > 0
+    code, _, err = run(capsys, *arguments)
+    assert code == 1
+    assert "--overwrite" in err
+    assert run(capsys, *arguments, "--overwrite")[0] == 0
+    code, _, err = run(capsys, *arguments, "--overwrite", "--validation", "half")
+    assert code == 2
+    assert "neither a share such as 0.05 nor a file that exists" in err
+
+
+def test_rules_are_switched_by_flags(capsys, made: Path, tmp_path: Path) -> None:
+    train = ["tokenizer", "train", str(made / "stories.jsonl"), "--vocab-size", "1200", "--out", str(tmp_path / "t")]
+    assert run(capsys, *train, "--rule", "bangla_digits", "--no-rule", "joiners")[0] == 0
+    shown = json.loads(run(capsys, "tokenizer", "view", str(tmp_path / "t"), "সাল 2025", "--json")[1])
+    assert shown["text"] == "সাল ২০২৫"
+    code, _, err = run(capsys, *train, "--rule", "bangla_digit")
+    assert code == 1
+    assert "did you mean 'bangla_digits'?" in err
+
+
+def test_the_demo_runs_twice(capsys, tmp_path: Path) -> None:
+    arguments = ["demo", "--out", str(tmp_path / "a demo"), "--documents", "200", "--vocab-size", "1500"]
+    for _ in range(2):
+        code, out, _ = run(capsys, *arguments)
+        assert code == 0
+    assert "Three things to try next" in out
+    made = sorted(path.name for path in (tmp_path / "a demo").iterdir())
+    assert made == ["data", "report.html", "stories.jsonl", "tokenizer"]
+
+
+def test_ctrl_c_ends_quietly_and_leaves_nothing(made: Path, tmp_path: Path) -> None:
+    endless = ["corpus", "stories", "--documents", "1000000", "--out", str(tmp_path / "x.jsonl")]
+    command = [sys.executable, "-m", "kotha", *endless]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not any(tmp_path.iterdir()):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(2)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "nothing half-written was left behind" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    command = f"{sys.executable!r} -m kotha corpus stories --documents 3000 | head -c 10"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert len(done.stdout) == 10
+    assert b"Traceback" not in done.stderr

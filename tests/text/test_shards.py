@@ -1,0 +1,156 @@
+"""A data folder is whole and its own, or it is refused by name."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.text.conftest import trained
+
+from kotha.errors import DataError, TokenizerError
+from kotha.text.shards import Dataset, SplitWriter, dtype_for, write_description
+from kotha.text.tokenizer import Tokenizer
+
+TEXTS = ["নদীর ধারে গ্রাম।", "আকাশে মেঘ জমেছে।", "মা ডাকছেন।", "বৃষ্টি নামল।"]
+
+
+@pytest.fixture
+def tokenizer() -> Tokenizer:
+    return trained("unigram")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tokenizer: Tokenizer) -> Path:
+    path = tmp_path / "data"
+    path.mkdir()
+    dtype = dtype_for(tokenizer.vocab_size)
+    infos = {}
+    for name, texts in {"train": TEXTS, "validation": TEXTS[:1]}.items():
+        writer = SplitWriter(path, name, dtype, tokenizer.special["eos"], shard_tokens=12)
+        for text in texts:
+            writer.add(np.array(tokenizer.encode(text), "<u2"), len(text.encode()), len(text))
+        infos[name] = writer.close()
+    write_description(path, tokenizer, infos, {})
+    return path
+
+
+def test_what_was_written_is_read(folder: Path, tokenizer: Tokenizer) -> None:
+    data = Dataset(folder)
+    train = data["train"]
+    assert [tokenizer.decode(ids) for ids in train] == TEXTS
+    assert all(ids[-1] == tokenizer.special["eos"] for ids in train)
+    assert len(train.shards) > 1, "the test wants documents in several shards"
+    assert train.info.bytes == sum(len(text.encode()) for text in TEXTS)
+    assert train.info.characters == sum(map(len, TEXTS))
+    assert train.info.tokens == sum(len(shard) for shard in train.shards) == train.offsets[-1]
+    assert len(data["validation"]) == 1
+
+
+def test_documents_beyond_the_end_are_refused(folder: Path) -> None:
+    with pytest.raises(IndexError, match="document 4 of 4"):
+        Dataset(folder)["train"][4]
+
+
+def test_ids_are_little_endian_on_disk(folder: Path, tokenizer: Tokenizer) -> None:
+    first = (folder / "train-00000.bin").read_bytes()[:2]
+    assert int.from_bytes(first, "little") == tokenizer.encode(TEXTS[0])[0]
+
+
+@pytest.mark.parametrize("size", [70_000])
+def test_a_large_vocabulary_takes_four_bytes(size: int) -> None:
+    assert dtype_for(size) == "uint32"
+
+
+def test_a_truncated_shard_is_refused_by_name(folder: Path) -> None:
+    path = folder / "train-00000.bin"
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(DataError, match=r"train-00000\.bin has [\d,]+ bytes instead of [\d,]+"):
+        Dataset(folder)
+
+
+def test_a_changed_shard_is_refused_by_name(folder: Path) -> None:
+    path = folder / "train-00001.bin"
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"train-00001\.bin is not the file that was prepared"):
+        Dataset(folder)
+    Dataset(folder, verify=False)  # sizes alone cannot see it
+
+
+def test_swapped_shards_are_refused_by_name(folder: Path) -> None:
+    same = sorted(folder.glob("train-*.bin"))
+    sizes = {}
+    for path in same:
+        sizes.setdefault(path.stat().st_size, []).append(path)
+    pair = next((paths for paths in sizes.values() if len(paths) > 1), same[:2])
+    first, second = pair[0].read_bytes(), pair[1].read_bytes()
+    pair[0].write_bytes(second)
+    pair[1].write_bytes(first)
+    with pytest.raises(DataError, match=pair[0].name):
+        Dataset(folder)
+
+
+def test_a_missing_shard_is_refused_by_name(folder: Path) -> None:
+    (folder / "train.offsets").unlink()
+    with pytest.raises(DataError, match=r"train\.offsets is missing"):
+        Dataset(folder)
+
+
+def test_a_foreign_tokenizer_is_refused(folder: Path) -> None:
+    trained("bpe-words").save(folder)
+    with pytest.raises(DataError, match="but the shards were made by"):
+        Dataset(folder)
+
+
+def test_a_foreign_shard_is_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "validation-00000.bin", folder / "train-00000.bin")
+    with pytest.raises(DataError, match=r"train-00000\.bin"):
+        Dataset(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "wording"),
+    [
+        ({"format": "other"}, "does not describe a Kotha data folder"),
+        ({"format_version": 99}, "has format version 99"),
+        ({"dtype": "float64"}, "dtype 'float64' is not one of uint16, uint32"),
+        ({"splits": {"train": {"documents": 1}}}, "is broken"),
+        ({"splits": [1]}, "is broken"),
+    ],
+)
+def test_a_description_that_cannot_be_is_refused(folder: Path, change: dict, wording: str) -> None:
+    path = folder / "dataset.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(DataError, match=wording):
+        Dataset(folder)
+
+
+def test_a_description_cannot_point_outside_its_folder(folder: Path) -> None:
+    path = folder / "dataset.json"
+    path.write_text(path.read_text().replace("train-00000.bin", "../../etc/passwd"))
+    with pytest.raises(DataError, match="names a file outside its folder"):
+        Dataset(folder)
+
+
+def test_a_folder_that_is_no_data_folder_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="`kotha prepare` makes one"):
+        Dataset(tmp_path)
+
+
+def test_broken_json_is_said_so(folder: Path) -> None:
+    (folder / "dataset.json").write_text('{"format": "kotha-dat')
+    with pytest.raises(DataError, match=r"dataset\.json is broken"):
+        Dataset(folder)
+
+
+def test_a_missing_tokenizer_is_said_so(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(TokenizerError, match="no tokenizer at"):
+        Dataset(folder)
+
+
+def test_an_unknown_split_lists_the_known(folder: Path) -> None:
+    with pytest.raises(DataError, match="no split 'test'; it has train, validation"):
+        Dataset(folder)["test"]
