@@ -1,0 +1,165 @@
+"""`prepare` beside a bare `tokenizers` batch encode with the same workers, and its peak memory on a large corpus.
+
+    python benchmarks/prepare_throughput.py [--megabytes 1000] [--news ../shared/data/news]
+
+Throughput: the same documents, already read and held in memory, through `encode_batch_fast` of the same tokenizer (with
+its normalizer as saved, and bare: no normalizer, text normalized beforehand), in chunks, ids taken out as lists; and
+through `prepare`, which also reads the files twice, normalizes, drops duplicates, looks for leaks and writes shards. In
+one run, three rounds, medians. Memory: `prepare` in a process of its own, watched from outside, children included.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from record import save
+
+from kotha.text.corpus import read_documents
+from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.stories import story
+from kotha.text.tokenizer import Tokenizer
+from kotha.text.trainers import train
+
+ROUNDS = 3
+WORKERS = os.cpu_count() or 1
+
+
+def bare_encode(backend: tokenizers.Tokenizer, texts: list[str]) -> float:
+    start = time.perf_counter()
+    for first in range(0, len(texts), 500):
+        for encoding in backend.encode_batch_fast(texts[first : first + 500], add_special_tokens=False):
+            len(encoding.ids)
+    return time.perf_counter() - start
+
+
+def timed_prepare(path: Path, tokenizer: Tokenizer) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        prepare([path], tokenizer, Path(folder) / "data", PrepareOptions(workers=WORKERS))
+        return time.perf_counter() - start
+
+
+def throughput(name: str, path: Path, vocab_size: int) -> dict[str, Any]:
+    texts = [document.text for document in read_documents([path])]
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    figures: dict[str, Any] = {"corpus": name, "megabytes": round(megabytes, 1), "workers": WORKERS}
+    for kind in ("unigram", "bpe"):
+        tokenizer = train(texts[:7000], kind, vocab_size)
+        normalized = [tokenizer.normalize(text) for text in texts]
+        bare = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
+        bare.normalizer = None
+        seconds: dict[str, list[float]] = {"prepare": [], "bare": [], "with_normalizer": []}
+        for _ in range(ROUNDS):
+            seconds["bare"].append(bare_encode(bare, normalized))
+            seconds["with_normalizer"].append(bare_encode(tokenizer.backend, texts))
+            seconds["prepare"].append(timed_prepare(path, tokenizer))
+        median = {key: statistics.median(values) for key, values in seconds.items()}
+        figures[kind] = {
+            **{f"{key}_megabytes_per_second": round(megabytes / value, 2) for key, value in median.items()},
+            "ratio_to_bare": round(median["bare"] / median["prepare"], 2),
+            "ratio_to_encode_with_normalizer": round(median["with_normalizer"] / median["prepare"], 2),
+        }
+        print(name, kind, figures[kind], file=sys.stderr)
+    return figures
+
+
+def _stories_chunk(bounds: tuple[int, int]) -> str:
+    rows = ({"text": story(1, index).text} for index in range(*bounds))
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def write_stories(path: Path, megabytes: float) -> int:
+    """Generated stories until the texts have that size; returns their bytes."""
+    written = 0
+    with ProcessPoolExecutor(WORKERS) as pool, path.open("w", encoding="utf-8") as file:
+        starts = itertools.count(0, 2000)
+        while written < megabytes * 1e6:
+            bounds = [(start, start + 2000) for start in itertools.islice(starts, 4 * WORKERS)]
+            for chunk in pool.map(_stories_chunk, bounds):
+                file.write(chunk)
+                written += len(chunk.encode())
+    return written
+
+
+def resident(pid: int) -> int:
+    """Bytes that a process and its children hold; shared pages are counted once by their share (PSS)."""
+    total = 0
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) * 1024
+        for child in children.read_text().split():
+            total += resident(int(child))
+    except OSError:  # it has just ended
+        return total
+    return total
+
+
+def peak_memory(path: Path, tokenizer: Path, out: Path) -> dict[str, Any]:
+    command = [
+        sys.executable,
+        "-m",
+        "kotha",
+        "prepare",
+        str(path),
+        "--tokenizer",
+        str(tokenizer),
+        "--out",
+        str(out),
+        "--json",
+    ]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    peak = 0
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.1):
+            peak = max(peak, resident(process.pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    output, _ = process.communicate()
+    done.set()
+    watcher.join()
+    assert process.returncode == 0, "prepare failed"
+    return {"peak_bytes": peak, "seconds": round(time.perf_counter() - start, 1), "report": json.loads(output)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--megabytes", type=float, default=1000)
+    parser.add_argument("--news", type=Path, default=Path("../shared/data/news"))
+    options = parser.parse_args()
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        small = Path(folder) / "stories-small.jsonl"
+        write_stories(small, 40)
+        figures["throughput"] = [throughput("stories", small, 8192)]
+        if options.news.is_dir():
+            figures["throughput"].append(throughput("news", options.news / "train.jsonl.zst", 32_100))
+        large = Path(folder) / "stories.jsonl"
+        size = write_stories(large, options.megabytes)
+        tokenizer = train((story(1, index).text for index in range(3000)), "unigram", 8192).save(
+            Path(folder) / "tokenizer"
+        )
+        figures["memory"] = {"corpus_bytes": size, **peak_memory(large, tokenizer, Path(folder) / "data")}
+        print(figures["memory"], file=sys.stderr)
+    save("prepare_throughput", figures, ["tokenizers", "regex", "numpy"])
+
+
+if __name__ == "__main__":
+    main()

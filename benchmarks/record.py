@@ -1,0 +1,37 @@
+"""What every result carries: the machine, the versions, the command."""
+
+import json
+import os
+import platform
+import shlex
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, Any]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_bytes": memory,
+        "system": platform.platform(),
+    }
+
+
+def save(name: str, figures: Any, libraries: list[str]) -> Path:
+    """Write benchmarks/results/NAME.json."""
+    path = RESULTS / f"{name}.json"
+    command = ["python", *(argument.replace(str(Path.home()), "~") for argument in sys.argv)]
+    record = {
+        "command": shlex.join(command),
+        "machine": machine(),
+        "versions": {"python": platform.python_version(), **{library: version(library) for library in libraries}},
+        "figures": figures,
+    }
+    path.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    print(f"written to {path}", file=sys.stderr)
+    return path

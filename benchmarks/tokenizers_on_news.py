@@ -1,0 +1,87 @@
+"""The tokenizer table: ours, the shipped ones, plain SentencePiece and GPT-2's pattern, on the news validation set.
+
+    python benchmarks/tokenizers_on_news.py ../shared/data
+
+Trains on news/train, measures on news/validation. Writes benchmarks/results/tokenizers_on_news.json and prints a table.
+"""
+
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import sentencepiece
+from record import save
+
+from kotha.text.card import COLUMNS, Card, cells, measure, train_gpt2_style
+from kotha.text.corpus import read_documents
+from kotha.text.importers import import_tokenizer
+from kotha.text.tokenizer import Tokenizer
+from kotha.text.trainers import train
+
+SIZES = (8192, 32_100)
+OURS = {
+    "unigram": {"kind": "unigram"},
+    "bpe": {"kind": "bpe"},
+    "bpe, words": {"kind": "bpe", "split": "words"},
+    "wordpiece": {"kind": "wordpiece"},
+}
+SHIPPED = {
+    "SentencePiece 32k (csebuetnlp)": "csebuetnlp_banglanmt_spm32k",
+    "SentencePiece 50k (BNLP)": "bnlp_spm50k",
+    "WordPiece 102k (bangla-bert)": "bangla_bert_base_wordpiece102k",
+}
+
+
+def plain_sentencepiece(texts: list[str], size: int) -> Tokenizer:
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = Path(folder) / "plain"
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(line for text in texts for line in text.split("\n")),
+            model_prefix=str(prefix),
+            vocab_size=size,
+            byte_fallback=True,
+            character_coverage=0.9995,
+            max_sentence_length=100_000,
+            minloglevel=2,
+        )
+        return import_tokenizer(prefix.with_suffix(".model"))
+
+
+def main(data: Path) -> None:
+    training, validation = (
+        [document.text for document in read_documents([data / "news" / f"{split}.jsonl.zst"])]
+        for split in ("train", "validation")
+    )
+    rows: list[tuple[Card, float]] = []
+
+    def add(name: str, tokenizer: Tokenizer, seconds: float) -> None:
+        rows.append((measure(name, tokenizer, validation), seconds))
+        print(" | ".join(cells(rows[-1][0])), f"| {seconds:.0f} s", file=sys.stderr)
+
+    for size in SIZES:
+        for name, settings in OURS.items():
+            start = time.perf_counter()
+            add(f"kotha {name}", train(training, vocab_size=size, **settings), time.perf_counter() - start)
+        for name, make in {
+            "plain SentencePiece unigram": plain_sentencepiece,
+            "GPT-2 pattern BPE": train_gpt2_style,
+        }.items():
+            start = time.perf_counter()
+            add(name, make(training, size), time.perf_counter() - start)
+    for name, folder in SHIPPED.items():
+        add(name, import_tokenizer(data / "tokenizers" / folder), 0.0)
+    save(
+        "tokenizers_on_news",
+        [{**asdict(card), "training_seconds": round(seconds, 1)} for card, seconds in rows],
+        ["tokenizers", "sentencepiece", "regex"],
+    )
+    print("| " + " | ".join(title for _, title in COLUMNS) + " |")
+    print("|---" * len(COLUMNS) + "|")
+    for card, _ in rows:
+        print("| " + " | ".join(cells(card)) + " |")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("../shared/data"))

@@ -1,0 +1,52 @@
+"""A plot: who is in it, and its text with holes."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kotha.text.stories.chooser import Chooser
+from kotha.text.stories.nature import nature
+from kotha.text.stories.people import people
+from kotha.text.stories.phrases import PHRASES
+from kotha.text.stories.places import places
+from kotha.text.stories.scene import Fill, Scene, Tables, parse_fill
+from kotha.text.stories.seasons import seasons
+from kotha.text.stories.template import compile_template, tidy
+from kotha.text.stories.things import things
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One way for a document to go.
+
+    ``cast`` says what fills each role not named after its table, as ``hero: child; elder: hero.kin; had: 6..20``.
+    """
+
+    name: str
+    cast: str
+    title: str
+    text: str
+
+
+def cast_roles(cast: str) -> dict[str, Fill]:
+    """The roles of a cast by name.
+
+    >>> sorted(cast_roles("hero: child; elder: hero.kin"))
+    ['elder', 'hero']
+    """
+    pairs = (entry.split(":") for entry in cast.split(";") if entry.strip())
+    return {name.strip(): parse_fill(spec.strip()) for name, spec in pairs}
+
+
+@functools.cache
+def lexicon() -> Tables:
+    """All tables of words by name."""
+    return {**people(), **places(), **seasons(), **things(), **nature()}
+
+
+@functools.cache
+def compile_plot(plot: Plot) -> Callable[[Chooser], str]:
+    """Turn a plot into a function from a chooser to the text of a document."""
+    write = compile_template(f"{plot.title}\n\n{plot.text}", PHRASES)
+    tables, cast = lexicon(), cast_roles(plot.cast)
+    return lambda chooser: tidy(write(Scene(chooser, tables, cast)))

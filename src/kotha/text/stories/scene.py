@@ -1,0 +1,131 @@
+"""What a document has said so far: who and what has been named, and what follows from it.
+
+A plot speaks of roles (``hero``, ``season``, ``fruit2``). A role is filled when the text first mentions it, never
+sooner, so that every choice can be read in the text; after that the role stays the same to the end of the document.
+Roles with one owner are tied to it: ``trade.tool`` is a tool of the trade already named, ``season.fruit`` a fruit
+of that season, ``hero.kin`` a relative as that family would call them. Two roles never share a word.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kotha.text.stories.chooser import Chooser
+
+RANKS = ("সে", "তিনি")
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """A word of the lexicon with what belongs to it; a person's ``rank`` is their pronoun, open (None) until needed."""
+
+    text: str
+    rank: str | None = None
+    parts: Mapping[str, tuple["Noun", ...]] = field(default_factory=dict)
+    key: str = ""  # what makes two words the same for "a different one"; the text itself when empty
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that the plot counts with."""
+
+    value: int
+
+
+Tables = Mapping[str, tuple[Noun, ...]]
+Fill = Callable[["Scene"], Noun | Number]
+# Owners that a part of theirs gives away, so that the part may come first: a month or a fair tells its season.
+TELLING = frozenset({"month", "fair"})
+
+
+class Scene:
+    """The roles of one document, filled as the text mentions them."""
+
+    __slots__ = ("cast", "chooser", "filled", "ranks", "tables", "used")
+
+    def __init__(self, chooser: Chooser, tables: Tables, cast: Mapping[str, Fill]) -> None:
+        self.chooser = chooser
+        self.tables = tables
+        self.cast = cast
+        self.filled: dict[str, Noun | Number] = {}
+        self.ranks: dict[str, str] = {}
+        self.used: set[str] = set()
+
+    def role(self, name: str) -> Noun | Number:
+        """Who or what fills a role, chosen now if this is its first mention."""
+        found = self.filled.get(name)
+        if found is None:
+            fill = self.cast.get(name)
+            found = fill(self) if fill else self.draw(name)
+            self.filled[name] = found
+        return found
+
+    def noun(self, name: str) -> Noun:
+        """A role that must be a word."""
+        found = self.role(name)
+        assert isinstance(found, Noun), f"role {name} is the number {found}"
+        return found
+
+    def value(self, name: str) -> int:
+        """A role that must be a number."""
+        found = self.role(name)
+        assert isinstance(found, Number), f"role {name} is the word {found}"
+        return found.value
+
+    def person(self, name: str) -> str:
+        """The pronoun whose verb forms a role takes; where the lexicon leaves the rank open it is chosen once, here."""
+        rank = self.noun(name).rank or self.ranks.get(name)
+        if rank is None:
+            rank = self.ranks[name] = RANKS[self.chooser.below(len(RANKS))]
+        return rank
+
+    def draw(self, path: str) -> Noun:
+        """Choose a word that the document has not used, from a table or from what belongs to another role."""
+        owner, _, part = path.rstrip("0123456789").rpartition(".")
+        if owner:
+            assert owner in self.filled or part in TELLING, f"{path} is mentioned before {owner}"
+            options = self.noun(owner).parts[part]
+        else:
+            options = self.tables[part]
+        used = self.used
+        if used:
+            options = tuple(noun for noun in options if (noun.key or noun.text) not in used)
+        assert options, f"no word is left for {path}"
+        chosen = options[self.chooser.below(len(options))]
+        used.add(chosen.key or chosen.text)
+        return chosen
+
+
+def parse_fill(spec: str) -> Fill:
+    """How a cast fills a role: a table (``child``), a part of a role (``hero.kin``), a range or a sum of numbers.
+
+    >>> scene = Scene(Chooser("0"), {}, {"had": parse_fill("9..9"), "left": parse_fill("had-4")})
+    >>> scene.value("left")
+    5
+    """
+    if ".." in spec:
+        low, high = (_parse_sum(bound) for bound in spec.split(".."))
+
+        def draw_number(scene: Scene) -> Number:
+            first = low(scene)
+            return Number(first + scene.chooser.below(high(scene) - first + 1))
+
+        return draw_number
+    if re.search(r"[-+*]", spec):
+        total = _parse_sum(spec)
+        return lambda scene: Number(total(scene))
+    return lambda scene: scene.draw(spec)
+
+
+def _parse_sum(expression: str) -> Callable[[Scene], int]:
+    """Numbers and number roles joined by + - *, read from left to right."""
+    terms = re.findall(r"([-+*]?)(\w+)", expression)
+
+    def evaluate(scene: Scene) -> int:
+        result = 0
+        for sign, term in terms:
+            value = int(term) if term.isdigit() else scene.value(term)
+            result = result * value if sign == "*" else result + (-value if sign == "-" else value)
+        return result
+
+    return evaluate

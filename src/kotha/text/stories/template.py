@@ -1,0 +1,142 @@
+"""The small language that plots are written in: Bangla prose with holes.
+
+::
+
+    {hero}                    the word that fills a role        রহিম
+    {hero র} {village এ}      in a case named by its suffix     রহিমের, শিমুলতলায়    (র এ কে রা দের)
+    {hero সে} {hero তার}      its pronoun, by rank              সে / তিনি, তার / তাঁর  (সে তার তাকে; তুমি তোমার তোমাকে)
+    {had টি} {had অঙ্ক}       a number, counted or in digits    পাঁচটি, ৫              (টি টা জন খানা বার)
+    {করা past hero}           a verb that agrees with a role    করল / করলেন
+    {করা order bond}          … or with a form of address       কর / করো / করুন
+    {trade.work joined}       a verb without person             জাল ফেলে               (joined to if noun of)
+    <weather> <says hero>     a phrase that plots share; its $ is the word given
+    [ভোরে|সকালে]              one of these
+    [?খুব]                    this or nothing
+    [2~ক|খ|গ]                 two of these, in either order
+
+A line break is a space, except next to a bar or inside the edge of a bracket, where it is nothing; an empty line
+starts a new paragraph. Templates are compiled once into functions of the scene.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+from kotha.text.stories.nouns import CASES, PRONOUNS, counted, digits, inflect, number
+from kotha.text.stories.scene import Noun, Scene
+from kotha.text.stories.verbs import FORMS, PERSONS, TENSES, conjugate, nonfinite
+
+Write = Callable[[Scene], str]
+Rules = Mapping[str, str]
+
+PRONOUN_CASES = {"সে": 0, "তার": 1, "তাকে": 2, "তুমি": 0, "তোমার": 1, "তোমাকে": 2}
+TOKENS = re.compile(r"\{[^{}]*\}|<\w+(?: \w+)?>|[\[\]|]|[^\[\]|{}<>]+")
+
+
+def compile_template(text: str, rules: Rules) -> Write:
+    """Turn a template into a function from a scene to text."""
+    prose = re.sub(r"[ \t]*\n[ \t]*", "\n", text.strip())
+    prose = re.sub(r"\n(?=[|\]])|(?<=[|\[])\n", "", prose)
+    prose = re.sub(r"\n\n+", "\0", prose).replace("\n", " ").replace("\0", "\n")
+    tokens = TOKENS.findall(prose)
+    assert "".join(tokens) == prose, f"a bracket stands alone in: {prose}"
+    tokens.reverse()
+    write = _sequence(tokens, rules)
+    assert not tokens, f"a bracket is closed twice in: {prose}"
+    return write
+
+
+def tidy(text: str) -> str:
+    """Close the gaps that absent optional parts leave."""
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text.replace("\n ", "\n").replace(" \n", "\n").strip()
+
+
+def _sequence(tokens: list[str], rules: Rules) -> Write:
+    """Read up to the end of the template or of the alternative; tokens are taken from the end of the list."""
+    parts: list[str | Write] = []
+    while tokens and tokens[-1] not in "|]":
+        token = tokens.pop()
+        if token == "[":
+            parts.append(_bracket(tokens, rules))
+        elif token[0] == "{":
+            parts.append(_hole(token[1:-1]))
+        elif token[0] == "<":
+            parts.append(_rule(token[1:-1], rules))
+        else:
+            parts.append(token)
+    if not parts:
+        return lambda scene: ""
+    if len(parts) == 1:
+        (only,) = parts
+        return only if callable(only) else lambda scene: only
+    return lambda scene: "".join([part if isinstance(part, str) else part(scene) for part in parts])
+
+
+def _rule(name: str, rules: Rules) -> Write:
+    name, _, argument = name.partition(" ")
+    assert name in rules, f"no shared phrase is called {name}"
+    return compile_template(rules[name].replace("$", argument), rules)
+
+
+def _bracket(tokens: list[str], rules: Rules) -> Write:
+    """What follows an opening bracket: ``a|b]``, ``?a]`` or ``2~a|b|c]``."""
+    optional, several = False, 0
+    if mark := re.match(r"\?|(\d)~", tokens[-1]):
+        optional, several = mark[0] == "?", int(mark[1] or 0)
+        tokens[-1] = tokens[-1][mark.end() :]
+        if not tokens[-1]:
+            tokens.pop()
+    options = [_sequence(tokens, rules)]
+    while tokens and tokens.pop() == "|":
+        options.append(_sequence(tokens, rules))
+    n = len(options)
+    if several:
+        return lambda scene: " ".join([options[i](scene) for i in scene.chooser.several(several, n)])
+    if not optional:
+        return lambda scene: options[scene.chooser.below(n)](scene)
+
+    def write_or_skip(scene: Scene) -> str:
+        if scene.chooser.below(2):
+            return ""
+        return options[scene.chooser.below(n)](scene)
+
+    return write_or_skip
+
+
+def _hole(source: str) -> Write:
+    """One ``{…}``: a role, a role in a case, or a verb."""
+    name, *modifiers = source.split(" ")
+    if not modifiers:
+        return lambda scene: _plain(scene, name)
+    modifier = modifiers[0]
+    if modifier in TENSES:
+        (subject,) = modifiers[1:]
+        return _verb(name.replace("_", " "), modifier, subject)
+    assert len(modifiers) == 1, f"{{{source}}} has too many parts"
+    if modifier in FORMS:
+        return lambda scene: nonfinite(_phrase(scene, name), modifier)
+    if modifier in PRONOUN_CASES:
+        return lambda scene: PRONOUNS[scene.person(name)][PRONOUN_CASES[modifier]]
+    if modifier in CASES:
+        return lambda scene: inflect(scene.noun(name).text, modifier)
+    if modifier == "অঙ্ক":
+        return lambda scene: digits(scene.value(name))
+    assert modifier in ("টি", "টা", "জন", "খানা", "বার"), f"{{{source}}}: {modifier} is no case, tense or classifier"
+    return lambda scene: counted(scene.value(name), modifier)
+
+
+def _plain(scene: Scene, name: str) -> str:
+    found = scene.role(name)
+    return found.text if isinstance(found, Noun) else number(found.value)
+
+
+def _phrase(scene: Scene, name: str) -> str:
+    """A verb written out (জাল_ফেলা), or the verb phrase that fills a role."""
+    return scene.noun(name).text if name[0].isascii() else name.replace("_", " ")
+
+
+def _verb(name: str, tense: str, subject: str) -> Write:
+    if subject in PERSONS:
+        return lambda scene: conjugate(_phrase(scene, name), tense, subject)
+    return lambda scene: conjugate(_phrase(scene, name), tense, scene.person(subject))

@@ -1,0 +1,186 @@
+"""Bangla verbs in the standard spoken form (চলিত), by stem class.
+
+A verb is named by its verbal noun (করা, লেখা, খাওয়া, দাঁড়ানো). From that name come seven stems, since the vowel
+of the root rises before some endings (লেখে but লিখল, শোনে but শুনল, রাখে but রেখেছে), and each tense is one stem
+and one row of endings. The rows go by person and rank: আমি, তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
+"""
+
+import functools
+from typing import NamedTuple
+
+PERSONS = ("আমি", "তুই", "তুমি", "সে", "তিনি")
+RISEN = {"ে": "ি", "ো": "ু", "ও": "উ"}
+KEEPS_E = {"দেখা", "খেলা", "ফেলা", "ঠেলা", "মেলা", "বেচা", "সেঁকা", "দেখানো", "বেড়ানো"}
+TAKES_I = {"চাওয়া", "গাওয়া", "বাওয়া", "বওয়া"}
+
+
+class Stems(NamedTuple):
+    """The stems that the endings are added to, each named by where it is used."""
+
+    before_i: str  # করি, লিখি, খাই
+    before_e: str  # করে, লেখে, খায়
+    past: str  # করল, লিখল, খেল
+    joined: str  # করে, লিখে, খেয়ে: "having done", and the base of the perfect
+    going: str  # করছে, লিখছে, খাচ্ছে
+    habit: str  # করত, লিখত, খেত
+    future: str  # করব, লিখব, খাব
+
+
+IRREGULAR = {
+    "যাওয়া": Stems("যা", "যা", "গে", "গিয়ে", "যাচ্", "যে", "যা"),
+    "দেওয়া": Stems("দি", "দে", "দি", "দিয়ে", "দিচ্", "দি", "দে"),
+    "নেওয়া": Stems("নি", "নে", "নি", "নিয়ে", "নিচ্", "নি", "নে"),
+    "হওয়া": Stems("হ", "হ", "হ", "হয়ে", "হচ্", "হ", "হ"),
+    "আসা": Stems("আস", "আস", "এ", "এসে", "আস", "আস", "আস"),
+    "পৌঁছানো": Stems("পৌঁছা", "পৌঁছা", "পৌঁছা", "পৌঁছে", "পৌঁছাচ্", "পৌঁছা", "পৌঁছা"),
+    "দৌড়ানো": Stems("দৌড়া", "দৌড়া", "দৌড়া", "দৌড়ে", "দৌড়াচ্", "দৌড়া", "দৌড়া"),
+}
+ENDINGS = {
+    "past": ("past", "লাম লি লে ল লেন"),
+    "habit": ("habit", "তাম তিস তে ত তেন"),
+    "future": ("future", "ব বি বে বে বেন"),
+    "continuous": ("going", "ছি ছিস ছ ছে ছেন"),
+    "was": ("going", "ছিলাম ছিলি ছিলে ছিল ছিলেন"),
+    "perfect": ("joined", "ছি ছিস ছ ছে ছেন"),
+    "pluperfect": ("joined", "ছিলাম ছিলি ছিলে ছিল ছিলেন"),
+}
+TENSES = frozenset({"present", "order", "request", *ENDINGS})
+FORMS = frozenset({"joined", "to", "if", "noun", "of"})
+# Forms that no rule gives: the ends of words that would be misread, and commands of everyday verbs.
+EXCEPTIONS = {
+    ("হওয়া", "past", "সে"): "হলো",
+    ("হওয়া", "habit", "সে"): "হতো",
+    ("হওয়া", "order", "সে"): "হোক",
+    ("হওয়া", "order", "তিনি"): "হোন",
+    ("হওয়া", "present", "তুই"): "হোস",
+    ("আসা", "order", "তুই"): "আয়",
+    ("আসা", "order", "তুমি"): "এসো",
+    ("দেওয়া", "present", "তুমি"): "দাও",
+    ("নেওয়া", "present", "তুমি"): "নাও",
+    ("দেওয়া", "order", "তিনি"): "দিন",
+    ("নেওয়া", "order", "তিনি"): "নিন",
+    ("দেওয়া", "order", "সে"): "দিক",
+    ("নেওয়া", "order", "সে"): "নিক",
+    ("দেওয়া", "future", "তুই"): "দিবি",
+    ("নেওয়া", "future", "তুই"): "নিবি",
+    ("যাওয়া", "request", "তুমি"): "যেয়ো",
+    ("যাওয়া", "perfect", "আমি"): "গেছি",
+    ("যাওয়া", "perfect", "তুই"): "গেছিস",
+    ("যাওয়া", "perfect", "তুমি"): "গেছ",
+    ("যাওয়া", "perfect", "সে"): "গেছে",
+    ("যাওয়া", "perfect", "তিনি"): "গেছেন",
+}
+
+
+@functools.cache
+def stems(verb: str) -> Stems:
+    """The stems of a verb, from its verbal noun.
+
+    >>> stems("লেখা").past, stems("লেখা").before_e, stems("রাখা").joined, stems("খাওয়া").going
+    ('লিখ', 'লেখ', 'রেখে', 'খাচ্')
+    """
+    if verb in IRREGULAR:
+        return IRREGULAR[verb]
+    if verb.endswith("ওয়ানো"):  # খাওয়ানো
+        stem = verb.removesuffix("নো")
+        return Stems(stem, stem, stem, verb.removesuffix("ওয়ানো") + "ইয়ে", stem + "চ্", stem, stem)
+    if verb.endswith("নো"):  # দাঁড়ানো, শেখানো, এগোনো
+        stem = verb.removesuffix("নো")
+        root = stem[:-1]
+        return Stems(
+            stem,
+            stem,
+            stem,
+            (root if verb in KEEPS_E or stem.endswith("ো") else _risen(root)) + "িয়ে",
+            stem + "চ্",
+            stem,
+            stem,
+        )
+    if verb.endswith("ওয়া"):  # খাওয়া, গাওয়া
+        root = verb.removesuffix("ওয়া")
+        front = root.replace("া", "ে")
+        if verb in TAKES_I:
+            return Stems(root, root, root + "ই", front + "য়ে", root + "ই", root + "ই", root + "ই")
+        return Stems(root, root, front, front + "য়ে", root + "চ্", front, root)
+    if verb.endswith("োয়া") or verb.endswith("োঁয়া"):  # শোয়া, ছোঁয়া
+        root = verb.removesuffix("য়া")
+        high = root.replace("ো", "ু")
+        return Stems(high, root, high, high + "য়ে", high + "চ্", high, root)
+    root = verb.removesuffix("া")  # করা, রাখা, লেখা, শোনা
+    if "া" in root or root.startswith("আ"):
+        return Stems(root, root, root, root.replace("া", "ে").replace("আ", "এ") + "ে", root, root, root)
+    high = root if verb in KEEPS_E else _risen(root)
+    return Stems(high, root, high, high + "ে", high, high, high)
+
+
+def _risen(root: str) -> str:
+    return "".join(RISEN.get(letter, letter) for letter in root)
+
+
+def _is_open(verb: str) -> bool:
+    """Whether the stem ends in a vowel: খা-, দাঁড়া-, শো-."""
+    return verb.endswith(("নো", "ওয়া", "োয়া", "োঁয়া"))
+
+
+def _present(verb: str, person: str) -> str:
+    high, low = stems(verb).before_i, stems(verb).before_e
+    if _is_open(verb):
+        return {"আমি": high + "ই", "তুই": high + "স", "তুমি": low + "ও", "সে": low + "য়", "তিনি": low + "ন"}[person]
+    return {"আমি": high + "ি", "তুই": high + "িস", "তুমি": low + "ো", "সে": low + "ে", "তিনি": low + "েন"}[person]
+
+
+def _order(verb: str, person: str) -> str:
+    if person == "তুই":
+        return stems(verb).before_e
+    if person == "তুমি":
+        return conjugate(verb, "present", person)
+    ending = {"সে": "ক", "তিনি": "ন"}[person]
+    return stems(verb).before_i + (ending if _is_open(verb) else "ু" + ending)
+
+
+def _request(verb: str, person: str) -> str:
+    if person == "তুই":
+        return conjugate(verb, "present", person)
+    if person != "তুমি":
+        return conjugate(verb, "future", person)
+    joined = stems(verb).joined
+    bare = not any(sign in joined[:-1] for sign in "ািুেোউএঁ")
+    return (joined[0] + "ো" + joined[1:-1] if bare else joined[:-1]) + "ো"
+
+
+@functools.cache
+def conjugate(phrase: str, tense: str, person: str) -> str:
+    """A finite form; of a phrase the last word is the verb.
+
+    >>> conjugate("করা", "past", "তিনি"), conjugate("জাল ফেলা", "was", "সে"), conjugate("যাওয়া", "future", "আমি")
+    ('করলেন', 'জাল ফেলছিল', 'যাব')
+    """
+    before, space, verb = phrase.rpartition(" ")
+    person = "তিনি" if person == "আপনি" else person
+    if (verb, tense, person) in EXCEPTIONS:
+        form = EXCEPTIONS[verb, tense, person]
+    elif tense in ENDINGS:
+        stem, endings = ENDINGS[tense]
+        form = getattr(stems(verb), stem) + endings.split()[PERSONS.index(person)]
+    else:
+        form = {"present": _present, "order": _order, "request": _request}[tense](verb, person)
+    return before + space + form
+
+
+@functools.cache
+def nonfinite(phrase: str, form: str) -> str:
+    """A form without person: joined (করে), to (করতে), if (করলে), noun (করা), of (করার).
+
+    >>> [nonfinite("শেখা", form) for form in ("joined", "to", "if", "noun", "of")]
+    ['শিখে', 'শিখতে', 'শিখলে', 'শেখা', 'শেখার']
+    """
+    before, space, verb = phrase.rpartition(" ")
+    stem = stems(verb)
+    forms = {
+        "joined": stem.joined,
+        "to": stem.habit + "তে",
+        "if": stem.past + "লে",
+        "noun": verb,
+        "of": verb + "র",
+    }
+    return before + space + forms[form]

@@ -1,0 +1,161 @@
+"""The corpus as its users meet it: pure, endless, varied and clean."""
+
+import hashlib
+import itertools
+import math
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kotha.errors import UsageError
+from kotha.text.stories import KINDS, Document, floor_bits_per_byte, plot, stories, story
+from kotha.text.stories.plots import PLOTS
+
+# The first sixteen hex digits of the SHA-256 of some documents. When they change, everybody's corpus changes: where
+# that is meant, take the new values from the left side of the failing assertion and say so in the changelog.
+GOLDEN_FINGERPRINTS: dict[tuple[int, int], str] = {
+    (0, 0): "9f6ff3af8888cba4",
+    (0, 1): "96144fdbfc02c4f2",
+    (0, 2): "361004a06d76bb86",
+    (0, 3): "911a0017fe135e3b",
+    (7, 1000): "feca8e8f250086cd",
+    (42, 123456789): "a2e6f95d4fe11e06",
+}
+SENTENCE_END = re.compile(r"[।?!\n]")
+
+
+def fingerprint(document: Document) -> str:
+    return hashlib.sha256(document.text.encode()).hexdigest()[:16]
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Document]:
+    return [story(1, index) for index in range(10_000)]
+
+
+def test_documents_are_what_they_were() -> None:
+    assert {key: fingerprint(story(*key)) for key in GOLDEN_FINGERPRINTS} == GOLDEN_FINGERPRINTS
+
+
+def test_random_access_equals_iteration() -> None:
+    assert list(itertools.islice(stories(seed=5, start=40), 20)) == [story(5, index) for index in range(40, 60)]
+    assert story(5, 1_000_000_000_000) == story(5, 1_000_000_000_000)
+    assert story(5, 0) != story(6, 0)
+
+
+@given(st.integers(), st.integers())
+def test_any_two_integers_name_a_document(seed: int, index: int) -> None:
+    document = story(seed, index)
+    assert document == story(seed, index)
+    assert document.kind in KINDS
+    assert document.log_probability < 0
+
+
+def test_documents_do_not_depend_on_the_hash_seed() -> None:
+    code = "from kotha.text.stories import story; print([hash_of(story(2, i)) for i in range(20)])"
+    code = code.replace("hash_of", "(lambda d: __import__('hashlib').sha256(d.text.encode()).hexdigest()[:16])")
+    expected = str([fingerprint(story(2, index)) for index in range(20)])
+    for seed in ("1", "2"):
+        result = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert result.stdout.strip() == expected
+
+
+def test_import_is_light() -> None:
+    code = """
+import sys
+before = set(sys.modules)
+import kotha.text.stories
+foreign = {name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names) - {"kotha"}
+print(sorted(foreign), "kotha.text.stories.people" in sys.modules)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[] False"
+
+
+def test_text_is_normal_and_tidy(documents: list[Document]) -> None:
+    untidy = re.compile(r"  | [।,?!]|[।,?!]{2}|[{}<>\[\]|$_]|[A-Za-z0-9]|[^।?!,]”|“[^”]*“|”[^“]*”|^\s|\s$|\n\n")
+    for document in documents:
+        assert unicodedata.normalize("NFC", document.text) == document.text
+        found = untidy.search(document.text)
+        assert not found, f"{found} in:\n{document.text}"
+        assert document.text.endswith(("।", "!", "?", "”"))
+
+
+def test_documents_are_neither_short_nor_long(documents: list[Document]) -> None:
+    lengths = sorted(len(document.text.split()) for document in documents)
+    assert lengths[0] >= 50
+    assert lengths[-1] <= 350
+    assert lengths[len(lengths) // 20] < 90
+    assert lengths[-len(lengths) // 20] > 220
+
+
+def test_words_and_sentences_vary(documents: list[Document]) -> None:
+    words = {word.strip("।,?!:“”‘’") for document in documents for word in document.text.split()}
+    assert len(words) >= 5_000
+    sentences = [s.strip(" “”") for document in documents for s in SENTENCE_END.split(document.text)]
+    long = [sentence for sentence in sentences if len(sentence.split()) >= 8]
+    assert len(long) > 50_000
+    assert len(set(long)) / len(long) >= 0.95
+    assert len({document.text for document in documents}) == len(documents)
+
+
+def test_every_plot_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: Counter[str] = Counter()
+    compile_plot = plot.compile_plot
+
+    def record(chosen: plot.Plot) -> object:
+        told[chosen.name] += 1
+        return compile_plot(chosen)
+
+    monkeypatch.setattr(plot, "compile_plot", record)
+    for index in range(2_000):
+        story(3, index)
+    assert set(told) == {one.name for plots in PLOTS.values() for one in plots}
+    assert min(told.values()) >= 10
+
+
+def test_kinds_come_in_their_proportions(documents: list[Document]) -> None:
+    counts = Counter(document.kind for document in documents)
+    for kind, share in KINDS.items():
+        assert counts[kind] / len(documents) == pytest.approx(share, abs=0.03)
+
+
+def test_kinds_can_be_chosen() -> None:
+    news = list(itertools.islice(stories(seed=4, kinds=["news"]), 30))
+    assert {document.kind for document in news} == {"news"}
+    plots = math.log(len(PLOTS["news"]))
+    assert all(document.log_probability < -plots for document in news)
+
+
+@pytest.mark.parametrize("kinds", [[], ["news", "news"]])
+def test_kinds_must_be_named_once(kinds: list[str]) -> None:
+    with pytest.raises(UsageError, match="must name each kind once"):
+        story(0, 0, kinds)
+
+
+def test_unknown_kind_is_explained() -> None:
+    with pytest.raises(UsageError, match="no kind of document called 'storey'; did you mean 'story'"):
+        story(0, 0, ["storey"])
+
+
+def test_floor_is_the_information_per_byte(documents: list[Document]) -> None:
+    bits = sum(-document.log_probability for document in documents) / math.log(2)
+    size = sum(len(document.text.encode()) for document in documents)
+    assert floor_bits_per_byte(documents) == pytest.approx(bits / size)
+    assert 0.03 < floor_bits_per_byte(documents) < 0.35
+    with pytest.raises(UsageError, match="at least one document"):
+        floor_bits_per_byte([])

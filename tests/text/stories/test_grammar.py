@@ -1,0 +1,195 @@
+"""The grammar itself: every choice shows in the text, no two alternatives look alike, people and things agree."""
+
+import itertools
+import re
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+import kotha.text.stories as package
+from kotha.text.stories.chooser import Chooser
+from kotha.text.stories.nouns import NUMBERS
+from kotha.text.stories.phrases import PHRASES
+from kotha.text.stories.plot import Plot, cast_roles, lexicon
+from kotha.text.stories.plots import PLOTS
+from kotha.text.stories.scene import Noun, Scene
+from kotha.text.stories.template import compile_template, tidy
+from kotha.text.stories.verbs import conjugate
+
+ALL_PLOTS = [plot for plots in PLOTS.values() for plot in plots]
+NAMES = [plot.name for plot in ALL_PLOTS]
+
+
+class Replay(Chooser):
+    """Answers a given script as far as it is possible, then 0, and remembers what it was asked."""
+
+    def __init__(self, script: list[int]) -> None:
+        super().__init__("replay")
+        self.script = script
+        self.asked: list[int] = []
+
+    def below(self, n: int) -> int:
+        answer = self.script[len(self.asked)] % n if len(self.asked) < len(self.script) else 0
+        self.asked.append(n)
+        return answer
+
+
+class Recorder(Chooser):
+    """Remembers its answers."""
+
+    def __init__(self, seed: str) -> None:
+        super().__init__(seed)
+        self.answers: list[int] = []
+
+    def below(self, n: int) -> int:
+        self.answers.append(super().below(n))
+        return self.answers[-1]
+
+
+def perform(plot: Plot, chooser: Chooser) -> tuple[str, Scene]:
+    """The text of a plot and the scene it leaves behind."""
+    scene = Scene(chooser, lexicon(), cast_roles(plot.cast))
+    return tidy(compile_template(f"{plot.title}\n\n{plot.text}", PHRASES)(scene)), scene
+
+
+def performances(plot: Plot, count: int) -> list[tuple[str, Scene]]:
+    write, cast = compile_template(f"{plot.title}\n\n{plot.text}", PHRASES), cast_roles(plot.cast)
+    scenes = [Scene(Chooser(f"{plot.name}:{i}"), lexicon(), cast) for i in range(count)]
+    return [(tidy(write(scene)), scene) for scene in scenes]
+
+
+def by_name(name: str) -> Plot:
+    return next(plot for plot in ALL_PLOTS if plot.name == name)
+
+
+def test_there_are_enough_plots() -> None:
+    assert len(PLOTS["story"]) >= 12
+    assert len(PLOTS["news"]) >= 8
+    assert len(PLOTS["entry"]) >= 8
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("plot", ALL_PLOTS, ids=NAMES)
+def test_every_choice_shows_in_the_text(plot: Plot) -> None:
+    recorder = Recorder(f"visible {plot.name}")
+    text, _ = perform(plot, recorder)
+    asked = Replay(recorder.answers)
+    assert perform(plot, asked)[0] == text
+    for k, (answer, n) in enumerate(zip(recorder.answers, asked.asked, strict=True)):
+        if n > 1:
+            changed = [*recorder.answers[:k], (answer + 1) % n, *recorder.answers[k + 1 :]]
+            assert perform(plot, Replay(changed))[0] != text, f"choice {k} of {n} does not show in:\n{text}"
+
+
+def brackets(template: str) -> list[list[str]]:
+    """The alternatives of every bracket, as written."""
+    found: list[list[str]] = []
+    stack: list[list[str]] = []
+    for token in re.findall(r"\{[^{}]*\}|[\[\]|]|[^\[\]|{}]+", " ".join(template.split())):
+        if token == "[":
+            stack.append([""])
+        elif token == "]":
+            options = stack.pop()
+            found.append([re.sub(r"^(\?|\d~)", "", options[0]), *options[1:]])
+            if stack:
+                stack[-1][-1] += f"[{'|'.join(options)}]"
+        elif stack and token == "|":
+            stack[-1].append("")
+        elif stack:
+            stack[-1][-1] += token
+    return found
+
+
+@pytest.mark.parametrize("template", [*PHRASES.values(), *(plot.title + plot.text for plot in ALL_PLOTS)])
+def test_alternatives_differ(template: str) -> None:
+    for options in brackets(template):
+        trimmed = [option.strip() for option in options]
+        assert len(set(trimmed)) == len(trimmed), trimmed
+
+
+def tables(nouns: tuple[Noun, ...]) -> list[list[str]]:
+    """The words of a table, and of all that belongs to them."""
+    parts = [tables(part) for noun in nouns for part in noun.parts.values()]
+    return [[noun.text for noun in nouns], *itertools.chain.from_iterable(parts)]
+
+
+@pytest.mark.parametrize("name", sorted(lexicon()))
+def test_words_of_a_table_differ(name: str) -> None:
+    for words in tables(lexicon()[name]):
+        assert len(set(words)) == len(words), [word for word in words if words.count(word) > 1]
+        assert all(word and word == " ".join(word.split()) for word in words)
+
+
+def test_sources_are_in_normal_form() -> None:
+    for path in Path(package.__file__).parent.rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        assert unicodedata.normalize("NFC", source) == source, f"{path} has letters that NFC writes otherwise"
+
+
+@pytest.mark.parametrize("plot", ALL_PLOTS, ids=NAMES)
+def test_rank_is_kept_from_first_to_last(plot: Plot) -> None:
+    """No verb right after a person's name, and no pronoun, is of the other rank."""
+    verbs = ("বলা", "দেওয়া", "যাওয়া", "করা", "আসা", "বসা", "দেখা", "নেওয়া", "থাকা", "জানা", "দাঁড়ানো", "শোনা")
+    forms = {
+        rank: {conjugate(v, tense, rank) for v in verbs for tense in ("past", "perfect", "was", "habit", "future")}
+        for rank in ("সে", "তিনি")
+    }
+    for text, scene in performances(plot, 40):
+        people = {role: noun for role, noun in scene.filled.items() if isinstance(noun, Noun)}
+        ranks = {noun.text: noun.rank or scene.ranks.get(role) for role, noun in people.items()}
+        for name, rank in ranks.items():
+            if rank in forms:
+                after = set(re.findall(rf"(?<!\S){re.escape(name)} (\S+?)[।,]", text))
+                other = forms["তিনি" if rank == "সে" else "সে"]
+                assert not after & other, f"{name} is {rank}, but {after & other} in:\n{text}"
+        if {"তিনি", "তাঁর", "তাঁকে"} & set(text.replace("।", " ").split()):
+            assert "তিনি" in ranks.values(), text
+
+
+@pytest.mark.parametrize("name", ["lost pet", "shared fruit", "new pupil", "found thing", "right change", "feast"])
+def test_the_season_is_kept(name: str) -> None:
+    months = {month.text for season in lexicon()["season"] for month in season.parts["month"]}
+    for text, scene in performances(by_name(name), 60):
+        own = {month.text for month in scene.noun("season").parts["month"]}
+        assert months & set(text.split()) <= own, text
+
+
+@pytest.mark.parametrize("name", ["muddy road", "apprentice", "promise kept"])
+def test_a_trade_uses_its_own_tools(name: str) -> None:
+    for _, scene in performances(by_name(name), 60):
+        trade = scene.noun("trade")
+        used = {scene.noun(role).text for role in scene.filled if role.startswith("trade.tool")}
+        assert used and used <= {tool.text for tool in trade.parts["tool"]}
+
+
+def test_what_was_lost_is_what_was_found() -> None:
+    things = {noun.text for noun in lexicon()["thing"]}
+    for text, scene in performances(by_name("found thing"), 60):
+        lost = scene.noun("thing").text
+        assert text.count(lost) >= 3
+        others = {thing for thing in things if f"{thing}টি" in text} - {lost}
+        assert all(other in lost for other in others)
+
+
+def test_sums_are_right() -> None:
+    values = {word: value for value, word in enumerate(NUMBERS)} | {"দু": 2}
+    checked = 0
+    for text, _ in performances(by_name("shared fruit"), 100):
+        for had, gave, left in re.findall(r"(\S+?)টি থেকে (\S+?)টি গেল, \S+ ?\S* (\S+?)টি।", text):
+            assert values[had] - values[gave] == values[left]
+            checked += 1
+    for text, _ in performances(by_name("right change"), 100):
+        for had, gave, left in re.findall(r"(\S+) টাকা থেকে (\S+) টাকা বাদ দিলে \S+ পাওয়ার কথা (\S+) টাকা", text):
+            assert values[had] - values[gave] == values[left]
+            checked += 1
+    assert checked >= 150
+
+
+def test_relatives_are_named_as_the_family_would() -> None:
+    for plot in PLOTS["story"]:
+        for _, scene in performances(plot, 20):
+            child = scene.filled.get("hero")
+            elder = scene.filled.get("elder")
+            if isinstance(child, Noun) and isinstance(elder, Noun) and child.parts:
+                assert elder.text in {noun.text for part in ("kin", "grand") for noun in child.parts[part]}
