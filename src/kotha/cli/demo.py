@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
-from rich.panel import Panel
+from rich.padding import Padding
 
 from kotha.cli.terminal import notes, progress, results, table
 from kotha.errors import UsageError
@@ -61,7 +61,8 @@ def _write_stories(console: Console, path: Path, documents: int, seed: int) -> l
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             advance("writing", len(written), documents)
     shown = next(document for document in written if document.kind == "story")
-    console.print(Panel(shown.text, title="the first of them", title_align="left", border_style="green", width=100))
+    console.print("The first of them:\n")
+    console.print(Padding(shown.text, (0, 0, 1, 2)), markup=False)
     size = sum(len(document.text.encode()) for document in written)
     floor = floor_bits_per_byte(written)
     console.print(
@@ -133,7 +134,8 @@ def _shard_rows(report: PrepareReport) -> list[list[str]]:
 
 
 def _sample(written: list[Document]) -> str:
-    return " ".join(written[0].text.split()[:_SAMPLE_WORDS])
+    first = next(document for document in written if document.kind == "story")
+    return " ".join(first.text.split()[:_SAMPLE_WORDS])
 
 
 def _step(console: Console, number: int, name: str, about: str) -> None:
