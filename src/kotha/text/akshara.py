@@ -1,8 +1,9 @@
 """Aksharas: the letters that a reader of Bangla sees.
 
-ক্ষ is three code points and nine bytes, and one letter. Everything here that cuts text (tokens, streams, plots, pages) cuts
-between aksharas. They are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, the same that ICU and
-the browser's ``Intl.Segmenter`` use; the tests hold the three equal. ``regex``'s own ``\\X`` lacks that rule and cuts ক্ষ in two.
+ক্ষ is three code points and nine bytes, and one letter. Everything here that cuts text (tokens, streams, plots, pages)
+cuts between aksharas. They are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, the same that
+ICU and the browser's ``Intl.Segmenter`` use; the tests hold the three equal. ``regex``'s own ``\\X`` lacks that rule
+and cuts ক্ষ in two.
 
 Not done here: syllables (a spoken unit) and words.
 
@@ -20,8 +21,8 @@ _AKSHARA = regex.compile(
     rf"\X(?:(?<=\p{{InCB=Consonant}}{_JOINABLE}*\p{{InCB=Linker}}{_JOINABLE}*)(?=\p{{InCB=Consonant}})\X)*"
 )
 
-# Unicode counts a vowel as no base for a conjunct and cuts অ্যা after its hasanta, where no reader would. Vocabulary pieces
-# are made of these units, so that none ends in a dangling hasanta.
+# Unicode counts a vowel as no base for a conjunct and cuts অ্যা after its hasanta, where no reader would. Vocabulary
+# pieces are made of these units, so that none ends in a dangling hasanta.
 _UNIT = regex.compile(rf"{_AKSHARA.pattern}(?:(?<=[\u0985\u098F]\u09CD)(?=\u09AF)\X)?")
 
 # A code point that can only lean on the one before it: vowel signs, hasanta, nukta, chandrabindu, joiners, accents.

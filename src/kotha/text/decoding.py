@@ -1,8 +1,8 @@
 """From token ids back to text, whole or as a stream.
 
-Every tokenizer here decodes by concatenation: a token has fixed bytes, and the text is what those bytes say. That makes a
-stream possible that never shows half a letter: bytes wait until they form a character, and the last letter waits until
-the next one begins, because a vowel sign may still follow.
+Every tokenizer here decodes by concatenation: a token has fixed bytes, and the text is what those bytes say. That
+makes a stream possible that never shows half a letter: bytes wait until they form a character, and the last letter
+waits until the next one begins, because a vowel sign may still follow.
 """
 
 import codecs
@@ -13,6 +13,11 @@ from typing import Any
 from kotha.text.akshara import units
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+# How SentencePiece writes a space, and two steps of its decoding as `tokenizers` serializes them.
+_SPACE = "\u2581"
+_TO_SPACE = {"type": "Replace", "pattern": {"String": _SPACE}, "content": " "}
+_STRIP_ONE = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 
 
 def byte_alphabet() -> dict[int, str]:
@@ -40,28 +45,37 @@ _ALPHABET = byte_alphabet()
 _BYTES = {character: byte for byte, character in _ALPHABET.items()}
 
 
-def piece_bytes(state: dict[str, Any], pieces: Sequence[str]) -> list[bytes] | None:
-    """The bytes of each piece under a serialized decoder, or None for a decoder that does not concatenate."""
-    kinds = _decoder_kinds(state)
+def piece_bytes(state: dict[str, Any] | None, pieces: Sequence[str]) -> list[bytes] | None:
+    """The bytes of each piece under a serialized decoder, or None for a decoder that does not concatenate.
+
+    One liberty is taken: WordPiece's ``cleanup`` of English spacing looks back, and is not done.
+    """
+    steps = _steps(state)
+    if steps is None:
+        return None
+    kinds = [step["type"] for step in steps]
     convert: Callable[[str], bytes]
-    if "ByteLevel" in kinds:
+    if kinds == ["ByteLevel"]:
         convert = _from_byte_level
-    elif "WordPiece" in kinds:
-        prefix = state.get("prefix", "##")
+    elif kinds == ["WordPiece"]:
+        prefix = steps[0]["prefix"]
         convert = lambda piece: (piece[len(prefix) :] if piece.startswith(prefix) else " " + piece).encode()
-    elif "Metaspace" in kinds or "Replace" in kinds:
-        convert = lambda piece: _from_byte_fallback(piece.replace("\u2581", " "))
-    elif kinds <= {"ByteFallback", "Fuse"}:
-        convert = _from_byte_fallback if "ByteFallback" in kinds else str.encode
+    elif kinds == ["Metaspace"]:
+        mark = steps[0]["replacement"]
+        convert = lambda piece: piece.replace(mark, " ").encode()
+    elif _is_sentencepiece(steps):
+        mark = _SPACE if _TO_SPACE in steps else " "
+        spell = _from_byte_fallback if {"type": "ByteFallback"} in steps else str.encode
+        convert = lambda piece: spell(piece.replace(mark, " "))
     else:
         return None
     return [convert(piece) for piece in pieces]
 
 
-def starts_with_space(state: dict[str, Any]) -> bool:
+def starts_with_space(state: dict[str, Any] | None) -> bool:
     """Whether a serialized decoder takes off the one space that its pieces put before the first word."""
-    kinds = _decoder_kinds(state)
-    return "WordPiece" in kinds or "Strip" in kinds or ("Metaspace" in kinds and state.get("prepend_scheme") != "never")
+    last = (_steps(state) or [{"type": None}])[-1]
+    return last["type"] in ("WordPiece", "Strip") or last.get("prepend_scheme", "never") != "never"
 
 
 class StreamDecoder:
@@ -116,10 +130,19 @@ class BufferedDecoder:
         return self._decode(tokens)
 
 
-def _decoder_kinds(state: dict[str, Any]) -> set[str]:
-    if state["type"] == "Sequence":
-        return {step["type"] for step in state["decoders"]}
-    return {state["type"]}
+def _steps(state: dict[str, Any] | None) -> list[dict[str, Any]] | None:
+    if state is None:
+        return None
+    steps: list[dict[str, Any]] = state["decoders"] if state["type"] == "Sequence" else [state]
+    return steps
+
+
+def _is_sentencepiece(steps: list[dict[str, Any]]) -> bool:
+    """Whether the steps are some of SentencePiece's, in its order: spaces, bytes, one string, no leading space."""
+    known = [_TO_SPACE, {"type": "ByteFallback"}, {"type": "Fuse"}, _STRIP_ONE]
+    if _STRIP_ONE in steps and {"type": "Fuse"} not in steps:
+        return False  # it would strip each piece
+    return steps == [step for step in known if step in steps]
 
 
 def _from_byte_level(piece: str) -> bytes:

@@ -1,6 +1,9 @@
-"""Tokenizers from elsewhere: ``tokenizer.json``, ``spiece.model``, ``vocab.txt``, ``vocab.json`` + ``merges.txt``, a hub name.
+"""Tokenizers from elsewhere: ``tokenizer.json``, a SentencePiece ``.model``, ``vocab.txt``, ``vocab.json``, a hub name.
 
-An imported tokenizer gives the ids that its own library gives; its normalization stays its own.
+An imported tokenizer gives the ids that its own library gives; its normalization stays its own. Three exceptions are
+known, all of SentencePiece: letters of other Indic scripts and of Korean that come decomposed are composed there and
+not here; a text that spells a control piece (``<s>``) gives one unknown token here; and see below for pieces that
+users defined.
 """
 
 import json
@@ -13,12 +16,18 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from kotha.errors import TokenizerError
 from kotha.text import spiece
 from kotha.text.special import BERT
-from kotha.text.tokenizer import FILE_NAME, Tokenizer
+from kotha.text.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer, library_errors
 
 # What a folder or a hub repository is searched for, best first.
 _KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
-_MAX_FILE_BYTES = 256 * 1024 * 1024
+_KNOWN_ENDINGS = (".json", ".model", ".txt")
 _SPACE = "\u2581"
+# `tokenizers` looks a charsmap up letter by letter and gives up on letters of six bytes, so it misses ে + া and ে + ৗ.
+# The maps in use are all of NFKC's family. (Composing everything first would also put a nukta before its hasanta.)
+_TWO_PART_VOWELS = (
+    normalizers.Replace("\u09c7\u09be", "\u09cb"),
+    normalizers.Replace("\u09c7\u09d7", "\u09cc"),
+)
 # A control piece must never be the best reading of a text that merely spells its name.
 _NEVER = -1000.0
 
@@ -31,7 +40,7 @@ def import_tokenizer(source: str | Path, hub: "Hub | None" = None) -> Tokenizer:
     if path.is_file():
         return _from_file(path)
     name = str(source)
-    if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not path.suffix:
+    if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", *_KNOWN_ENDINGS)):
         return _from_hub(name, hub or Hub())
     raise TokenizerError(f"no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name")
 
@@ -47,20 +56,21 @@ def _from_folder(folder: Path) -> Tokenizer:
 
 
 def _from_file(path: Path) -> Tokenizer:
-    if path.stat().st_size > _MAX_FILE_BYTES:
+    if path.suffix not in _KNOWN_ENDINGS:
+        raise TokenizerError(f"{path}: ending {path.suffix!r} is not known; known: {', '.join(_KNOWN_ENDINGS)}")
+    if path.stat().st_size > MAX_FILE_BYTES:
         raise TokenizerError(f"{path} has {path.stat().st_size:,} bytes, far more than any tokenizer")
-    if path.suffix == ".model":
-        try:
-            return Tokenizer(_from_spiece(spiece.read_model(path.read_bytes())))
-        except TokenizerError as error:
-            raise TokenizerError(f"{path}: {error}") from error
-    if path.name == "vocab.json" or path.name == "merges.txt":
-        return Tokenizer(_from_merges(path.with_name("vocab.json"), path.with_name("merges.txt")))
-    if path.suffix == ".txt":
-        return Tokenizer(_from_vocab_txt(path))
-    if path.suffix == ".json":
+    if path.suffix == ".json" and path.name != "vocab.json":
         return Tokenizer.load(path)
-    raise TokenizerError(f"{path}: ending {path.suffix!r} is not known; known: .json, .model, .txt (one piece a line)")
+    with library_errors(f"{path} cannot be made into a tokenizer"):
+        if path.suffix == ".model":
+            try:
+                return Tokenizer(_from_spiece(spiece.read_model(path.read_bytes())))
+            except TokenizerError as error:
+                raise TokenizerError(f"{path}: {error}") from error
+        if path.name in ("vocab.json", "merges.txt"):
+            return Tokenizer(_from_merges(path.with_name("vocab.json"), path.with_name("merges.txt")))
+        return Tokenizer(_from_vocab_txt(path))
 
 
 # -- SentencePiece --------------------------------------------------------------------------------------------------
@@ -73,25 +83,32 @@ def _from_spiece(model: spiece.SentencePieceModel) -> tokenizers.Tokenizer:
         core = _bpe_model(model)
     else:
         raise TokenizerError(f"a SentencePiece model of kind {model.model_type}; only unigram and bpe can be read")
+    if not model.space_before:
+        raise TokenizerError(
+            "a SentencePiece model that writes spaces after words; only those before words can be read"
+        )
     backend = tokenizers.Tokenizer(core)
     steps: list[normalizers.Normalizer] = []
     if model.charsmap:
-        # `tokenizers` looks a charsmap up letter by letter and gives up on long letters, so it misses ে + া; the maps in
-        # use are all of NFKC's family, and composing first changes nothing else.
-        steps += [normalizers.NFC(), normalizers.Precompiled(model.charsmap)]
+        steps += [*_TWO_PART_VOWELS, normalizers.Precompiled(model.charsmap)]
     if model.remove_extra_whitespaces:
-        steps += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
+        steps += [normalizers.Replace(Regex("\\A +| +\\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+    if model.add_dummy_prefix:
+        steps.append(normalizers.Prepend(" "))
     backend.normalizer = normalizers.Sequence(steps)
-    scheme = "always" if model.add_dummy_prefix else "never"
-    backend.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme=scheme)
+    # Words are cut apart unless some piece crosses a space, as runs of spaces and whole phrases do.
+    crossing = any(_SPACE in piece[1:] for piece, _, _ in model.pieces)
+    backend.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="never", split=not crossing)
     strip = [decoders.Strip(" ", 1, 0)] if model.add_dummy_prefix else []
     backend.decoder = decoders.Sequence(
         [decoders.Replace(_SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *strip]
     )
     control = {spiece.UNKNOWN, spiece.CONTROL}
     backend.add_special_tokens([piece for piece, _, kind in model.pieces if kind in control])
-    extra = [piece for piece, _, kind in model.pieces if kind == spiece.USER_DEFINED]
-    backend.add_tokens([AddedToken(piece, normalized=False) for piece in extra])
+    if model.model_type == "bpe":
+        # Found before all else, as in SentencePiece; but a space beside one may come or go, as it does not there.
+        extra = [piece for piece, _, kind in model.pieces if kind == spiece.USER_DEFINED]
+        backend.add_tokens([AddedToken(piece, normalized=False) for piece in extra])
     return backend
 
 
@@ -99,8 +116,16 @@ def _unigram_model(model: spiece.SentencePieceModel) -> models.Unigram:
     unknown = next((index for index, (_, _, kind) in enumerate(model.pieces) if kind == spiece.UNKNOWN), None)
     if unknown is None:
         raise TokenizerError("a SentencePiece model without an unknown piece")
-    readable = (spiece.NORMAL, spiece.USER_DEFINED)
-    vocabulary = [(piece, score if kind in readable else _NEVER) for piece, score, kind in model.pieces]
+    best = max((score for _, score, kind in model.pieces if kind == spiece.NORMAL), default=0.0)
+
+    def score_of(piece: str, score: float, kind: int) -> float:
+        if kind == spiece.NORMAL:
+            return round(score, 8)  # `tokenizers` does not read longer decimals back exactly
+        if kind == spiece.USER_DEFINED:  # SentencePiece's own bonus, that such a piece be taken wherever it stands
+            return round(len(piece.encode()) * best - 0.1, 8)
+        return _NEVER
+
+    vocabulary = [(piece, score_of(piece, score, kind)) for piece, score, kind in model.pieces]
     return models.Unigram(vocabulary, unk_id=unknown, byte_fallback=model.byte_fallback)
 
 
@@ -123,15 +148,18 @@ def _bpe_model(model: spiece.SentencePieceModel) -> models.BPE:
 
 def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
     """BERT's: one piece a line. Case and accents are kept unless a tokenizer_config.json beside it says otherwise."""
-    lines = _read_text(path).splitlines()
+    lines = _read_text(path).split("\n")
     ids = {piece: index for index, piece in enumerate(lines) if piece}
     if BERT["unk"] not in ids:
         raise TokenizerError(f"{path}: no {BERT['unk']} among its {len(ids):,} lines; is it a WordPiece vocabulary?")
     config = path.with_name("tokenizer_config.json")
     settings = _read_json(config) if config.is_file() else {}
     backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token=BERT["unk"], max_input_chars_per_word=100))
+    strip_accents = settings.get("strip_accents")
     backend.normalizer = normalizers.BertNormalizer(
-        lowercase=bool(settings.get("do_lower_case", False)), strip_accents=settings.get("strip_accents")
+        lowercase=bool(settings.get("do_lower_case", False)),
+        strip_accents=None if strip_accents is None else bool(strip_accents),
+        handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
     )
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece(cleanup=False)
@@ -149,17 +177,19 @@ def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
         if not path.is_file():
             raise TokenizerError(f"{path} is missing; vocab.json and merges.txt belong together")
     ids = _read_json(vocabulary)
-    if not ids or not all(isinstance(index, int) for index in ids.values()):
+    if not ids or not all(type(index) is int and 0 <= index < 1 << 32 for index in ids.values()):
         raise TokenizerError(f"{vocabulary}: expected an object from piece to id")
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     if sum(character in ids for character in alphabet) < 200:
-        raise TokenizerError(f"{vocabulary}: not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read")
+        raise TokenizerError(
+            f"{vocabulary}: not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read"
+        )
     pairs = []
-    for number, line in enumerate(_read_text(merges).splitlines(), start=1):
+    for number, line in enumerate(_read_text(merges).split("\n"), start=1):
         if not line or line.startswith("#version"):
             continue
         left, space, right = line.partition(" ")
-        if not space or left + right not in ids:
+        if not space or not {left, right, left + right} <= ids.keys():
             raise TokenizerError(f"{merges}, line {number}: {line!r} is not a merge of two pieces of {vocabulary.name}")
         pairs.append((left, right))
     backend = tokenizers.Tokenizer(models.BPE(ids, pairs))

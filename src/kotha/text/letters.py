@@ -1,8 +1,8 @@
 """A corpus counted the way that trainers need it: chunks, and the letters that chunks are made of.
 
-Pieces should be made of whole letters, and the trainers of ``tokenizers`` know only code points. So each letter that is
-frequent enough is written as one private code point, the trainer runs on that, and what it learned is written back. A chunk is
-cut at a letter that is too rare or broken: nothing is learned across it.
+Pieces should be made of whole letters, and the trainers of ``tokenizers`` know only code points. So each letter that
+is frequent enough is written as one private code point, the trainer runs on that, and what it learned is written back.
+A chunk is cut at a letter that is too rare or broken: nothing is learned across it.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ _MAX_CODES = 0xFFFD
 # What ends a word in the text that trainers are given; no chunk contains it, because letters are written as codes.
 CUT = "\n"
 
-# Past this many different chunks, those seen once are forgotten, so that memory stays flat on any corpus.
+# Past this many different chunks, the rarer half is forgotten, so that memory stays flat on any corpus.
 _MAX_CHUNKS = 4_000_000
 
 # No piece holds more digits than this: longer numbers are too many to learn one by one.
@@ -36,7 +36,7 @@ def count_chunks(texts: Iterable[str], split: Split, normalizer: Normalizer) -> 
     for text in texts:
         counts.update(pattern.findall(normalizer(text)))
         if len(counts) > _MAX_CHUNKS:
-            counts = Counter({chunk: count for chunk, count in counts.items() if count > 1})
+            counts = Counter(dict(counts.most_common(_MAX_CHUNKS // 2)))
     return counts
 
 
@@ -90,7 +90,8 @@ def most_frequent(counts: Counter[str], coverage: float, most: int, whole: bool 
     >>> most_frequent(Counter({"ক": 90, "খ": 9, "গ": 1}), coverage=0.95, most=10)
     ['ক', 'খ']
     """
-    target, seen, kept = coverage * counts.total(), 0, []
+    kept: list[str] = []
+    target, seen = coverage * counts.total(), 0
     for entry, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if seen >= target or len(kept) >= most:
             break
@@ -110,5 +111,5 @@ def _cut_digits(letters: list[str]) -> Iterator[str]:
         digits = digits + 1 if letter.isdigit() else 0
         if digits > _MAX_DIGITS:
             digits = 1
-            yield CUT
+            yield ""  # no letter, so it has no code
         yield letter

@@ -1,12 +1,12 @@
 """Normalization: one spelling for what reads the same.
 
-Real Bangla text writes য় in two ways, hides joiners where they do nothing, and mistypes signs in ways that no reader sees
-and every tokenizer does. The canonical form here is Unicode's NFC followed by the rules below, each with a name, each
-switchable. Rules are data: a pattern and its replacement over explicit code points, so that the same table runs here
-(with counts) and inside ``tokenizer.json`` (for whoever opens it elsewhere), and the tests hold the two equal.
+Real Bangla text writes য় in two ways, hides joiners where they do nothing, and mistypes signs in ways that no reader
+sees and every tokenizer does. The canonical form here is Unicode's NFC followed by the rules below, each with a name,
+each switchable. Rules are data: a pattern and its replacement over explicit code points, so that the same table runs
+here (with counts) and inside ``tokenizer.json`` (for whoever opens it elsewhere), and the tests hold the two equal.
 
-What is left alone unless asked for: danda look-alikes, digits, quotes. What is never touched: joiners that carry meaning
-(র‍্যা, hasanta + ZWNJ, emoji sequences, other scripts' joiners), and double spaces.
+What is left alone unless asked for: danda look-alikes, digits, quotes. What is never touched: joiners that carry
+meaning (র‍্যা, hasanta + ZWNJ, emoji sequences, other scripts' joiners), and double spaces.
 """
 
 import unicodedata
@@ -32,7 +32,8 @@ class Rule:
     default: bool = True
 
 
-# The order matters: what deletes comes first, so that what then stands side by side is seen by the rest.
+# The order matters: what deletes comes first, so that what then stands side by side is seen by the rest; and ব় is র
+# before the joiner after it is judged.
 RULES: tuple[Rule, ...] = (
     Rule(
         "invisible",
@@ -44,10 +45,11 @@ RULES: tuple[Rule, ...] = (
         "write every kind of space as a space and every line end as a newline",
         (("\r\n?|[\u000b\u000c\u0085\u2028\u2029]", "\n"), ("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]", " ")),
     ),
+    Rule("ba_nukta", "write ব + nukta as র", (("\u09ac\u09bc", "\u09b0"),)),
     Rule(
         "ya_phala",
         "write the joiner of র‍্য as ZWJ, whichever was typed",
-        ((f"\u09b0[{_JOINERS}]+(?=\u09cd\u09af)", "\u09b0\u200d"),),
+        ((f"\u09b0(?!\u200d\u09cd)[{_JOINERS}]+(?=\u09cd\u09af)", "\u09b0\u200d"),),
     ),
     Rule(
         "khanda_ta",
@@ -83,7 +85,6 @@ RULES: tuple[Rule, ...] = (
         (("\u09cd{2,}", "\u09cd"), ("\u09bc{2,}", "\u09bc"), ("\u0981{2,}", "\u0981")),
     ),
     Rule("a_kar", "write অ + া as আ", (("\u0985\u09be", "\u0986"),)),
-    Rule("ba_nukta", "write ব + nukta as র", (("\u09ac\u09bc", "\u09b0"),)),
     Rule(
         "danda",
         "write ৷ and a pipe after a Bangla letter as the danda ।",
@@ -137,8 +138,7 @@ class Normalizer:
 
     def __init__(self, rules: Iterable[str] = DEFAULT_RULES) -> None:
         wanted = set(rules)
-        for name in wanted - set(RULE_NAMES):
-            raise ConfigError(f"normalization rule {name!r} does not exist{nearest(name, RULE_NAMES)}")
+        _check_names(wanted)
         if {"bangla_digits", "ascii_digits"} <= wanted:
             raise ConfigError("bangla_digits and ascii_digits undo each other; choose one")
         self.rules: tuple[str, ...] = tuple(name for name in RULE_NAMES if name in wanted)
@@ -182,9 +182,13 @@ def choose_rules(add: Sequence[str] = (), drop: Sequence[str] = ()) -> tuple[str
     >>> "danda" in choose_rules(add=["danda"]), "joiners" in choose_rules(drop=["joiners"])
     (True, False)
     """
-    for name in {*add, *drop} - set(RULE_NAMES):
-        raise ConfigError(f"normalization rule {name!r} does not exist{nearest(name, RULE_NAMES)}")
+    _check_names({*add, *drop})
     return tuple(name for name in RULE_NAMES if (name in DEFAULT_RULES or name in add) and name not in drop)
+
+
+def _check_names(names: set[str]) -> None:
+    for name in sorted(names - set(RULE_NAMES)):
+        raise ConfigError(f"normalization rule {name!r} does not exist{nearest(name, RULE_NAMES)}")
 
 
 def normalize(text: str) -> str:

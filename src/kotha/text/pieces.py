@@ -19,6 +19,12 @@ _SURPLUS = 1.3
 _SHRINKING_STEPS = 4
 _SETTLING_STEPS = 2
 
+# A word is handed to the trainer this many times in one string.
+_AT_ONCE = 10_000
+
+# From the private code of a letter to that of the same letter inside a word: from plane 15 to plane 16.
+_INNER = 0x10000
+
 
 def character_merges(letters: Iterable[str]) -> list[Pair]:
     """Merges that build each character from its bytes, from left to right.
@@ -38,8 +44,8 @@ def character_merges(letters: Iterable[str]) -> list[Pair]:
 def letter_merges(letters: Iterable[str]) -> list[Pair]:
     """Merges that build each letter from its characters, in byte-level spelling.
 
-    Learned by BPE on the letters alone, each once and to the end, so that applying them always completes every letter. All
-    of them stand before the merges of words: a letter is whole before it joins another.
+    Learned by BPE on the letters alone, each once and to the end, so that applying them always completes every letter.
+    All of them stand before the merges of words: a letter is whole before it joins another.
     """
     spelled = Counter(dict.fromkeys(letters, 1))
     enough = 2 * sum(map(len, spelled)) + 1
@@ -58,9 +64,12 @@ def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
 def unigram_pieces(words: Counter[str], n_pieces: int) -> dict[str, float]:
     """Pieces with log-probabilities: BPE proposes, usage under the best cut decides.
 
-    Kudo's recipe with two changes, both measured better here: the first proposal is BPE's vocabulary rather than all frequent
-    substrings, and a piece's worth is how often the best cut uses it (hard rather than soft counts). Single letters stay.
+    Kudo's recipe with two changes, both measured better here: the first proposal is BPE's vocabulary rather than all
+    frequent substrings, and a piece's worth is how often the best cut uses it (hard rather than soft counts). Single
+    letters stay.
     """
+    if not words:
+        return {}
     letters = sorted({code for word in words for code in word})
     proposal = _trained_bpe(words, vocab_size=max(int(_SURPLUS * n_pieces), len(letters) + 1))
     candidates = [piece for piece in proposal.get_vocab() if len(piece) > 1]
@@ -79,9 +88,13 @@ def unigram_pieces(words: Counter[str], n_pieces: int) -> dict[str, float]:
 
 def word_pieces(words: Counter[str], n_pieces: int) -> Iterator[tuple[str, str]]:
     """WordPiece's pieces, most useful first: ("", piece) at the start of a word and ("##", piece) inside one."""
-    backend = _trained_bpe(words, vocab_size=n_pieces, prefix="##")
+    inner = {ord(code): ord(code) + _INNER for word in words for code in word}
+    outer = {code: plain for plain, code in inner.items()}
+    # Not by the trainer's own prefix: it numbers what carries one by a hash map's order, and ties then fall at random.
+    marked = Counter({word[0] + word[1:].translate(inner): count for word, count in words.items()})
+    backend = _trained_bpe(marked, vocab_size=n_pieces)
     for piece, _ in sorted(backend.get_vocab().items(), key=lambda item: item[1]):
-        yield ("##", piece[2:]) if piece.startswith("##") else ("", piece)
+        yield ("##" if ord(piece[0]) in outer else ""), piece.translate(outer)
 
 
 def _log_probabilities(pieces: list[str], counts: Counter[str]) -> dict[str, float]:
@@ -98,13 +111,11 @@ def _usage(backend: tokenizers.Tokenizer, spelled: list[str], words: Counter[str
     return counts
 
 
-def _trained_bpe(words: Counter[str], vocab_size: int, min_frequency: int = 2, prefix: str = "") -> tokenizers.Tokenizer:
+def _trained_bpe(words: Counter[str], vocab_size: int, min_frequency: int = 2) -> tokenizers.Tokenizer:
     """The library's BPE, trained on words with counts."""
     backend = tokenizers.Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.Split(CUT, "removed")
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, min_frequency=min_frequency, show_progress=False, continuing_subword_prefix=prefix
-    )
+    trainer = trainers.BpeTrainer(vocab_size=vocab_size, min_frequency=min_frequency, show_progress=False)
     backend.train_from_iterator(_repeated(words), trainer)
     return backend
 
@@ -116,4 +127,5 @@ def _merges(backend: tokenizers.Tokenizer) -> list[Pair]:
 def _repeated(words: Counter[str]) -> Iterator[str]:
     """Each word as often as it occurs: the library's trainers take text, not counts."""
     for word, count in words.items():
-        yield CUT.join([word] * count)
+        for start in range(0, count, _AT_ONCE):
+            yield CUT.join([word] * min(_AT_ONCE, count - start))

@@ -1,7 +1,8 @@
 """How our rules and splits are written as parts of a ``tokenizer.json``, and recognised there again.
 
-The file must mean the same to anyone who opens it, so the normalization rules go into it as ordinary ``Replace`` steps. They
-run several times slower there than in ``normalize.py``; recognising them lets us run our own, and the tests hold both equal.
+The file must mean the same to anyone who opens it, so the normalization rules go into it as ordinary ``Replace``
+steps. They run several times slower there than in ``normalize.py``; recognising them lets us run our own, and the
+tests hold both equal.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Special tokens, named once.
 
-A special token has a role (what it does) and a text (how it is written in the vocabulary). Code asks for roles; only this
-file knows the texts, ours and those of the tokenizers that we import.
+A special token has a role (what it does) and a text (how it is written in the vocabulary). Code asks for roles; only
+this file knows the texts, ours and those of the tokenizers that we import.
 """
 
 from collections.abc import Container

@@ -4,6 +4,7 @@ Only the wire format's four kinds of field are read, with every length checked a
 Field numbers are those of sentencepiece_model.proto in the SentencePiece project.
 """
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ class SentencePieceModel:
     charsmap: bytes = b""
     add_dummy_prefix: bool = True
     remove_extra_whitespaces: bool = True
+    space_before: bool = True  # a space leads the word after it, the usual way
 
 
 def read_model(data: bytes) -> SentencePieceModel:
@@ -47,7 +49,7 @@ def _piece(data: bytes) -> tuple[str, float, int]:
         if number == 1:
             text = _bytes(value).decode("utf-8", "replace")
         elif number == 2:
-            score = float(struct.unpack("<f", _bytes(value))[0])
+            score = _float(_bytes(value))
         elif number == 3:
             kind = _int(value)
     return text, score, kind
@@ -57,6 +59,8 @@ def _read_trainer(model: SentencePieceModel, data: bytes) -> None:
     for number, value in _fields(data):
         if number == 3:
             model.model_type = _TYPES.get(_int(value), f"type {value!r}")
+        elif number == 24:
+            model.space_before = not _int(value)
         elif number == 35:
             model.byte_fallback = bool(_int(value))
 
@@ -88,7 +92,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         else:
             raise TokenizerError(f"not a SentencePiece model: unknown field type {wire} at byte {position}")
         if length > len(data) - position:
-            raise TokenizerError(f"not a SentencePiece model, or a truncated one: {length:,} bytes announced at {position}")
+            raise TokenizerError(
+                f"not a SentencePiece model, or a truncated one: {length:,} bytes announced at {position}"
+            )
         yield number, data[position : position + length]
         position += length
 
@@ -109,6 +115,15 @@ def _bytes(value: int | bytes) -> bytes:
     if isinstance(value, int):
         raise TokenizerError("not a SentencePiece model: a number where text was expected")
     return value
+
+
+def _float(value: bytes) -> float:
+    if len(value) != 4:
+        raise TokenizerError(f"not a SentencePiece model: a score of {len(value)} bytes where 4 were expected")
+    score = float(struct.unpack("<f", value)[0])
+    if not math.isfinite(score):
+        raise TokenizerError(f"not a SentencePiece model: a piece with the score {score}")
+    return score
 
 
 def _int(value: int | bytes) -> int:

@@ -1,8 +1,8 @@
 """Pre-tokenization: where a text is cut before any vocabulary is looked at. No piece ever crosses such a cut.
 
-A pattern decides more than it seems. The well-known ones take ``\\p{L}+`` for a word; Bangla writes its vowels as marks
-(``\\p{M}``), so they cut a word at each vowel sign, and a larger vocabulary cannot mend it. Patterns here are strings that
-``regex`` and Oniguruma (inside ``tokenizers``) read alike.
+A pattern decides more than it seems. The well-known ones take ``\\p{L}+`` for a word; Bangla writes its vowels as
+marks (``\\p{M}``), so they cut a word at each vowel sign, and a larger vocabulary cannot mend it. Patterns here are
+strings that ``regex`` and Oniguruma (inside ``tokenizers``) read alike.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Split:
     help: str
 
 
-# A word keeps its marks and joiners, digits stay together, and at most one white-space character leads each chunk. So every
-# white-space character starts a chunk, and a unigram over the whole text finds what it finds chunk by chunk.
+# A word keeps its marks and joiners, digits stay together, and at most one white-space character leads each chunk. So
+# every white-space character starts a chunk, and a unigram over the whole text finds what it finds chunk by chunk.
 WORDS = Split(
     "words",
     "\\s?[\\p{L}\\p{M}\u200c\u200d]+|\\s?\\p{N}+|\\s?[^\\s\\p{L}\\p{M}\\p{N}]+|\\s",

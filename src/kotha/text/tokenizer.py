@@ -1,7 +1,7 @@
 """The one Tokenizer: text to ids and back, whatever stands behind it.
 
-Behind it is a ``tokenizers`` pipeline, saved as a plain ``tokenizer.json`` that any Hugging Face tool opens. In front: our
-normalization (the same rules, faster), decoding by bytes, a stream that never shows half a letter, special tokens
+Behind it is a ``tokenizers`` pipeline, saved as a plain ``tokenizer.json`` that any Hugging Face tool opens. In front:
+our normalization (the same rules, faster), decoding by bytes, a stream that never shows half a letter, special tokens
 by role, and a fingerprint that shards and models carry so that they never meet the wrong vocabulary.
 
 Text is always text: a special token spelled out in a document is encoded letter by letter, never as the token itself.
@@ -46,7 +46,7 @@ class Tokenizer:
         # How long a batch may be and how it is filled up is no property of a vocabulary.
         backend.no_padding()
         backend.no_truncation()
-        self._state: dict[str, Any] = json.loads(backend.to_str())
+        self._state: dict[str, Any] = json.loads(backend.to_str(), parse_float=_score)
         rules = rules_of(self._state["normalizer"])
         self.normalizer = Normalizer(rules) if rules is not None else None
         self._backend = backend
@@ -58,7 +58,9 @@ class Tokenizer:
         vocabulary = backend.get_vocab()
         self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
         if self.vocab_size > _MAX_VOCABULARY:
-            raise TokenizerError(f"token ids up to {self.vocab_size - 1:,}; at most {_MAX_VOCABULARY - 1:,} can be used")
+            raise TokenizerError(
+                f"token ids up to {self.vocab_size - 1:,}; at most {_MAX_VOCABULARY - 1:,} can be used"
+            )
         self.special: dict[str, int] = {role: vocabulary[text] for role, text in find_roles(vocabulary).items()}
         unknown = self._model_unknown(vocabulary)
         if unknown is not None:
@@ -71,7 +73,8 @@ class Tokenizer:
         if self.normalizer is not None:
             return self.normalizer(text)
         with library_errors("this tokenizer cannot normalize the text"):
-            return str(self._backend.normalizer.normalize_str(text))
+            normalized = str(self._backend.normalizer.normalize_str(text))
+        return normalized.removeprefix(" ") if self._strip_space else normalized
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, with no special tokens added."""
@@ -105,7 +108,9 @@ class Tokenizer:
             return ids
         unknown = self.special.get("unk")
         if unknown is None:
-            raise TokenizerError("the text spells a special token, and this vocabulary has no unknown token to write for it")
+            raise TokenizerError(
+                "the text spells a special token, and this vocabulary has no unknown token to write for it"
+            )
         return [unknown if token in self._special_ids else token for token in ids]
 
     # -- ids to text ------------------------------------------------------------------------------------------------
@@ -217,6 +222,11 @@ class Tokenizer:
             raise TokenizerError(f"{source}: {error}") from error
 
 
+def _score(text: str) -> float:
+    """A score to six places: `tokenizers` may read a longer decimal back with its last bit off."""
+    return round(float(text), 6)
+
+
 @contextmanager
 def library_errors(problem: str) -> Iterator[None]:
     """Answer with a TokenizerError where ``tokenizers`` raises its bare Exception, or its Rust side panics.
@@ -232,7 +242,7 @@ def library_errors(problem: str) -> Iterator[None]:
 
 
 def _refuse_fatal(text: str) -> None:
-    """Refuse what would end the process: `tokenizers` cuts a merge's right side where its prefix should end, unchecked."""
+    """Refuse what would end the process: `tokenizers` cuts a merge's right side after its prefix, there or not."""
     try:
         model = json.loads(text)["model"]
         prefix = model.get("continuing_subword_prefix") or ""

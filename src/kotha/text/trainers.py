@@ -1,8 +1,9 @@
 """Training a tokenizer: char, bpe, unigram, wordpiece.
 
-All but ``char`` learn pieces of whole letters (see ``letters.py``); single code points and bytes are kept only as a way out
-for letters that the corpus hardly has. Measured on Bangla news: a plain SentencePiece unigram puts 4-8 % of its token boundaries
-inside a letter, these well under 1 %, with fewer tokens a word.
+All but ``char`` learn pieces of whole letters (see ``letters.py``); single code points and bytes are kept only as a
+way out for letters that the corpus hardly has. Measured on Bangla news: a plain SentencePiece unigram puts 4-8 % of
+its token boundaries inside a letter, bpe and unigram here well under 1 %, with fewer tokens a word. WordPiece stays at
+about 5 %: it takes the longest piece that fits, be the next character a vowel sign or not.
 """
 
 import string
@@ -25,12 +26,12 @@ from kotha.text.tokenizer import Tokenizer
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
 Level = Literal["codepoint", "akshara"]
 
-# The share of a corpus whose letters become pieces; what is left is spelled by code point, and the rarest of that by byte.
+# The share of a corpus whose letters become pieces; the rest is spelled by code point, and the rarest of it by byte.
 _COVERAGE = 0.9999
 # Letters may take this share of a vocabulary at most: a corpus in a script of thousands of letters still gets words.
-_LETTER_SHARE = 4
+_LETTER_SHARE = 2
 
-# The split of llama.cpp's ``qwen35`` cuts র‍্যা before its joiner. As an added token it is found before the split, there too.
+# llama.cpp's ``qwen35`` cuts র‍্যা before its joiner. As an added token it is found before the split, there too.
 _YA_PHALA = ("\u09b0\u200d\u09cd\u09af\u09be", " \u09b0\u200d\u09cd\u09af\u09be")
 
 # A special token or a byte must never be the best reading of a text that merely spells its name.
@@ -49,8 +50,8 @@ def train(
 ) -> Tokenizer:
     """Train a tokenizer of a kind; the vocabulary may stay smaller where the corpus has too little to fill it.
 
-    ``split`` is for bpe (``qwen35``, the default, opens in llama.cpp; ``words`` keeps numbers and joiners together), ``level``
-    for char (``codepoint`` or ``akshara``).
+    ``split`` is for bpe (``qwen35``, the default, opens in llama.cpp; ``words`` keeps numbers and joiners together),
+    ``level`` for char (``codepoint`` or ``akshara``).
     """
     if kind not in get_args(Kind):
         raise TokenizerError(f"tokenizer kind {kind!r} does not exist{nearest(kind, get_args(Kind))}")
@@ -81,7 +82,8 @@ def _bpe(letters: Letters, vocab_size: int, split: Split) -> tokenizers.Tokenize
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
     room = _room(vocab_size, len(base) + len(whole), "bpe", "the 256 bytes and the special tokens")
     letters.keep(_COVERAGE, room // _LETTER_SHARE)
-    merges = pieces.character_merges(letters.code) + pieces.letter_merges(letters.code)
+    points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
+    merges = pieces.character_merges([*letters.code, *points]) + pieces.letter_merges(letters.code)
     vocabulary = dict.fromkeys([*base, *(left + right for left, right in merges)])
     vocabulary = dict.fromkeys(list(vocabulary)[: vocab_size - len(whole)])
     for left, right in pieces.word_merges(letters.coded_words(), vocab_size - len(whole) - len(vocabulary)):
@@ -89,7 +91,7 @@ def _bpe(letters: Letters, vocab_size: int, split: Split) -> tokenizers.Tokenize
         merges.append(pair)
         vocabulary["".join(pair)] = None
     ids = {piece: index for index, piece in enumerate(vocabulary)}
-    kept = [pair for pair in merges if "".join(pair) in ids]
+    kept = [pair for pair in merges if {*pair, "".join(pair)} <= ids.keys()]
     backend = tokenizers.Tokenizer(models.BPE(ids, kept))
     backend.pre_tokenizer = splitter_of(split, byte_level=True)
     backend.decoder = decoders.ByteLevel()
@@ -107,10 +109,12 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
     fallback = [point for point in dict.fromkeys([*string.printable, *points]) if point not in letters.code]
     room = vocab_size - len(specials) - len(_BYTE_PIECES) - len(fallback)
+    # Six places, because `tokenizers` does not read longer decimals back exactly.
     scores = {
-        letters.spell(piece): score for piece, score in pieces.unigram_pieces(letters.coded_words(), room).items()
+        letters.spell(piece): round(score, 6)
+        for piece, score in pieces.unigram_pieces(letters.coded_words(), room).items()
     }
-    out = min(scores.values()) - 10.0
+    out = round(min(scores.values(), default=0.0) - 10.0, 6)
     vocabulary = [(piece, _NEVER) for piece in (*specials, *_BYTE_PIECES)]
     vocabulary += sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     vocabulary += [(point, out) for point in sorted(fallback)]
@@ -169,13 +173,14 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """One token an akshara; a rare one is spelled by code points. A unigram whose every piece is one letter."""
+    """One token an akshara; a rare one is spelled in as few parts as there are. A unigram whose pieces are letters."""
     specials = list(special.GENERATIVE.values())
     room = _room(vocab_size, len(specials) + len(string.printable), "char", "ASCII and the special tokens")
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])
-    kept = [unit for unit in most_frequent(letters.counts, 1.0, room - len(points), whole=True) if unit not in points]
+    most = vocab_size - len(specials) - len(points)
+    kept = [unit for unit in most_frequent(letters.counts, 1.0, most, whole=True) if unit not in points]
     vocabulary = [(piece, _NEVER) for piece in specials]
-    vocabulary += [(unit, -1.0) for unit in kept] + [(point, -1.0 if len(point) == 1 else -2.0) for point in points]
+    vocabulary += [(piece, -1.0) for piece in [*kept, *points]]
     unknown = specials.index(special.GENERATIVE["unk"])
     backend = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False))
     backend.decoder = decoders.Fuse()

@@ -1,13 +1,14 @@
 """Byte-pair encoding by hand: learn merges, then apply them.
 
-Start from single symbols. Count every pair of neighbours, join the most frequent pair everywhere, and do it again: the list
-of joins is the tokenizer. The tests hold both functions equal to the ``tokenizers`` library.
+Start from single symbols. Count every pair of neighbours, join the most frequent pair everywhere, and do it again: the
+list of joins is the tokenizer. The tests hold both functions equal to the ``tokenizers`` library.
 
 Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 Pair = tuple[str, str]
 
@@ -43,7 +44,7 @@ def count_pairs(spelled: Mapping[str, list[str]], words: Mapping[str, int]) -> C
     """
     pairs: Counter[Pair] = Counter()
     for word, symbols in spelled.items():
-        for pair in zip(symbols, symbols[1:], strict=False):
+        for pair in pairwise(symbols):
             pairs[pair] += words[word]
     return pairs
 
@@ -74,7 +75,7 @@ def apply_merges(word: str, ranks: Mapping[Pair, int]) -> list[str]:
     """
     symbols = list(word)
     while True:
-        present = [pair for pair in zip(symbols, symbols[1:], strict=False) if pair in ranks]
+        present = [pair for pair in pairwise(symbols) if pair in ranks]
         if not present:
             return symbols
         symbols = join(symbols, min(present, key=lambda pair: ranks[pair]))

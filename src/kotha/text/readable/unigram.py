@@ -1,8 +1,8 @@
 """The unigram model by hand: the most probable way to cut a word.
 
 Each piece has a log-probability; a cut is worth the sum over its pieces. The best cut of a word is found from left to
-right: the best way to reach a position is the best way to reach an earlier one, plus one piece (Viterbi). The tests hold it
-equal to the ``tokenizers`` library.
+right: the best way to reach a position is the best way to reach an earlier one, plus one piece (Viterbi). The tests
+hold it equal to the ``tokenizers`` library.
 
 Kudo 2018, https://arxiv.org/abs/1804.10959
 """

@@ -1,0 +1,301 @@
+"""Normalization: every rule by hand, idempotence for whatever text, and the same result inside tokenizer.json."""
+
+import json
+import unicodedata
+
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.text.conftest import ADVERSARIAL, anything
+from tokenizers import Regex, normalizers
+
+from kotha.errors import ConfigError
+from kotha.text.normalize import (
+    DEFAULT_RULES,
+    RULE_NAMES,
+    RULES,
+    Normalizer,
+    NormalizeReport,
+    choose_rules,
+    normalize,
+)
+from kotha.text.pipeline import normalizer_of, rules_of
+
+ZWNJ, ZWJ = "\u200c", "\u200d"
+EVERYTHING = tuple(name for name in RULE_NAMES if name != "ascii_digits")
+
+# What each rule does, on paper: (rule, in, out). Dropping the rule, or one of its patterns, fails a line.
+BY_HAND = [
+    ("nfc", "\u09dc", "\u09a1\u09bc"),  # ড় is taken apart
+    ("nfc", "\u09dd", "\u09a2\u09bc"),
+    ("nfc", "\u09df", "\u09af\u09bc"),
+    ("nfc", "ক\u09c7\u09be", "ক\u09cb"),  # ো is put together
+    ("nfc", "ক\u09c7\u09d7", "ক\u09cc"),
+    ("nfc", "e\u0301", "\u00e9"),
+    ("invisible", "\ufeffআমি", "আমি"),
+    ("invisible", "আ\u200bমি", "আমি"),
+    ("invisible", "আ\u00adমি", "আমি"),
+    ("invisible", "আ\u2060মি", "আমি"),
+    ("invisible", "আ\x00\x08\x0e\x1f\x7f\x80\x9fমি", "আমি"),
+    ("spaces", "আমি\u00a0তুমি", "আমি তুমি"),
+    ("spaces", "ক\u2009খ\u3000গ\u202fঘ\u1680ঙ\u205fচ", "ক খ গ ঘ ঙ চ"),
+    ("spaces", "এক\r\nদুই\rতিন", "এক\nদুই\nতিন"),
+    ("spaces", "এক\u2028দুই\u2029তিন\u0085চার\x0b\x0c", "এক\nদুই\nতিন\nচার\n\n"),
+    ("ya_phala", f"র{ZWNJ}্যাব", f"র{ZWJ}্যাব"),
+    ("ya_phala", f"র{ZWJ}{ZWNJ}্যাব", f"র{ZWJ}্যাব"),
+    ("khanda_ta", f"উত্{ZWJ}সব", "উৎসব"),
+    ("khanda_ta", f"হঠাত্{ZWJ}", "হঠাৎ"),
+    ("joiners", f"আ{ZWJ}মি", "আমি"),
+    ("joiners", f"আ{ZWNJ}মি", "আমি"),
+    ("joiners", f"{ZWNJ}আমি", "আমি"),
+    ("joiners", f"আমি {ZWJ}তুমি{ZWNJ}।{ZWNJ}", "আমি তুমি।"),
+    ("joiners", f"মা{ZWNJ}র", "মার"),
+    ("joiners", f"র{ZWJ}ব র{ZWNJ}ব", "রব রব"),
+    ("joiners", f"উদ্{ZWNJ}{ZWNJ}যাপন", f"উদ্{ZWNJ}যাপন"),
+    ("joiners", f"1{ZWNJ}-{ZWJ}[{ZWNJ}", "1-["),
+    ("sign_order", "তঁার", "তাঁর"),
+    ("sign_order", "হঁিট", "হিঁট"),
+    ("sign_order", "পঁুথি", "পুঁথি"),
+    ("sign_order", "পঁৌছা", "পৌঁছা"),
+    ("repeated_signs", "ক্্ষ", "ক্ষ"),
+    ("repeated_signs", "ড়়", "ড়"),
+    ("repeated_signs", "চাঁঁঁদ", "চাঁদ"),
+    ("a_kar", "অাম", "আম"),
+    ("ba_nukta", "আমাব\u09bc", "আমার"),
+    ("danda", "শেষ৷", "শেষ।"),
+    ("danda", "শেষ| শুরু|\nশেষ|", "শেষ। শুরু।\nশেষ।"),
+    ("bangla_digits", "0123456789", "০১২৩৪৫৬৭৮৯"),
+    ("ascii_digits", "০১২৩৪৫৬৭৮৯", "0123456789"),
+    ("quotes", "‘ক’ ‚খ‛", "'ক' 'খ'"),
+    ("quotes", "“ক” „খ‟", '"ক" "খ"'),
+]
+
+
+@pytest.mark.parametrize(("rule", "text", "expected"), BY_HAND)
+def test_a_rule_alone_does_what_it_says(rule, text, expected):
+    assert Normalizer([rule])(text) == expected
+
+
+@pytest.mark.parametrize(("rule", "text", "expected"), BY_HAND)
+def test_without_the_rule_its_example_does_not_come_out(rule, text, expected):
+    assert Normalizer([])(text) == text
+    rivals = {"ya_phala": {"joiners"}, "bangla_digits": {"ascii_digits"}}  # these would change the same text otherwise
+    others = set(EVERYTHING) - {rule} - rivals.get(rule, set())
+    assert Normalizer(others)(text) != expected
+
+
+def test_every_rule_has_an_example_and_help():
+    assert {rule for rule, _, _ in BY_HAND} == set(RULE_NAMES)
+    assert all(rule.help for rule in RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_pattern_of_a_rule_has_an_example_that_needs_it(rule):
+    texts = [text for name, text, _ in BY_HAND if name == rule.name]
+    if rule.name == "sign_order":  # one pattern a sign: shown for all nine at once
+        texts.append(" ".join(f"ক\u0981{sign}" for sign in "ািীুূেৈোৌ"))
+    for pattern, _ in rule.pairs:
+        assert any(regex.search(pattern, text) for text in texts), pattern
+
+
+def test_the_default_rules_are_the_ones_that_change_no_reading():
+    assert set(RULE_NAMES) - set(DEFAULT_RULES) == {"danda", "bangla_digits", "ascii_digits", "quotes"}
+
+
+@pytest.mark.parametrize("text", ["শেষ৷ আর|", "1২3", "‘ক’ “খ”", "এক  দুই\n\n\n\tতিন", "বাংলা, English; ১২.৫%"])
+def test_what_is_left_alone_unless_asked(text):
+    assert normalize(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"র{ZWJ}্যাব",
+        f"উদ্{ZWNJ}যাপন",
+        f"ক্{ZWJ}ষ",
+        f"চেক্{ZWNJ} আপ",
+        "👨\u200d👩\u200d👧\u200d👦",
+        "🏳\ufe0f\u200d🌈",
+        f"می{ZWNJ}خواهم",
+        f"र्{ZWJ}य क्{ZWNJ}ष",
+        f"ශ්{ZWJ}රී",
+    ],
+    ids=ascii,
+)
+def test_joiners_that_carry_meaning_survive(text):
+    assert normalize(text) == unicodedata.normalize("NFC", text)
+    assert text.count(ZWJ) + text.count(ZWNJ) == normalize(text).count(ZWJ) + normalize(text).count(ZWNJ)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"আমি{ZWNJ} {ZWJ}তুমি", "আমি তুমি"),
+        (f"বাংলা{ZWNJ}দেশ{ZWJ}", "বাংলাদেশ"),
+        (f"ASCII{ZWJ} 1{ZWNJ}2", f"ASCII{ZWJ} 12"),  # letters of other scripts keep theirs: who knows
+        (f"।{ZWNJ}“{ZWJ}", "।“"),
+    ],
+)
+def test_stray_joiners_go(text, expected):
+    assert normalize(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"র\ufeff{ZWNJ}্য", f"র{ZWJ}্য"),  # a deletion brings them side by side
+        ("ত\u200b\u0981\u09be", "ত\u09be\u0981"),
+        ("অ\u200d\u09be", "আ"),
+        (f"ব{ZWJ}\u09bc", "র"),
+        (f"ব\u09bc{ZWNJ}্যাব", f"র{ZWJ}্যাব"),  # ব় is র before its joiner is judged
+        ("ক\u0981\u09c7\u09be", "ক\u09cb\u0981"),  # the second round composes what the first put side by side
+    ],
+)
+def test_rules_see_what_other_rules_made(text, expected):
+    assert normalize(text) == expected
+
+
+def test_canonical_means_nfc():
+    mixed = "পড়া \u09aa\u09dc\u09be ক\u09c7\u09be"
+    assert normalize(mixed) == unicodedata.normalize("NFC", mixed)
+    assert "\u09dc" not in normalize(mixed)
+    assert "\u09cb" in normalize(mixed)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text() | anything())
+def test_normalizing_twice_changes_nothing_more(text):
+    once = normalize(text)
+    assert normalize(once) == once
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(ADVERSARIAL), max_size=24).map("".join))
+def test_normalizing_twice_with_every_rule_on_changes_nothing_more(text):
+    every = Normalizer(EVERYTHING)
+    assert every(every(text)) == every(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sets(st.sampled_from(EVERYTHING)), anything())
+def test_normalizing_twice_with_any_rules_changes_nothing_more(rules, text):
+    some = Normalizer(rules)
+    assert some(some(text)) == some(text)
+
+
+# -- the report -------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_counts_each_change_by_its_rule():
+    report = NormalizeReport()
+    text = Normalizer()("\ufeffতঁার অাম\u00a0অাম প\u09dc\u09be", report)
+    assert text == "তাঁর আম আম পড়া"
+    assert report.changes == {"invisible": 1, "sign_order": 1, "a_kar": 2, "spaces": 1, "nfc": 1}
+    assert str(report).startswith("a_kar 2, ")
+
+
+def test_the_report_adds_up_over_texts_and_says_when_there_was_nothing():
+    report = NormalizeReport()
+    assert str(report) == "nothing to change"
+    for _ in range(1500):
+        Normalizer()("অাম", report)
+    assert str(report) == "a_kar 1,500"
+
+
+def test_nfc_counts_words():
+    report = NormalizeReport()
+    Normalizer(["nfc"])("\u09dc \u09dc\u09dc ক \u2000", report)
+    assert report.changes == {"nfc": 2}
+
+
+def test_nfc_that_changes_no_word_counts_once():
+    report = NormalizeReport()
+    assert Normalizer(["nfc"])("ক\u2000খ", report) == "ক\u2002খ"
+    assert report.changes == {"nfc": 1}
+
+
+@settings(max_examples=200, deadline=None)
+@given(anything())
+def test_the_report_names_a_rule_for_every_change_and_none_where_there_is_none(text):
+    report = NormalizeReport()
+    changed = Normalizer()(text, report) != text
+    assert bool(report.changes) >= changed  # what one rule does another may undo
+    again = NormalizeReport()
+    Normalizer()(normalize(text), again)
+    assert not again.changes
+
+
+# -- choosing rules ---------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_rule_is_answered_with_the_nearest():
+    with pytest.raises(ConfigError, match="rule 'joinrs' does not exist; did you mean 'joiners'"):
+        Normalizer(["joinrs"])
+    with pytest.raises(ConfigError, match="rule 'qutes' does not exist; did you mean 'quotes'"):
+        choose_rules(add=["qutes"])
+    with pytest.raises(ConfigError, match="rule 'xyz' does not exist; known: a_kar, "):
+        choose_rules(drop=["xyz"])
+
+
+def test_digits_cannot_go_both_ways():
+    with pytest.raises(ConfigError, match="bangla_digits and ascii_digits undo each other; choose one"):
+        Normalizer(["bangla_digits", "ascii_digits"])
+
+
+def test_rules_keep_their_order_whatever_order_they_are_given_in():
+    assert Normalizer(reversed(DEFAULT_RULES)).rules == DEFAULT_RULES
+
+
+def test_rules_are_added_and_dropped():
+    assert choose_rules() == DEFAULT_RULES
+    assert choose_rules(add=["quotes"], drop=["nfc"]) == (*DEFAULT_RULES[1:], "quotes")
+
+
+# -- the same rules inside tokenizer.json -----------------------------------------------------------------------------
+
+
+def in_file(rules):
+    return normalizer_of(Normalizer(rules).rules)
+
+
+@settings(max_examples=300, deadline=None)
+@given(anything())
+def test_the_file_normalizes_as_we_do(text):
+    assert in_file(DEFAULT_RULES).normalize_str(text) == normalize(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sets(st.sampled_from(EVERYTHING)), anything())
+def test_the_file_normalizes_as_we_do_with_any_rules(rules, text):
+    assert in_file(rules).normalize_str(text) == Normalizer(rules)(text)
+
+
+@pytest.mark.parametrize(("rule", "text", "expected"), BY_HAND)
+def test_the_file_runs_each_rule(rule, text, expected):
+    assert in_file([rule]).normalize_str(text) == expected
+
+
+def state_of(normalizer):
+    return json.loads(normalizer.__getstate__())
+
+
+@pytest.mark.parametrize("rule", RULE_NAMES)
+def test_each_rule_is_recognised_in_the_file(rule):
+    assert rules_of(state_of(in_file([rule]))) == (rule,)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sets(st.sampled_from(EVERYTHING)) | st.sets(st.sampled_from(sorted({*RULE_NAMES} - {"bangla_digits"}))))
+def test_any_rules_are_recognised_in_the_file(rules):
+    assert rules_of(state_of(in_file(rules))) == Normalizer(rules).rules
+
+
+def test_a_foreign_normalizer_is_not_taken_for_ours():
+    assert rules_of(None) == ()
+    assert rules_of(state_of(normalizers.NFC())) is None
+    assert rules_of(state_of(normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()]))) is None
+    assert rules_of(state_of(normalizers.Replace(Regex("ক"), "খ"))) is None
+    ours = state_of(in_file(DEFAULT_RULES))
+    ours["normalizers"][5]["content"] = "?"
+    assert rules_of(ours) is None
