@@ -34,7 +34,8 @@ td.worst { color: var(--warm); }
 .piece:nth-child(even) { background: color-mix(in srgb, var(--warm) 14%, transparent); }
 .piece.part { border-color: var(--warm); font-family: ui-monospace, monospace; font-size: .82em; }
 .story { border-left: 3px solid var(--accent); padding: .1rem 0 .1rem 1rem; margin: 1rem 0; white-space: pre-line; }
-footer { margin-top: 3rem; padding-top: .8rem; color: var(--soft); font-size: .88rem; border-top: 1px solid var(--line); }
+footer { margin-top: 3rem; padding-top: .8rem; color: var(--soft); font-size: .88rem;
+  border-top: 1px solid var(--line); }
 code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .9em; }
 """
 

@@ -57,6 +57,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: lis
         (["corpus", "stories", "--documents", "0"], "give at least 1"),
         (["corpus", "stories", "--kind", "stroy"], "did you mean 'story'?"),
         (["corpus", "stories", "--out", "a.xml"], "use .jsonl or .txt"),
+        (["tokenizer", "view", "tok", "\udcff"], "is not UTF-8"),
     ],
 )
 def test_misuse_is_answered_with_what_to_do(capsys, arguments: list[str], wording: str) -> None:

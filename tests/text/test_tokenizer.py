@@ -395,3 +395,8 @@ def test_a_control_piece_that_a_foreign_vocabulary_lets_text_find_becomes_unknow
     assert tokenizer.encode_batch(["ক</s>ক"]) == [[4, 2, 4]]
     assert [token for token, _, _ in tokenizer.spans("</s>")] == [2]
     assert tokenizer.special["eos"] == 1
+
+
+def test_half_a_surrogate_pair_is_refused(tokenizer: Tokenizer) -> None:
+    with pytest.raises(TokenizerError, match="half of a surrogate pair"):
+        tokenizer.encode("ক\ud800")

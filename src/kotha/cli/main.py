@@ -41,6 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; a user's mistake is one line on stderr and an exit code, never a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
+        for word in words:
+            if any("\ud800" <= character <= "\udfff" for character in word):
+                raise UsageError(f"the argument {word!a} is not UTF-8")
         if words and not words[0].startswith("-") and words[0] not in COMMANDS:
             raise UsageError(f"there is no command {words[0]!r}{nearest(words[0], COMMANDS)}")
         build()(words, exit_on_error=False, result_action="return_value")

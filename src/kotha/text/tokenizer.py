@@ -100,7 +100,10 @@ class Tokenizer:
     def _encoding(self, text: str) -> tokenizers.Encoding:
         prepared = self.normalizer(text) if self.normalizer else text
         with library_errors("this tokenizer cannot encode the text"):
-            return self._encoder.encode(prepared, add_special_tokens=False)
+            try:
+                return self._encoder.encode(prepared, add_special_tokens=False)
+            except TypeError as error:  # a str that has no UTF-8 is no str to the library
+                raise TokenizerError("the text is not valid Unicode: it holds half of a surrogate pair") from error
 
     def _as_text(self, ids: list[int]) -> list[int]:
         # A foreign vocabulary can hold a control piece where a text that spells it out finds it: unknown, then.
