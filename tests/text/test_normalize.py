@@ -7,7 +7,7 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.text.conftest import ADVERSARIAL, anything
+from tests.text.conftest import ADVERSARIAL, anything, assigned_text
 from tokenizers import Regex, normalizers
 
 from kotha.errors import ConfigError
@@ -18,6 +18,7 @@ from kotha.text.normalize import (
     Normalizer,
     NormalizeReport,
     choose_rules,
+    is_plain,
     normalize,
 )
 from kotha.text.pipeline import normalizer_of, rules_of
@@ -299,3 +300,16 @@ def test_a_foreign_normalizer_is_not_taken_for_ours():
     ours = state_of(in_file(DEFAULT_RULES))
     ours["normalizers"][5]["content"] = "?"
     assert rules_of(ours) is None
+
+
+PLAIN_FRAGMENTS = [*"কবঅএরতযড", *"ািীুেৈোৌৗৃ", *"়্ঁংঃৎ", *"।“”‘–… \nab(", "ড়", "য\u09bc", "র\u200d্য", "\u00a0", "\u09dc"]
+
+
+@settings(max_examples=2000)
+@given(st.lists(st.sampled_from(PLAIN_FRAGMENTS), max_size=12).map("".join) | assigned_text())
+def test_the_quick_look_never_misses_a_change(text: str) -> None:
+    slow = Normalizer()
+    slow._quick = False
+    if is_plain(text):
+        assert slow(text) == text
+    assert Normalizer()(text) == slow(text)

@@ -15,8 +15,10 @@ from kotha.text.tokenizer import Tokenizer
 
 Ids = NDArray[np.unsignedinteger]
 
-# Where the argument above does not hold: runs of white space, which some splits treat as one. (And NUL, our own mark.)
-_UNCUTTABLE = re.compile(r"\s\s|\0")
+# Some splits treat a run of white space as one, so only a space with a word on either side is a place to cut.
+_SPACE_RUN = re.compile(r"\s\s")
+_LONE_SPACE = re.compile(r"(?<=\S) (?=\S)")
+_CUT = "\0"
 
 # Past this many remembered words, start over: memory stays flat, and frequent words are soon back.
 _MAX_WORDS = 500_000
@@ -49,6 +51,8 @@ class MemoEncoder:
 
     def _parts(self, text: str) -> list[str]:
         """The words of a text, each but the first with its space; the whole text where it cannot be cut."""
-        if not self._by_words or _UNCUTTABLE.search(text):
+        if not self._by_words or _CUT in text:
             return [text]
-        return text.replace(" ", "\0 ").split("\0")
+        if _SPACE_RUN.search(text):
+            return _LONE_SPACE.sub(_CUT + " ", text).split(_CUT)
+        return text.replace(" ", _CUT + " ").split(_CUT)

@@ -9,6 +9,7 @@ What is left alone unless asked for: danda look-alikes, digits, quotes. What is 
 meaning (র‍্যা, hasanta + ZWNJ, emoji sequences, other scripts' joiners), and double spaces.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -119,6 +120,24 @@ DEFAULT_RULES: tuple[str, ...] = (NFC, *(rule.name for rule in RULES if rule.def
 ROUNDS = 2
 
 
+# Most texts need nothing: ASCII, Bangla without its precomposed nukta letters, and the usual punctuation, ...
+_PLAIN = re.compile("[\t\n -~\u0964\u0965\u0980-\u09db\u09de\u09e0-\u09fb\u2013\u2014\u2018\u2019\u201c\u201d\u2026]*")
+# ... without any of these pairs: what NFC would compose or reorder, and what the default rules look for.
+_PAIRS = (
+    *("\u09c7\u09be", "\u09c7\u09d7", "\u09cd\u09bc", "\u09cd\u09cd", "\u09bc\u09bc", "\u0985\u09be", "\u09ac\u09bc"),
+    *("\u0981" + sign for sign in "\u0981\u09be\u09bf\u09c0\u09c1\u09c2\u09c7\u09c8\u09cb\u09cc"),
+)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a quick look shows that NFC and the default rules would leave a text alone; False leaves it open.
+
+    >>> is_plain("নদীর ধারে"), is_plain("তঁার")
+    (True, False)
+    """
+    return _PLAIN.fullmatch(text) is not None and not any(pair in text for pair in _PAIRS)
+
+
 @dataclass
 class NormalizeReport:
     """How often each rule changed something; for ``nfc`` the number of words that it rewrote."""
@@ -143,6 +162,7 @@ class Normalizer:
             raise ConfigError("bangla_digits and ascii_digits undo each other; choose one")
         self.rules: tuple[str, ...] = tuple(name for name in RULE_NAMES if name in wanted)
         self._nfc = NFC in wanted
+        self._quick = wanted <= set(DEFAULT_RULES)
         self._compiled = [
             (rule.name, regex.compile(pattern), replacement)
             for rule in RULES
@@ -152,8 +172,12 @@ class Normalizer:
 
     def __call__(self, text: str, report: NormalizeReport | None = None) -> str:
         """Normalize a text; what was changed is added to the report."""
+        if self._quick and is_plain(text):
+            return text
         for _ in range(ROUNDS):
             composed = self._compose(text, report)
+            if self._quick and is_plain(composed):
+                return composed
             text = self._apply(composed, report)
             if text == composed:  # no rule had anything to say, so a second round would not either
                 return text
