@@ -147,7 +147,7 @@ def main() -> None:
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "stories-small.jsonl"
-        write_stories(small, 40)
+        write_stories(small, 80)
         figures["throughput"] = [throughput("stories", small, 8192)]
         if options.news.is_dir():
             figures["throughput"].append(throughput("news", options.news / "train.jsonl.zst", 32_100))

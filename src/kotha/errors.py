@@ -7,7 +7,9 @@
     ├── ConfigError           a setting with a value that cannot work
     ├── CorpusError           an input document or file that cannot be read
     ├── TokenizerError        a tokenizer that cannot be trained, read or used
-    └── DataError             a data folder that is broken, incomplete or made for something else
+    ├── DataError             a data folder that is broken, incomplete or made for something else
+    ├── CheckpointError       a checkpoint or run folder that cannot be used
+    └── TrainingError         a run that cannot go on
 
 Every message says what was wrong, the value, what is allowed, and what to do next.
 A broken invariant of our own is an ``assert``, never one of these.
@@ -39,6 +41,14 @@ class TokenizerError(KothaError):
 
 class DataError(KothaError):
     """A data folder that is broken, incomplete or made for something else."""
+
+
+class CheckpointError(KothaError):
+    """A checkpoint or run folder that cannot be used."""
+
+
+class TrainingError(KothaError):
+    """A run that cannot go on."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -88,3 +88,12 @@ def test_a_part_may_not_come_before_its_owner() -> None:
     write = compile_template("{pet.eats}", {})
     with pytest.raises(AssertionError, match=r"pet\.eats is mentioned before pet"):
         write(Scene(Chooser("0"), TABLES, {}))
+
+
+def test_a_table_that_is_used_up_begins_again() -> None:
+    scene = Scene(Chooser("0"), TABLES, {})
+    name, table = next((name, table) for name, table in TABLES.items() if table)
+    words = {noun.text for noun in table}
+    drawn = [scene.draw(f"{name}{turn}").text for turn in range(2 * len(table))]
+    assert set(drawn[: len(table)]) == words, "none comes twice before all have come once"
+    assert set(drawn) == words

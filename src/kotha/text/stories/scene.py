@@ -89,8 +89,8 @@ class Scene:
             options = self.tables[part]
         used = self.used
         if used:
-            options = tuple(noun for noun in options if (noun.key or noun.text) not in used)
-        assert options, f"no word is left for {path}"
+            # Where every word has been used (a district with one river, already crossed), one may come again.
+            options = tuple(noun for noun in options if (noun.key or noun.text) not in used) or options
         chosen = options[self.chooser.below(len(options))]
         used.add(chosen.key or chosen.text)
         return chosen
