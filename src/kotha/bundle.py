@@ -1,0 +1,227 @@
+"""A model folder: config, weights and tokenizer that belong together.
+
+::
+
+    config.json          format, the model's config, the type of its numbers, the tokenizer's fingerprint
+    model.safetensors    every weight once; a tied one under its first name
+    tokenizer.json       where the model reads text
+
+A folder appears whole or not at all. Nothing in it is ever executed: the weights' header is read and compared with
+what the config asks for, name by name and shape by shape, before a single weight is given memory.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from kotha.errors import ConfigError, KothaError
+from kotha.files import whole_folder, write_whole
+from kotha.model.config import ModelConfig, TextConfig, config_from_dict
+from kotha.model.family import Model, build
+from kotha.text.tokenizer import FILE_NAME as TOKENIZER_FILE
+from kotha.text.tokenizer import Tokenizer
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+FORMAT = "kotha-model"
+FORMAT_VERSION = 1
+DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
+_MAX_CONFIG_BYTES = 1 << 20
+_MAX_HEADER_BYTES = 1 << 23
+_TENSORS_PER_LAYER = 8  # at least: four of attention, two of the feed-forward, two norms
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A model with the tokenizer that it was trained with, if it reads text."""
+
+    model: Model
+    tokenizer: Tokenizer | None
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's config."""
+        return self.model.config
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What config.json says."""
+
+    config: ModelConfig
+    dtype: str
+    tokenizer: str | None
+
+
+def save(folder: str | Path, model: Model, tokenizer: Tokenizer | None = None, overwrite: bool = False) -> Path:
+    """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else."""
+    out = Path(folder)
+    if tokenizer is not None:
+        _check_vocabulary(tokenizer, model.config)
+    weights = unique_weights(model)
+    dtypes = {str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()}
+    if len(dtypes) != 1 or not dtypes <= DTYPES.keys():
+        raise KothaError(f"a model folder holds weights of one type out of {', '.join(DTYPES)}; these are {dtypes}")
+    description = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "model": model.config.to_dict(),
+        "dtype": dtypes.pop(),
+        "tokenizer": None if tokenizer is None else tokenizer.fingerprint,
+    }
+    with whole_folder(out, lambda old: overwrite and _is_model_folder(old)) as partial:
+        if tokenizer is not None:
+            tokenizer.save(partial)
+        _write_weights(partial / WEIGHTS_FILE, weights)
+        write_whole(partial / CONFIG_FILE, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
+    return out
+
+
+def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
+    """Read a model folder, checked, in evaluation mode."""
+    path = Path(folder)
+    model, description = _check(path)
+    tokenizer = _load_tokenizer(path, description)
+    try:
+        weights = safetensors.torch.load_file(path / WEIGHTS_FILE, device=str(device))
+    except (SafetensorError, OSError) as error:
+        raise KothaError(f"{path / WEIGHTS_FILE} cannot be read: {error}") from error
+    parameters = {name: nn.Parameter(tensor) for name, tensor in weights.items()}
+    tied = {name: parameters[first] for name, first in first_names(model).items()}
+    model.load_state_dict(tied, assign=True)
+    return Bundle(model.eval(), tokenizer)
+
+
+def verify(folder: str | Path) -> ModelConfig:
+    """Check a model folder without giving its weights memory: config, header, sizes, tokenizer."""
+    path = Path(folder)
+    model, description = _check(path)
+    _load_tokenizer(path, description)
+    return model.config
+
+
+def first_names(model: nn.Module) -> dict[str, str]:
+    """Each weight's name, and the name under which it is stored: its own, or the first of those tied to it."""
+    stored: dict[nn.Parameter, str] = {}
+    named = model.named_parameters(remove_duplicate=False)
+    return {name: stored.setdefault(parameter, name) for name, parameter in named}
+
+
+def unique_weights(model: nn.Module) -> dict[str, Tensor]:
+    """The weights to store: each once, under its first name."""
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _check(path: Path) -> tuple[Model, _Description]:
+    """The model of a folder as its shape alone, once config and header agree on it."""
+    description = _read_description(path)
+    header, n_bytes = _read_header(path / WEIGHTS_FILE)
+    n_layers = description.config.n_layers + getattr(description.config, "n_decoder_layers", 0)
+    if n_layers * _TENSORS_PER_LAYER > len(header):  # before so many blocks are built
+        raise KothaError(f"{path}: {n_layers:,} layers in its config, and {len(header):,} tensors in {WEIGHTS_FILE}")
+    model = build(description.config, "meta")
+    expected = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
+    where = path / WEIGHTS_FILE
+    for name in [*expected, *header]:
+        if name not in header:
+            raise KothaError(f"{where} lacks {name}, which its config asks for")
+        if name not in expected:
+            raise KothaError(f"{where} has {name}, which its config has no place for")
+        found = header[name]
+        if found.get("shape") != expected[name]:
+            raise KothaError(
+                f"{where}: {name} has shape {found.get('shape')}, and its config asks for {expected[name]}"
+            )
+        if found.get("dtype") != DTYPES[description.dtype]:
+            raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {description.dtype}")
+    n_expected = sum(p.numel() for p in model.parameters()) * getattr(torch, description.dtype).itemsize
+    if n_bytes != n_expected:
+        raise KothaError(f"{where} is truncated or broken: {n_bytes:,} bytes of weights instead of {n_expected:,}")
+    return model, description
+
+
+def _read_description(path: Path) -> _Description:
+    file = path / CONFIG_FILE
+    if not file.is_file():
+        raise KothaError(f"{path} is not a model folder: it has no {CONFIG_FILE}")
+    if file.stat().st_size > _MAX_CONFIG_BYTES:
+        raise KothaError(f"{file} has {file.stat().st_size:,} bytes, far more than any config")
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise KothaError(f"{file} is broken: {error}") from error
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise KothaError(f"{file} does not describe a Kotha model")
+    if values.get("format_version") != FORMAT_VERSION:
+        raise KothaError(
+            f"{file} has format version {values.get('format_version')!r}, and this Kotha reads {FORMAT_VERSION}"
+        )
+    if not isinstance(values.get("model"), dict) or values.get("dtype") not in DTYPES:
+        raise KothaError(f"{file} needs a model, and a dtype out of {', '.join(DTYPES)}")
+    try:
+        config = config_from_dict(values["model"])
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
+    return _Description(config, values["dtype"], values.get("tokenizer"))
+
+
+def _read_header(file: Path) -> tuple[dict[str, Any], int]:
+    """Names, types and shapes of a safetensors file, and how many bytes of weights follow; they are not read."""
+    if not file.is_file():
+        raise KothaError(f"{file.parent} is not a model folder: it has no {WEIGHTS_FILE}")
+    with file.open("rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        if not 2 <= size <= min(_MAX_HEADER_BYTES, file.stat().st_size - 8):
+            raise KothaError(f"{file} is truncated or no safetensors file: its header claims {size:,} bytes")
+        try:
+            header = json.loads(stream.read(size))
+        except (ValueError, RecursionError) as error:
+            raise KothaError(f"{file} is no safetensors file: {error}") from error
+    if not isinstance(header, dict) or not all(isinstance(entry, dict) for entry in header.values()):
+        raise KothaError(f"{file} is no safetensors file: its header is no table of tensors")
+    header.pop("__metadata__", None)
+    return header, file.stat().st_size - 8 - size
+
+
+def _load_tokenizer(path: Path, description: _Description) -> Tokenizer | None:
+    if description.tokenizer is None:
+        return None
+    tokenizer = Tokenizer.load(path / TOKENIZER_FILE)
+    if tokenizer.fingerprint != description.tokenizer:
+        raise KothaError(
+            f"{path / TOKENIZER_FILE} has fingerprint {tokenizer.fingerprint}, and the model was trained with "
+            f"{description.tokenizer}; put that tokenizer back"
+        )
+    _check_vocabulary(tokenizer, description.config)
+    return tokenizer
+
+
+def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
+    if isinstance(config, TextConfig) and tokenizer.vocab_size > config.vocab_size:
+        raise KothaError(
+            f"the tokenizer has {tokenizer.vocab_size:,} tokens, and the model vocab_size={config.vocab_size:,}; "
+            f"train with vocab_size={tokenizer.vocab_size}, or use the tokenizer that the model was made for"
+        )
+
+
+def _is_model_folder(folder: Path) -> bool:
+    return (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
+
+
+def _write_weights(file: Path, weights: dict[str, Tensor]) -> None:
+    try:
+        safetensors.torch.save_file(weights, file, metadata={"format": "pt"})
+    except SafetensorError as error:
+        raise KothaError(f"{file.name} could not be written: {error}; nothing was left behind") from error
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())

@@ -1,0 +1,126 @@
+"""THE attention: each position asks, every position answers, and the answers are mixed.
+
+``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762), in two readings of the same
+weights. ``explicit`` is the textbook line by line, each quantity the output of a named module that a forward hook
+can watch; ``fused`` is one kernel that never builds the scores. They are held equal by tests, and any layer of a
+live model can be switched: ``attention.reading = "explicit"``.
+
+Attention knows neither where its keys come from nor who keeps them: self-attention makes them from x,
+cross-attention is handed a memory, generation passes ``store``, which takes the new keys and values and gives back
+all to look at.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn.functional import dropout, scaled_dot_product_attention
+
+from kotha.errors import ConfigError
+from kotha.model.config import BlockConfig
+from kotha.model.masks import Mask, as_tensor
+from kotha.model.norm import RMSNorm
+from kotha.model.position import Rotation, rotate
+
+Reading = Literal["explicit", "fused"]
+KeysValues = tuple[Tensor, Tensor]
+# What another text left to look at: its vectors (B, S, C), or the keys and values already made from them.
+Memory = Tensor | KeysValues
+Store = Callable[[Tensor, Tensor], KeysValues]
+
+
+class Attention(nn.Module):
+    """Mix information across positions.
+
+    What a hook can watch: ``queries`` (B, H, T, D), ``keys`` and ``values`` (B, n_kv_heads, S, D), ``head_outputs``
+    (B, H, T, D); in the explicit reading also ``scores``, ``masked_scores`` and ``weights``, each (B, H, T, S).
+    """
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.d_head = config.d_head
+        self.n_shares = config.n_heads // config.n_kv_heads  # query heads that share a key head
+        self.dropout = config.attention_dropout
+        d_kv, bias = config.n_kv_heads * config.d_head, config.attention_bias
+        self.query = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=bias)
+        self.key = nn.Linear(config.d_model, d_kv, bias=bias)
+        self.value = nn.Linear(config.d_model, d_kv, bias=bias)
+        self.output = nn.Linear(config.n_heads * config.d_head, config.d_model, bias=bias)
+        self.query_norm = RMSNorm(config.d_head, config.norm_eps) if config.qk_norm else nn.Identity()
+        self.key_norm = RMSNorm(config.d_head, config.norm_eps) if config.qk_norm else nn.Identity()
+        self.queries, self.keys, self.values = nn.Identity(), nn.Identity(), nn.Identity()
+        self.scores, self.masked_scores, self.weights = nn.Identity(), nn.Identity(), nn.Identity()
+        self.head_outputs = nn.Identity()
+        self._reading: Reading = "fused"
+
+    @property
+    def reading(self) -> Reading:
+        """``explicit`` or ``fused``."""
+        return self._reading
+
+    @reading.setter
+    def reading(self, reading: Reading) -> None:
+        if reading not in ("explicit", "fused"):
+            raise ConfigError(f"reading={reading!r} is not known; use 'explicit' or 'fused'")
+        self._reading = reading
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Mask = None,
+        rotation: Rotation | None = None,
+        store: Store | None = None,
+        memory: Memory | None = None,
+    ) -> Tensor:
+        """Look at x itself, or at a memory: (B, T, C) -> (B, T, C)."""
+        q = self.query_norm(self._split(self.query(x)))  # (B, H, T, D)
+        memory = x if memory is None else memory
+        k, v = self.remember(memory) if isinstance(memory, Tensor) else memory  # each (B, n_kv_heads, S, D)
+        if rotation is not None:
+            q, k = rotate(q, rotation), rotate(k, rotation)
+        if store is not None:
+            k, v = store(k, v)  # S grows by what was read before
+        q, k, v = self.queries(q), self.keys(k), self.values(v)
+        mix = self._mix_explicit if self._reading == "explicit" else self._mix_fused
+        heads = self.head_outputs(mix(q, k, v, mask))  # (B, H, T, D)
+        y: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, T, C)
+        return y
+
+    def remember(self, x: Tensor) -> KeysValues:
+        """The keys and values of positions to look at: (B, S, C) -> twice (B, n_kv_heads, S, D)."""
+        return self.key_norm(self._split(self.key(x))), self._split(self.value(x))
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:-1], -1, self.d_head).transpose(1, 2)  # (B, T, H D) -> (B, H, T, D)
+
+    def _mix_explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        k, v = k.repeat_interleave(self.n_shares, dim=1), v.repeat_interleave(self.n_shares, dim=1)  # (B, H, S, D)
+        scores = self.scores(q @ k.mT / math.sqrt(self.d_head))  # (B, H, T, S)
+        may_look = as_tensor(mask, scores)
+        if may_look is None:
+            weights = self.masked_scores(scores).softmax(dim=-1)
+        else:
+            weights = self.masked_scores(scores.masked_fill(~may_look, -math.inf)).softmax(dim=-1)
+            weights = weights.masked_fill(~may_look, 0)  # a row that may look nowhere has no softmax
+        weights = dropout(self.weights(weights), self.dropout, self.training)
+        mixed: Tensor = weights @ v  # (B, H, T, D)
+        return mixed
+
+    def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        return scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=None if isinstance(mask, str) else mask,
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=isinstance(mask, str),
+            enable_gqa=self.n_shares > 1,
+        )
+
+
+def set_reading(model: nn.Module, reading: Reading) -> None:
+    """Switch every attention of a model to a reading."""
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.reading = reading

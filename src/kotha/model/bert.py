@@ -1,0 +1,79 @@
+"""BERT: an encoder alone. Every token sees all, hidden words are guessed, and two sentences are told to belong
+together.
+
+Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from kotha.model.block import Block, Stack
+from kotha.model.config import BERTConfig
+from kotha.model.initialization import initialize
+from kotha.model.inputs import check_ids, check_length
+from kotha.model.masks import looking_around
+from kotha.model.norm import make_norm
+from kotha.model.position import make_positions
+
+
+class BERTOutput(NamedTuple):
+    """What BERT says about a text."""
+
+    token_logits: Tensor
+    """Which word stands at each place: (B, T, V)."""
+    pair_logits: Tensor
+    """Does the second sentence follow the first (0) or not (1): (B, 2)."""
+    pooled: Tensor
+    """The whole text as one vector: (B, C)."""
+
+
+class BERT(nn.Module):
+    """Tokens in, a word for each place and a verdict on the pair out."""
+
+    def __init__(self, config: BERTConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model)
+        self.segments = nn.Embedding(config.n_segments, config.d_model)
+        self.positions = make_positions(config)
+        self.embedding_norm = make_norm(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.stack = Stack(config, [Block(config) for _ in range(config.n_layers)])
+        self.pooler = nn.Linear(config.d_model, config.d_model)
+        self.pair_head = nn.Linear(config.d_model, 2)
+        self.transform = nn.Linear(config.d_model, config.d_model)
+        self.transform_norm = make_norm(config)
+        self.head = nn.Linear(config.d_model, config.vocab_size)
+        initialize(self, config)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, tokens: Tensor, segments: Tensor | None = None, real: Tensor | None = None) -> BERTOutput:
+        """Both heads; ``segments`` (B, T) says which sentence, ``real`` (B, T) is False at padding."""
+        hidden = self.hidden(tokens, segments, real)
+        pooled = self.pool(hidden)
+        return BERTOutput(self.head(self.guess(hidden)), self.pair_head(pooled), pooled)
+
+    def hidden(self, tokens: Tensor, segments: Tensor | None = None, real: Tensor | None = None) -> Tensor:
+        """Every token in the light of all: (B, T) -> (B, T, C)."""
+        check_ids(tokens, self.config.vocab_size)
+        check_length(tokens.shape[1], self.config.context_length)
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        segments = torch.zeros_like(tokens) if segments is None else segments
+        check_ids(segments, self.config.n_segments, what="segment", table="the segments")
+        x = self.positions(self.tokens(tokens) + self.segments(segments), positions)  # (B, T, C)
+        x = self.dropout(self.embedding_norm(x))
+        y: Tensor = self.stack(x, looking_around(real), self.positions.rotation(positions))
+        return y
+
+    def guess(self, hidden: Tensor) -> Tensor:
+        """What the word head reads: (B, T, C) -> (B, T, C)."""
+        y: Tensor = self.transform_norm(gelu(self.transform(hidden)))
+        return y
+
+    def pool(self, hidden: Tensor) -> Tensor:
+        """The first token's vector, made to speak for the text: (B, T, C) -> (B, C)."""
+        y: Tensor = self.pooler(hidden[:, 0]).tanh()
+        return y

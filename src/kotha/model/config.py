@@ -1,0 +1,227 @@
+"""What a model is made of: frozen, checked when made, saved whole.
+
+``BlockConfig`` is what one attention and one block need, ``ModelConfig`` adds what every body has, and each body
+has a class of its own. Fields that follow from others (``d_head``, ``n_kv_heads``, ``d_ff``, ...) may be left out:
+they are worked out once and saved as plain values. Nothing here imports torch.
+"""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Literal, Self
+
+from kotha.errors import ConfigError, nearest
+from kotha.model.fields import check_fields, closest_divisor, follows, refuse_missing, refuse_unknown, roomier_width
+
+Norm = Literal["layer", "rms"]
+NormOrder = Literal["pre", "post"]
+Activation = Literal["relu", "gelu", "gelu-tanh", "swiglu"]
+Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "none"]
+Initialization = Literal["gpt2", "xavier"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockConfig:
+    """One block: attention and feed-forward, each with its norm and its way around.
+
+    >>> BlockConfig(d_model=512, n_heads=8).d_head
+    64
+    """
+
+    d_model: int
+    """Width of the vector that stands for a position."""
+    n_heads: int
+    """Query heads in each attention."""
+    n_kv_heads: int = follows()
+    """Key and value heads; fewer than n_heads means grouped-query attention. Left out: n_heads."""
+    d_head: int = follows()
+    """Width of one head. Left out: d_model / n_heads."""
+    d_ff: int = follows()
+    """Inner width of the feed-forward. Left out: 4 d_model."""
+    activation: Activation = "gelu"
+    """Between the feed-forward's matrices; swiglu has a third matrix as its gate."""
+    norm: Norm = "layer"
+    """LayerNorm (with bias) or RMSNorm (without)."""
+    norm_order: NormOrder = "pre"
+    """Norm before each part (GPT-2, ViT) or after its sum (2017, BERT)."""
+    norm_eps: float = 1e-5
+    """Added to the variance before the root."""
+    qk_norm: bool = False
+    """RMSNorm on the queries and keys of each head."""
+    attention_bias: bool = True
+    """Biases in the four attention matrices."""
+    feedforward_bias: bool = True
+    """Biases in the feed-forward matrices."""
+    dropout: float = 0.0
+    """Dropped from embeddings and from what each part adds, in training."""
+    attention_dropout: float = 0.0
+    """Dropped from the attention weights, in training."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name, value in self._following().items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)  # frozen from here on
+        self._check()
+
+    def _following(self) -> dict[str, Any]:
+        """The fields that may be left out, with what the others make them."""
+        if self.d_head is None and self.d_model % self.n_heads:
+            raise ConfigError(
+                f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; "
+                f"try n_heads={closest_divisor(self.d_model, self.n_heads)} "
+                f"or d_model={roomier_width(self.d_model, self.n_heads)}"
+            )
+        return {"n_kv_heads": self.n_heads, "d_head": self.d_model // self.n_heads, "d_ff": 4 * self.d_model}
+
+    def _check(self) -> None:
+        if self.n_heads % self.n_kv_heads:
+            raise ConfigError(
+                f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}; "
+                f"try n_kv_heads={closest_divisor(self.n_heads, self.n_kv_heads)}"
+            )
+        for name in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} is not a share; use 0 (off) up to 0.9")
+        if not 0 < self.norm_eps < 1:
+            raise ConfigError(f"norm_eps={self.norm_eps} is not a small positive number; try 1e-5")
+
+    def replace(self, **changes: Any) -> Self:
+        """A config with some fields changed; fields that followed from others follow again.
+
+        >>> BlockConfig(d_model=512, n_heads=8).replace(d_model=256).d_head
+        32
+        """
+        refuse_unknown(type(self), changes)
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        following = {name: None for name, value in self._following().items() if values[name] == value}
+        return type(self)(**{**values, **following, **changes})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(BlockConfig):
+    """What every body has: a stack of blocks and a way to start its weights."""
+
+    family: ClassVar[str]
+
+    n_layers: int
+    """Blocks in the stack."""
+    final_norm: bool = follows()
+    """A norm after the last block. Left out: where norms come before the parts, so that the last sum has one too."""
+    initialization: Initialization = "gpt2"
+    """How weights start; see initialization.py."""
+
+    def _following(self) -> dict[str, Any]:
+        return {**super()._following(), "final_norm": self.norm_order == "pre"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, resolved, ready for JSON."""
+        return {"family": self.family, **asdict(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextConfig(ModelConfig):
+    """A body that reads tokens."""
+
+    vocab_size: int
+    """Tokens that the model knows."""
+    context_length: int
+    """Tokens that it can look at together."""
+    positions: Positions = "learned"
+    """How the order of tokens enters."""
+    rotary_base: float = 10_000.0
+    """Slowest wavelength of rotary positions, over 2 pi."""
+
+    def _check(self) -> None:
+        super()._check()
+        if self.positions == "rotary" and self.d_head % 2:
+            raise ConfigError(f"d_head={self.d_head} is odd, and rotary positions turn pairs; try {self.d_head + 1}")
+        if self.positions.startswith("sinusoidal") and self.d_model % 2:
+            raise ConfigError(f"d_model={self.d_model} is odd, and sinusoidal positions are pairs of sine and cosine")
+        if self.rotary_base <= 1:
+            raise ConfigError(f"rotary_base={self.rotary_base} must be above 1; 10000 is usual")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTConfig(TextConfig):
+    """Decoder only: each token sees those before it."""
+
+    family: ClassVar[str] = "gpt"
+
+    tied_head: bool = True
+    """The head uses the token embedding's matrix."""
+    head_bias: bool = False
+    """A bias for each token in the head."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BERTConfig(TextConfig):
+    """Encoder only: every token sees all."""
+
+    family: ClassVar[str] = "bert"
+
+    norm_order: NormOrder = "post"
+    norm_eps: float = 1e-12
+    n_segments: int = 2
+    """Kinds of sentence that a token can belong to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqConfig(TextConfig):
+    """Encoder and decoder: the target sees its past and all of the source."""
+
+    family: ClassVar[str] = "seq2seq"
+
+    norm_order: NormOrder = "post"
+    activation: Activation = "relu"
+    positions: Positions = "sinusoidal"
+    initialization: Initialization = "xavier"
+    n_layers: int = 6
+    n_decoder_layers: int = follows()
+    """Blocks in the decoder. Left out: n_layers, as in the encoder."""
+    head_bias: bool = False
+    """A bias for each token in the head."""
+
+    def _following(self) -> dict[str, Any]:
+        return {**super()._following(), "n_decoder_layers": self.n_layers}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig(ModelConfig):
+    """An encoder whose tokens are patches of an image."""
+
+    family: ClassVar[str] = "vit"
+
+    norm_eps: float = 1e-12
+    image_size: int
+    """Height and width of an image, in pixels."""
+    patch_size: int
+    """Height and width of a patch, in pixels."""
+    n_channels: int = 3
+    """Colours of a pixel."""
+    n_classes: int
+    """Answers to choose from."""
+
+    def _check(self) -> None:
+        super()._check()
+        if self.image_size % self.patch_size:
+            raise ConfigError(
+                f"image_size={self.image_size} is not divisible by patch_size={self.patch_size}; "
+                f"try patch_size={closest_divisor(self.image_size, self.patch_size)} "
+                f"or image_size={-(-self.image_size // self.patch_size) * self.patch_size}"
+            )
+
+
+FAMILIES: dict[str, type[ModelConfig]] = {
+    config.family: config for config in (GPTConfig, BERTConfig, Seq2SeqConfig, ViTConfig)
+}
+
+
+def config_from_dict(values: dict[str, Any]) -> ModelConfig:
+    """A config from what ``to_dict`` gave; an unknown or missing key is refused by name."""
+    values = dict(values)
+    family = values.pop("family", None)
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise ConfigError(f"family={family!r} is not a model family{nearest(str(family), FAMILIES)}")
+    kind = FAMILIES[family]
+    refuse_unknown(kind, values)
+    refuse_missing(kind, values)
+    return kind(**values)

@@ -1,0 +1,82 @@
+"""The fields of a config: types checked, unknown names refused, values suggested that would work."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, field, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from kotha.errors import ConfigError, nearest
+
+# Far above any model that this package could run; below it, arithmetic on sizes stays in 64 bits.
+LARGEST_COUNT = 1 << 30
+
+
+def follows() -> Any:
+    """A field that may be left out, because the others decide it: None until the config has worked it out."""
+    return field(default=None, metadata={"follows": True})
+
+
+def check_fields(config: Any) -> None:
+    """Refuse a field whose value is not of its type; what follows from others may still be None."""
+    hints = get_type_hints(type(config))
+    for each in fields(config):
+        value = getattr(config, each.name)
+        if not (value is None and each.metadata.get("follows")):
+            _check(each.name, value, hints[each.name])
+
+
+def _check(name: str, value: object, hint: Any) -> None:
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise ConfigError(f"{name}={value!r} is not known{nearest(str(value), get_args(hint))}")
+    elif hint is bool:
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name}={value!r} must be true or false")
+    elif hint is int:
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_COUNT:
+            raise ConfigError(f"{name}={value!r} must be a whole number from 1 to {LARGEST_COUNT:,}")
+    elif hint is float:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise ConfigError(f"{name}={value!r} must be a number")
+    else:
+        raise AssertionError(f"no check for {name}: {hint}")
+
+
+def refuse_unknown(kind: Any, values: Mapping[str, object]) -> None:
+    """Refuse a key that a config has no field for, naming the nearest."""
+    known = [each.name for each in fields(kind)]
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"{name!r} is not a setting of {kind.__name__}{nearest(name, known)}")
+
+
+def refuse_missing(kind: Any, values: Mapping[str, object]) -> None:
+    """Refuse values that leave out a field with no default."""
+    missing = [each.name for each in fields(kind) if _required(each) and each.name not in values]
+    if missing:
+        raise ConfigError(f"{kind.__name__} needs {', '.join(missing)}")
+
+
+def _required(each: "Field[Any]") -> bool:
+    return each.default is MISSING and each.default_factory is MISSING
+
+
+def closest_divisor(number: int, wanted: int) -> int:
+    """The divisor of a number that is nearest to a wanted one.
+
+    >>> closest_divisor(500, 8)
+    10
+    """
+    small = [divisor for divisor in range(1, math.isqrt(number) + 1) if number % divisor == 0]
+    divisors = {*small, *(number // divisor for divisor in small)}
+    return min(divisors, key=lambda divisor: (abs(divisor - wanted), divisor))
+
+
+def roomier_width(d_model: int, n_heads: int) -> int:
+    """The next width that heads divide, their own width a multiple of 8 once it is above that.
+
+    >>> roomier_width(500, 8), roomier_width(10, 4)
+    (512, 12)
+    """
+    d_head = -(-d_model // n_heads)
+    return n_heads * (-(-d_head // 8) * 8 if d_head > 8 else d_head)

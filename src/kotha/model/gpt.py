@@ -1,0 +1,51 @@
+"""GPT: a decoder alone. It reads what came before and says what comes next.
+
+Classic (LayerNorm, learned positions, GELU) it is GPT-2; modern (RMSNorm, rotary positions, QK-norm, SwiGLU) it is
+Qwen3. The config decides, this file does not know.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from kotha.model.block import Block, Stack
+from kotha.model.cache import Cache
+from kotha.model.config import GPTConfig
+from kotha.model.initialization import initialize
+from kotha.model.inputs import check_ids, check_length, check_positions
+from kotha.model.masks import looking_back
+from kotha.model.position import make_positions
+
+
+class GPT(nn.Module):
+    """Tokens in, scores for the next token out: (B, T) -> (B, T, V)."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model)
+        self.positions = make_positions(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.stack = Stack(config, [Block(config) for _ in range(config.n_layers)])
+        self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.head_bias)
+        initialize(self, config)
+        if config.tied_head:
+            self.head.weight = self.tokens.weight
+
+    def forward(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """Logits: (B, T) -> (B, T, V). ``real`` (B, T) is False at padding."""
+        logits: Tensor = self.head(self.hidden(tokens, real, cache))
+        return logits
+
+    def hidden(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """What the head reads: (B, T) -> (B, T, C); a loss can take it from here without all logits at once."""
+        check_ids(tokens, self.config.vocab_size)
+        n_new = tokens.shape[1]
+        check_length(n_new, self.config.context_length)
+        if cache is None:
+            positions, mask = torch.arange(n_new, device=tokens.device), looking_back(real)
+        else:
+            positions, mask = cache.positions(n_new), cache.mask(n_new)
+            check_positions(positions, self.config.context_length)
+        x = self.positions(self.tokens(tokens), positions)  # (B, T, C)
+        y: Tensor = self.stack(self.dropout(x), mask, self.positions.rotation(positions), cache)
+        return y

@@ -1,0 +1,46 @@
+"""What a model refuses at its front door.
+
+An index out of range ends in an unreadable error on a CPU and takes the whole process along on a GPU. Lengths are
+always checked; values are looked at only where Python runs anyway, never in compiled, exported, traced or recorded
+code.
+"""
+
+import torch
+from torch import Tensor
+
+from kotha.errors import UsageError
+
+
+def check_ids(ids: Tensor, n_known: int, what: str = "token id", table: str = "the vocabulary") -> None:
+    """Refuse an id that has no row in its table."""
+    if not _values_can_be_read(ids) or ids.numel() == 0:
+        return
+    lowest, highest = (int(value) for value in torch.aminmax(ids))
+    if lowest < 0 or highest >= n_known:
+        wrong = lowest if lowest < 0 else highest
+        raise UsageError(
+            f"{what} {wrong} is outside {table} of {n_known:,}; "
+            f"ids run from 0 to {n_known - 1:,}: was the text encoded by another tokenizer?"
+        )
+
+
+def check_length(n_positions: int, context_length: int) -> None:
+    """Refuse more positions than the context has."""
+    if n_positions > context_length:
+        raise UsageError(
+            f"{n_positions:,} tokens are more than context_length={context_length:,}; "
+            f"pass the last {context_length:,}, or train with a longer context"
+        )
+
+
+def check_positions(positions: Tensor, context_length: int) -> None:
+    """Refuse a position at or beyond the end of the context."""
+    if _values_can_be_read(positions) and positions.numel():
+        check_length(int(positions.max()) + 1, context_length)
+
+
+def _values_can_be_read(tensor: Tensor) -> bool:
+    tracing: bool = torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+    if torch.compiler.is_compiling() or tracing or tensor.is_meta:
+        return False
+    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())

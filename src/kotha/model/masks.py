@@ -1,0 +1,49 @@
+"""Who may look at whom.
+
+A mask is one of three things: ``None``, everyone looks at everyone; ``"causal"``, nobody looks ahead, which kernels
+know by name and never build; or a boolean tensor that broadcasts to (B, H, T, S), where True means "may look".
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Mask = Tensor | Literal["causal"] | None
+
+
+def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None) -> Tensor:
+    """Each position looks at itself and at those before it, both counted from the first: (T, S).
+
+    >>> causal_mask(3, 3).int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    return torch.ones(n_queries, n_keys, dtype=torch.bool, device=device).tril()
+
+
+def padding_mask(real: Tensor) -> Tensor:
+    """Everyone looks at real positions only: (B, S) -> (B, 1, 1, S).
+
+    >>> padding_mask(torch.tensor([[True, True, False]])).shape
+    torch.Size([1, 1, 1, 3])
+    """
+    return real.bool()[:, None, None, :]
+
+
+def looking_back(real: Tensor | None) -> Mask:
+    """The decoder's mask: causal, and padding where there is some."""
+    if real is None:
+        return "causal"
+    return causal_mask(real.shape[-1], real.shape[-1], real.device) & padding_mask(real)  # (B, 1, T, T)
+
+
+def looking_around(real: Tensor | None) -> Mask:
+    """The encoder's mask: padding where there is some."""
+    return None if real is None else padding_mask(real)
+
+
+def as_tensor(mask: Mask, scores: Tensor) -> Tensor | None:
+    """The mask of scores (B, H, T, S) as booleans, also where a kernel would know it by name."""
+    return causal_mask(scores.shape[-2], scores.shape[-1], scores.device) if isinstance(mask, str) else mask

@@ -1,0 +1,41 @@
+"""Norms: LayerNorm is torch's own, RMSNorm is here beside its readable twin.
+
+RMSNorm leaves out LayerNorm's mean and bias: it divides by the root mean square alone
+(Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from kotha.model.config import BlockConfig
+
+
+class RMSNorm(nn.Module):
+    """Scale each vector to a root mean square of 1, then by learned weights: (..., C) -> (..., C)."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What ``rms_norm`` computes, in one kernel."""
+        weight = self.weight.to(x.dtype)  # under autocast x comes narrower, and one kernel wants one type
+        return nn.functional.rms_norm(x, weight.shape, weight, self.eps)
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """What RMSNorm computes, to read: (..., C) -> (..., C).
+
+    >>> rms_norm(torch.tensor([3.0, -3.0]), torch.ones(2), eps=1e-9)
+    tensor([ 1., -1.])
+    """
+    mean_square = x.float().pow(2).mean(dim=-1, keepdim=True)  # (..., 1)
+    return (x.float() * torch.rsqrt(mean_square + eps)).to(x.dtype) * weight
+
+
+def make_norm(config: BlockConfig) -> nn.Module:
+    """The norm that a config names, over the model's width."""
+    if config.norm == "rms":
+        return RMSNorm(config.d_model, config.norm_eps)
+    return nn.LayerNorm(config.d_model, config.norm_eps)

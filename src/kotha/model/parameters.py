@@ -1,0 +1,107 @@
+"""How many parameters a config has, and where: counted on the built model, without its memory."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import nn
+
+from kotha.model.attention import Attention
+from kotha.model.config import ModelConfig
+from kotha.model.embedding import GridPositions, PatchEmbedding
+from kotha.model.family import build
+from kotha.model.feedforward import FeedForward, SwiGLU
+from kotha.model.norm import RMSNorm
+from kotha.model.position import NoPositions
+from kotha.model.vit import ViT
+
+
+@dataclass(frozen=True)
+class ParameterCount:
+    """Parameters by part; what is tied is counted once, where it is first used. ``total`` is the sum of the parts."""
+
+    token_embedding: int
+    """The table of tokens; in ViT, the projection of patches and the class token."""
+    segments: int
+    """BERT's table of sentences."""
+    positions: int
+    """Learned positions; others have none."""
+    attention: int
+    """All attention matrices and biases."""
+    feedforward: int
+    """All feed-forward matrices and biases."""
+    norms: int
+    """All norms, those of queries and keys included."""
+    head: int
+    """What turns vectors into answers, less what is tied to the embedding."""
+    total: int
+    """All of it."""
+    attention_per_layer: int
+    """One attention; a decoder's block that also looks at an encoder has two."""
+    attention_per_head: int
+    """What one head works with: its slices of the four matrices and their biases, less the output's."""
+    feedforward_per_layer: int
+    """One feed-forward."""
+    tied_head: bool
+    """Does the head use the token embedding's table?"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def count_parameters(config: ModelConfig) -> ParameterCount:
+    """Count a config's parameters by part.
+
+    >>> from kotha.model.presets import preset
+    >>> count_parameters(preset("bangla-58m")).total
+    58139648
+    """
+    model = build(config, "meta")
+    parts = dict.fromkeys(("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head"), 0)
+    _count(model, "", "head", parts, set())
+    attention = next(module for module in model.modules() if isinstance(module, Attention))
+    feedforward = next(module for module in model.modules() if isinstance(module, FeedForward | SwiGLU))
+    return ParameterCount(
+        **parts,
+        total=sum(parts.values()),
+        attention_per_layer=_size(attention) - _size(attention.query_norm) - _size(attention.key_norm),
+        attention_per_head=_one_head(attention, config),
+        feedforward_per_layer=_size(feedforward),
+        tied_head=not isinstance(model, ViT) and model.head.weight is model.tokens.weight,
+    )
+
+
+def _count(module: nn.Module, name: str, part: str, parts: dict[str, int], seen: set[nn.Parameter]) -> None:
+    """Add a module's own parameters to the part that it belongs to, then its children's."""
+    part = _part_of(module, name, part)
+    for own_name, parameter in module.named_parameters(recurse=False):
+        if parameter not in seen:
+            parts["token_embedding" if own_name == "class_token" else part] += parameter.numel()
+            seen.add(parameter)
+    for child_name, child in module.named_children():
+        _count(child, child_name, part, parts, seen)
+
+
+def _part_of(module: nn.Module, name: str, outer: str) -> str:
+    match module:
+        case nn.LayerNorm() | RMSNorm():
+            return "norms"
+        case Attention():
+            return "attention"
+        case FeedForward() | SwiGLU():
+            return "feedforward"
+        case NoPositions() | GridPositions():
+            return "positions"
+        case PatchEmbedding():
+            return "token_embedding"
+    return {"tokens": "token_embedding", "segments": "segments"}.get(name, outer)
+
+
+def _one_head(attention: Attention, config: ModelConfig) -> int:
+    query_side = _size(attention.query) + attention.output.weight.numel()
+    key_side = _size(attention.key) + _size(attention.value)
+    return query_side // config.n_heads + key_side // config.n_kv_heads
+
+
+def _size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

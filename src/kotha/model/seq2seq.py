@@ -1,0 +1,85 @@
+"""Seq2Seq: encoder and decoder, the transformer of 2017. It reads one text and writes another.
+
+Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; one table of embeddings serves source, target and head.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from kotha.model.attention import Attention, KeysValues
+from kotha.model.block import Block, Stack
+from kotha.model.cache import Cache
+from kotha.model.config import Seq2SeqConfig
+from kotha.model.initialization import initialize
+from kotha.model.inputs import check_ids, check_length, check_positions
+from kotha.model.masks import looking_around, looking_back
+from kotha.model.position import make_positions
+
+
+class Seq2Seq(nn.Module):
+    """Source and target in, scores for the next target token out: (B, S) and (B, T) -> (B, T, V)."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model)
+        self.positions = make_positions(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = Stack(config, [Block(config) for _ in range(config.n_layers)])
+        self.decoder = Stack(config, [Block(config, cross=Attention(config)) for _ in range(config.n_decoder_layers)])
+        self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.head_bias)
+        initialize(self, config)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, source: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
+        """Logits: (B, S), (B, T) -> (B, T, V). ``real`` (B, S) is False at the source's padding.
+
+        Padding after the target's end needs no mask: nothing before it can see it.
+        """
+        logits: Tensor = self.head(self.hidden(source, target, real))
+        return logits
+
+    def hidden(self, source: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
+        """What the head reads: (B, S), (B, T) -> (B, T, C)."""
+        return self.decode(target, self.encode(source, real), real)
+
+    def encode(self, source: Tensor, real: Tensor | None = None) -> Tensor:
+        """Every source token in the light of all: (B, S) -> (B, S, C)."""
+        x, positions = self._embed(source)
+        y: Tensor = self.encoder(x, looking_around(real), self.positions.rotation(positions))
+        return y
+
+    def remember(self, encoded: Tensor) -> list[KeysValues]:
+        """The source as each decoder layer sees it, to make once for a whole answer: (B, S, C) -> keys and values."""
+        blocks = cast("Iterable[Block]", self.decoder.blocks)
+        return [block.cross.remember(encoded) for block in blocks if block.cross is not None]
+
+    def decode(
+        self,
+        target: Tensor,
+        memories: Tensor | list[KeysValues],
+        real: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """What the head reads after each target token: (B, T) -> (B, T, C). ``memories``: encoded, or remembered."""
+        x, positions = self._embed(target, cache)
+        mask = looking_back(None) if cache is None else cache.mask(target.shape[1])
+        rotation = self.positions.rotation(positions)
+        y: Tensor = self.decoder(x, mask, rotation, cache, memories, looking_around(real))
+        return y
+
+    def _embed(self, tokens: Tensor, cache: Cache | None = None) -> tuple[Tensor, Tensor]:
+        """Vectors of tokens, and where they stand: (B, T) -> (B, T, C) and (T,)."""
+        check_ids(tokens, self.config.vocab_size)
+        check_length(tokens.shape[1], self.config.context_length)
+        if cache is None:
+            positions = torch.arange(tokens.shape[1], device=tokens.device)
+        else:
+            positions = cache.positions(tokens.shape[1])
+            check_positions(positions, self.config.context_length)
+        x = self.tokens(tokens) * math.sqrt(self.config.d_model)
+        return self.dropout(self.positions(x, positions)), positions

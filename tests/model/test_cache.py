@@ -1,0 +1,163 @@
+"""Two caches of the smallest kind, one that grows and one laid out in advance: cached and uncached logits agree."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from kotha.errors import UsageError
+from kotha.model.attention import KeysValues
+from kotha.model.cache import Cache
+from kotha.model.config import GPTConfig, ModelConfig, Seq2SeqConfig
+from kotha.model.family import build
+from kotha.model.gpt import GPT
+from kotha.model.masks import Mask, causal_mask
+from kotha.model.presets import MODERN
+from kotha.model.seq2seq import Seq2Seq
+
+TEXT: dict[str, Any] = {"d_model": 16, "n_heads": 4, "n_layers": 2, "vocab_size": 30, "context_length": 10}
+LAYOUTS: dict[str, GPTConfig] = {
+    "classic": GPTConfig(**TEXT),
+    "modern": GPTConfig(**TEXT, **MODERN, n_kv_heads=2),
+}
+
+
+class Growing:
+    """Joins new keys and values to the old."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.kept: dict[int, KeysValues] = {}
+
+    def positions(self, n_new: int) -> Tensor:
+        return torch.arange(self.length, self.length + n_new)
+
+    def mask(self, n_new: int) -> Mask:
+        if self.length == 0:
+            return "causal"
+        return None if n_new == 1 else causal_mask(self.length + n_new, self.length + n_new)[self.length :]
+
+    def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
+        if layer in self.kept:
+            old_keys, old_values = (tensor[..., : self.length, :] for tensor in self.kept[layer])
+            keys, values = torch.cat((old_keys, keys), dim=2), torch.cat((old_values, values), dim=2)
+        self.kept[layer] = keys, values
+        return keys, values
+
+
+class Static:
+    """Writes into tensors laid out in advance, always of one shape; each row of the batch has its own length."""
+
+    def __init__(self, config: ModelConfig, n_batch: int, size: int) -> None:
+        shape = (config.n_layers, n_batch, config.n_kv_heads, size, config.d_head)
+        self.keys, self.values = torch.zeros(shape), torch.zeros(shape)
+        self.length = torch.zeros(n_batch, dtype=torch.long)
+        self.size = size
+
+    def positions(self, n_new: int) -> Tensor:
+        return self.length[:, None] + torch.arange(n_new)  # (B, T)
+
+    def mask(self, n_new: int) -> Mask:
+        return (torch.arange(self.size) <= self.positions(n_new)[..., None])[:, None]  # (B, 1, T, S)
+
+    def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
+        places = self.positions(keys.shape[2])[:, None, :, None].expand_as(keys)  # (B, n_kv_heads, T, D)
+        self.keys[layer].scatter_(2, places, keys)
+        self.values[layer].scatter_(2, places, values)
+        return self.keys[layer], self.values[layer]
+
+
+def in_steps(model: GPT, tokens: Tensor, cache: Cache, steps: list[int]) -> Tensor:
+    parts = []
+    for part in torch.split(tokens, steps, dim=1):
+        parts.append(model(part, cache=cache))
+        cache.length += part.shape[1]  # type: ignore[attr-defined]
+    return torch.cat(parts, dim=1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["growing", "static"])
+@pytest.mark.parametrize("steps", [[10], [1] * 10, [4, 1, 1, 4], [7, 3]])
+def test_cached_is_uncached(layout: str, kind: str, steps: list[int]) -> None:
+    torch.manual_seed(0)
+    model = GPT(LAYOUTS[layout]).eval()
+    tokens = torch.randint(30, (2, 10))
+    cache = Growing() if kind == "growing" else Static(model.config, 2, 10)
+    assert (in_steps(model, tokens, cache, steps) - model(tokens)).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_of_a_static_cache_may_differ_in_length(layout: str) -> None:
+    torch.manual_seed(0)
+    model = GPT(LAYOUTS[layout]).eval()
+    tokens, lengths = torch.randint(30, (2, 10)), [3, 6]
+    cache = Static(model.config, 2, 10)
+    model(tokens[:, :6], cache=cache)  # the first row's last three are not its own yet
+    cache.length = torch.tensor(lengths)
+    for step in range(4):
+        new = torch.stack([tokens[row, length + step] for row, length in enumerate(lengths)])[:, None]
+        logits = model(new, cache=cache)
+        for row, length in enumerate(lengths):
+            alone = model(tokens[row : row + 1, : length + step + 1])[:, -1]
+            assert (logits[row] - alone).abs().max() <= 1e-5
+        cache.length += 1
+
+
+def test_what_was_not_counted_as_read_can_be_taken_back() -> None:
+    torch.manual_seed(0)
+    model = GPT(LAYOUTS["modern"]).eval()
+    tokens, guess = torch.randint(30, (1, 5)), torch.randint(30, (1, 3))
+    for cache in (Growing(), Static(model.config, 1, 10)):
+        model(tokens, cache=cache)
+        cache.length += 5
+        model(guess, cache=cache)
+        again = model(guess[:, :1], cache=cache)
+        assert (again - model(torch.cat((tokens, guess[:, :1]), dim=1))[:, -1:]).abs().max() <= 1e-5
+
+
+def test_a_static_step_is_one_graph_for_every_step() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = GPT(LAYOUTS["modern"]).eval()
+    tokens = torch.randint(30, (2, 10))
+    cache = Static(model.config, 2, 10)
+    graphs = 0
+
+    def count(graph: Any, _: Any) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return graph.forward
+
+    step = torch.compile(model, backend=count, fullgraph=True)
+    with torch.no_grad():
+        parts = []
+        for token in torch.split(tokens, 1, dim=1):
+            parts.append(step(token, cache=cache))
+            cache.length += 1
+        assert (torch.cat(parts, dim=1) - model(tokens)).abs().max() <= 1e-5
+    assert graphs == 1
+
+
+def test_a_translation_written_step_by_step_is_the_same() -> None:
+    torch.manual_seed(0)
+    model = build(Seq2SeqConfig(**TEXT)).eval()
+    assert isinstance(model, Seq2Seq)
+    source, target = torch.randint(30, (2, 7)), torch.randint(30, (2, 9))
+    real = torch.ones(2, 7, dtype=torch.bool)
+    real[1, 4:] = False
+    memories = model.remember(model.encode(source, real))
+    for cache in (Growing(), Static(model.config, 2, 10)):
+        parts = []
+        for token in torch.split(target, 1, dim=1):
+            parts.append(model.head(model.decode(token, memories, real, cache)))
+            cache.length += 1
+        assert (torch.cat(parts, dim=1) - model(source, target, real)).abs().max() <= 1e-5
+
+
+def test_a_position_beyond_the_context_is_refused() -> None:
+    model = GPT(LAYOUTS["classic"]).eval()
+    cache = Growing()
+    cache.length = 10
+    with pytest.raises(UsageError, match="11 tokens are more than context_length=10"):
+        model(torch.zeros(1, 1, dtype=torch.long), cache=cache)

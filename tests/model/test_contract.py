@@ -1,0 +1,189 @@
+"""What every family does: compile whole, train a step, agree in both readings, come back bit-equal, refuse."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from kotha import bundle
+from kotha.errors import UsageError
+from kotha.model.attention import set_reading
+from kotha.model.bert import BERTOutput
+from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.model.family import Model, build
+from kotha.model.presets import MODERN
+
+SIZES: dict[str, Any] = {"d_model": 16, "n_heads": 4, "n_layers": 2}
+TEXT: dict[str, Any] = {**SIZES, "vocab_size": 30, "context_length": 10}
+CONFIGS: dict[str, ModelConfig] = {
+    "gpt classic": GPTConfig(**TEXT, dropout=0.1, attention_dropout=0.1),
+    "gpt modern": GPTConfig(**TEXT, **MODERN, n_kv_heads=2),
+    "bert": BERTConfig(**TEXT),
+    "seq2seq": Seq2SeqConfig(**TEXT),
+    "vit": ViTConfig(**SIZES, image_size=12, patch_size=4, n_classes=5),
+}
+FAMILIES = pytest.mark.parametrize("name", CONFIGS)
+# torch, on processors that have no bfloat16 of their own
+pytestmark = pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
+
+
+def example(config: ModelConfig) -> list[Tensor]:
+    """Inputs that a model of this config reads, padding included where it knows some."""
+    if isinstance(config, ViTConfig):
+        return [torch.randn(2, 3, 12, 12)]
+    tokens = torch.randint(30, (2, 9))
+    real = torch.ones(2, 9, dtype=torch.bool)
+    real[1, 6:] = False
+    second = {"gpt": [], "bert": [torch.randint(2, (2, 9))], "seq2seq": [torch.randint(30, (2, 7))]}
+    return [tokens, *second[config.family], real]
+
+
+def answers(output: Tensor | BERTOutput) -> Tensor:
+    """Everything that a model said, in one row."""
+    parts = output if isinstance(output, tuple) else (output,)
+    return torch.cat([part.flatten() for part in parts])
+
+
+def made(name: str) -> tuple[Model, list[Tensor]]:
+    torch.manual_seed(0)
+    model = build(CONFIGS[name])
+    return model, example(CONFIGS[name])
+
+
+def compiles(name: str, **options: Any) -> None:
+    torch._dynamo.reset()
+    model, inputs = made(name)
+    model.eval()
+    expected = answers(model(*inputs))
+    result = answers(torch.compile(model, fullgraph=True, **options)(*inputs))
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+    result.sum().backward()
+
+
+@FAMILIES
+def test_every_family_is_one_graph(name: str) -> None:
+    compiles(name, backend="aot_eager")
+
+
+@pytest.mark.slow
+@FAMILIES
+@pytest.mark.filterwarnings("ignore")  # what the compiler's own imports have to say
+def test_every_family_compiles(name: str) -> None:
+    compiles(name)
+
+
+@FAMILIES
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_every_family_trains_a_step(name: str, dtype: torch.dtype) -> None:
+    model, inputs = made(name)
+    model = model.to(dtype).train()
+    inputs = [each.to(dtype) if each.is_floating_point() else each for each in inputs]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    torch.manual_seed(1)
+    goal = torch.randn_like(answers(model(*inputs)))
+    losses = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = (answers(model(*inputs)) - goal).square().mean()
+        loss.backward()
+        missing = [weight for weight, parameter in model.named_parameters() if parameter.grad is None]
+        assert not missing
+        assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+        optimizer.step()
+        losses.append(loss.item())
+    assert min(losses[1:]) < losses[0]
+
+
+@FAMILIES
+def test_every_family_trains_under_autocast(name: str) -> None:
+    model, inputs = made(name)
+    expected = answers(model.eval()(*inputs))
+    with torch.autocast("cpu", torch.bfloat16):
+        result = answers(model(*inputs))
+    result.float().sum().backward()
+    assert (result.float() - expected).abs().max() < 0.1
+
+
+@FAMILIES
+def test_every_family_says_the_same_in_both_readings(name: str) -> None:
+    model, inputs = made(name)
+    model.eval()
+    fused = answers(model(*inputs))
+    set_reading(model, "explicit")
+    assert (answers(model(*inputs)) - fused).abs().max() <= 1e-5
+
+
+@FAMILIES
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_every_family_comes_back_bit_equal(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    model, inputs = made(name)
+    model = model.to(dtype).eval()
+    inputs = [each.to(dtype) if each.is_floating_point() else each for each in inputs]
+    bundle.save(tmp_path / "model", model)
+    back = bundle.load(tmp_path / "model").model
+    assert type(back) is type(model)
+    assert back.config == model.config
+    assert not back.training
+    weights = model.state_dict()
+    assert {key: tensor.dtype for key, tensor in back.state_dict().items()} == dict.fromkeys(weights, dtype)
+    assert all(torch.equal(tensor, weights[key]) for key, tensor in back.state_dict().items())
+    assert torch.equal(answers(back(*inputs)), answers(model(*inputs)))
+    tied = [(n, p.data_ptr()) for n, p in back.named_parameters(remove_duplicate=False)]
+    assert len({pointer for _, pointer in tied}) == len(list(model.parameters()))
+
+
+@FAMILIES
+def test_a_copy_keeps_tied_weights_tied(name: str) -> None:
+    model, _ = made(name)
+    assert len(list(copy.deepcopy(model).parameters())) == len(list(model.parameters()))
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(UsageError) as error:
+        call()
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ["gpt classic", "gpt modern", "bert"])
+def test_tokens_and_positions_out_of_range_are_refused(name: str) -> None:
+    model, _ = made(name)
+    beyond, below, long = torch.tensor([[3, 30]]), torch.tensor([[-1]]), torch.zeros(1, 11, dtype=torch.long)
+    words = (
+        "token id 30 is outside the vocabulary of 30; ids run from 0 to 29: was the text encoded by another tokenizer?"
+    )
+    assert refused(lambda: model(beyond)) == words
+    assert refused(lambda: model(below)).startswith("token id -1 is outside the vocabulary of 30")
+    assert refused(lambda: model(long)) == (
+        "11 tokens are more than context_length=10; pass the last 10, or train with a longer context"
+    )
+
+
+def test_both_sides_of_a_translation_are_checked() -> None:
+    model, _ = made("seq2seq")
+    good, bad = torch.zeros(1, 3, dtype=torch.long), torch.full((1, 3), 99)
+    assert "token id 99" in refused(lambda: model(bad, good))
+    assert "token id 99" in refused(lambda: model(good, bad))
+    assert "11 tokens" in refused(lambda: model(good, torch.zeros(1, 11, dtype=torch.long)))
+
+
+def test_a_segment_out_of_range_is_refused() -> None:
+    model, _ = made("bert")
+    assert "segment 2 is outside the segments of 2" in refused(lambda: model(torch.tensor([[1]]), torch.tensor([[2]])))
+
+
+def test_checks_cost_compiled_code_nothing() -> None:
+    model, inputs = made("gpt classic")
+    graphs: list[Any] = []
+
+    def look(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    torch.compile(nn.Module.eval(model), backend=look, fullgraph=True)(inputs[0])
+    assert len(graphs) == 1
+    assert "aminmax" not in graphs[0].code

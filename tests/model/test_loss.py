@@ -1,0 +1,121 @@
+"""The chunked losses beside ``F.cross_entropy`` on all logits."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional
+
+from kotha.model import loss
+from kotha.model.loss import chunked_loss, next_token_loss, token_losses
+
+Loss = Callable[..., Tensor]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_chunks() -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loss, "CHUNK_LOGITS", 100)
+        yield
+
+
+def plain(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, smoothing: float) -> Tensor:
+    logits = functional.linear(hidden, weight, bias)
+    return functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), label_smoothing=smoothing)
+
+
+def chosen(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, smoothing: float) -> Tensor:
+    return next_token_loss(hidden, weight, targets, bias, label_smoothing=smoothing)
+
+
+def twin(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, smoothing: float) -> Tensor:
+    return chunked_loss(hidden.flatten(0, -2), weight, targets.flatten(), bias, smoothing, -100)
+
+
+def inputs(seed: int, n_batch: int = 3, n_tokens: int = 7, with_bias: bool = True) -> list[Tensor | None]:
+    torch.manual_seed(seed)
+    bias = torch.randn(30, requires_grad=True) if with_bias else None
+    hidden = torch.randn(n_batch, n_tokens, 8, requires_grad=True)
+    weight = torch.randn(30, 8, requires_grad=True)
+    targets = torch.randint(30, (n_batch, n_tokens)).masked_fill(torch.rand(n_batch, n_tokens) < 0.2, -100)
+    targets[0, 0] = 5
+    return [hidden, weight, targets, bias]
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    measured=st.sampled_from([chosen, twin]),
+    smoothing=st.sampled_from([0.0, 0.1]),
+    with_bias=st.booleans(),
+    n_tokens=st.integers(1, 9),
+    seed=st.integers(0, 1000),
+)
+def test_chunks_change_neither_loss_nor_gradients(
+    measured: Loss, smoothing: float, with_bias: bool, n_tokens: int, seed: int
+) -> None:
+    one, two = (inputs(seed, n_tokens=n_tokens, with_bias=with_bias) for _ in range(2))
+    expected, result = plain(*one, smoothing), measured(*two, smoothing)  # type: ignore[arg-type]
+    assert abs(result.item() - expected.item()) <= 1e-6 * max(1, expected.item())
+    (3 * expected).backward()
+    (3 * result).backward()
+    for mine, other in zip(two, one, strict=True):
+        if mine is not None and mine.requires_grad:
+            assert other is not None
+            torch.testing.assert_close(mine.grad, other.grad, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("measured", [chosen, twin])
+def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(measured: Loss) -> None:
+    values = inputs(0)
+    with torch.no_grad():
+        assert not measured(*values, 0.0).requires_grad
+        torch.testing.assert_close(measured(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]
+
+
+def test_each_token_by_itself() -> None:
+    hidden, weight, targets, bias = inputs(0)
+    assert hidden is not None
+    assert weight is not None
+    assert targets is not None
+    losses = token_losses(hidden, weight, targets, bias)
+    assert losses.shape == targets.shape
+    counted = targets != -100
+    torch.testing.assert_close(losses[counted].mean(), plain(hidden, weight, targets, bias, 0.0).detach())
+    assert (losses[~counted] == 0).all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # torch, on processors that have no bfloat16 of their own
+def test_under_autocast_the_head_is_used_in_its_type(smoothing: float) -> None:
+    one, two = inputs(0), inputs(0)
+    with torch.autocast("cpu", torch.bfloat16):
+        expected, result = plain(*one, smoothing), chosen(*two, smoothing)  # type: ignore[arg-type]
+    assert result.dtype == torch.float32
+    assert abs(result.item() - expected.item()) < 0.02
+    result.backward()
+    weight = two[1]
+    assert weight is not None
+    assert weight.grad is not None
+    assert weight.grad.dtype == torch.float32
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch, of its own tracing
+def test_the_twin_compiles_whole() -> None:
+    compiled = torch.compile(lambda *values: next_token_loss(*values), fullgraph=True, backend="aot_eager")
+    one, two = inputs(0), inputs(0)
+    expected, result = plain(*one, 0.0), compiled(*two)  # type: ignore[arg-type]
+    torch.testing.assert_close(result, expected)
+    expected.backward()
+    result.backward()
+    assert one[0] is not None
+    assert two[0] is not None
+    torch.testing.assert_close(two[0].grad, one[0].grad)
+
+
+def test_where_torch_has_no_such_loss_the_twin_steps_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss, "_torch_loss", None)
+    values = inputs(0)
+    torch.testing.assert_close(chosen(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]

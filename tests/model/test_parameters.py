@@ -1,0 +1,74 @@
+"""Every preset on the meta device, with its exact count."""
+
+import json
+
+import pytest
+
+from kotha.model.family import build
+from kotha.model.parameters import count_parameters
+from kotha.model.presets import PRESETS, preset
+
+TOTALS = {
+    "mini": 908,
+    "char": 14_704,
+    "pocket": 2_262_976,
+    "bangla-58m": 58_139_648,
+    "bangla-modern": 29_894_144,
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+    "transformer-base": 63_082_496,
+    "transformer-big": 214_245_376,
+    "bert-base": 110_106_428,
+    "bert-large": 336_226_108,
+    "vit-tiny-16": 5_717_416,
+    "vit-base-16": 86_567_656,
+    "vit-digits": 205_066,
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_has_its_exact_count(name: str) -> None:
+    model = build(preset(name), "meta")
+    assert all(parameter.is_meta for parameter in model.parameters())
+    assert not list(model.buffers())
+    count = count_parameters(preset(name))
+    assert count.total == sum(parameter.numel() for parameter in model.parameters()) == TOTALS[name]
+
+
+def test_the_workshops_question_10() -> None:
+    """Question 10a: where 58.14 million parameters are."""
+    config, count = preset("bangla-58m"), count_parameters(preset("bangla-58m"))
+    n_layers, d_model = 8, 512
+    assert count.token_embedding == count.head == 32_100 * d_model == 16_435_200
+    assert count.positions == 128 * d_model == 65_536
+    assert count.attention_per_head == 4 * d_model * 64 == 131_072
+    assert count.attention_per_layer == 8 * count.attention_per_head
+    assert count.attention == n_layers * count.attention_per_layer
+    biases = n_layers * (config.d_ff + d_model)
+    assert biases == 20_480
+    assert count.feedforward == n_layers * count.feedforward_per_layer == n_layers * 8 * d_model**2 + biases
+    assert count.attention + count.feedforward - biases == 25_165_824
+    assert count.norms == (2 * n_layers + 1) * 2 * d_model == 17_408
+    assert not count.tied_head
+
+
+def test_parts_add_up_and_go_to_json() -> None:
+    for name in ("bangla-modern", "bert-base", "transformer-base", "vit-base-16"):
+        values = count_parameters(preset(name)).to_dict()
+        parts = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
+        assert sum(values[part] for part in parts) == values["total"]
+        assert json.loads(json.dumps(values)) == values
+    modern = count_parameters(preset("bangla-modern"))
+    assert modern.tied_head
+    assert modern.head == modern.positions == 0
+    assert modern.norms == 8 * (2 * 512 + 2 * 64) + 512
+    assert count_parameters(preset("bert-base")).segments == 2 * 768
+
+
+def test_heads_that_share_keys_are_counted_with_what_they_use() -> None:
+    config = preset("bangla-modern").replace(n_kv_heads=2)
+    count = count_parameters(config)
+    assert count.attention_per_layer == 2 * 512 * 512 + 2 * 512 * 2 * 64
+    assert count.attention_per_head == 4 * 512 * 64

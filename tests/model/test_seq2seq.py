@@ -1,0 +1,188 @@
+"""Seq2Seq beside Hugging Face's ``MarianMTModel`` and torch's own ``nn.Transformer``."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from transformers import MarianConfig, MarianMTModel
+
+from kotha.model.config import NormOrder, Seq2SeqConfig
+from kotha.model.masks import padding_mask
+from kotha.model.seq2seq import Seq2Seq
+
+MARIAN = {
+    "final_logits_bias": "head.bias",
+    "model.shared": "tokens",
+    "lm_head": "head",
+    "model.encoder.layers": "encoder.blocks",
+    "model.decoder.layers": "decoder.blocks",
+    "self_attn_layer_norm": "attention_norm",
+    "encoder_attn_layer_norm": "cross_norm",
+    "final_layer_norm": "feedforward_norm",
+    "self_attn": "attention",
+    "encoder_attn": "cross",
+    "q_proj": "query",
+    "k_proj": "key",
+    "v_proj": "value",
+    "out_proj": "output",
+    "fc1": "feedforward.up",
+    "fc2": "feedforward.down",
+}
+TORCH = {
+    "layers": "blocks",
+    "self_attn": "attention",
+    "multihead_attn": "cross",
+    "out_proj": "output",
+    "linear1": "feedforward.up",
+    "linear2": "feedforward.down",
+    "norm1": "attention_norm",
+}
+
+
+def from_marian(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Marian's weights by our names; positions are computed, and its tables are tied."""
+    ours = {}
+    for name, tensor in theirs.items():
+        for foreign, own in MARIAN.items():
+            name = name.replace(foreign, own)
+        if "embed_" not in name:
+            ours[name] = tensor[0] if name == "head.bias" else tensor
+    return ours
+
+
+def from_torch(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """``nn.Transformer``'s weights by our names; Q, K and V are stored in one, and norms by number."""
+    ours = {}
+    for name, tensor in theirs.items():
+        for foreign, own in TORCH.items():
+            name = name.replace(foreign, own)
+        name = name.replace("norm2", "cross_norm" if name.startswith("decoder") else "feedforward_norm")
+        name = name.replace("norm3", "feedforward_norm")
+        if "in_proj_" not in name:
+            ours[name] = tensor
+        else:
+            for own, third in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
+                ours[name.replace("in_proj_", f"{own}.")] = third
+    return ours
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(
+    layers=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    n_heads=st.sampled_from([1, 2, 4]),
+    lengths=st.tuples(st.integers(2, 10), st.integers(1, 10)),
+    n_padded=st.integers(0, 5),
+    seed=st.integers(0, 1000),
+)
+def test_seq2seq_is_marian(
+    shake: Any,
+    assert_parity: Any,
+    layers: tuple[int, int],
+    n_heads: int,
+    lengths: tuple[int, int],
+    n_padded: int,
+    seed: int,
+) -> None:
+    torch.manual_seed(seed)
+    theirs = MarianMTModel(
+        MarianConfig(
+            vocab_size=40,
+            d_model=16,
+            encoder_layers=layers[0],
+            decoder_layers=layers[1],
+            encoder_attention_heads=n_heads,
+            decoder_attention_heads=n_heads,
+            encoder_ffn_dim=24,
+            decoder_ffn_dim=24,
+            max_position_embeddings=10,
+            activation_function="relu",
+            dropout=0.0,
+            scale_embedding=True,
+            pad_token_id=39,
+            eos_token_id=0,
+            forced_eos_token_id=0,
+            decoder_start_token_id=39,
+        )
+    )
+    shake(theirs)
+    theirs.final_logits_bias.normal_()
+    config = Seq2SeqConfig(
+        d_model=16,
+        n_heads=n_heads,
+        d_ff=24,
+        n_layers=layers[0],
+        n_decoder_layers=layers[1],
+        vocab_size=40,
+        context_length=10,
+        positions="sinusoidal-halves",
+        head_bias=True,
+    )
+    ours = Seq2Seq(config)
+    ours.load_state_dict(from_marian(theirs.state_dict()))
+    ours.head.bias.requires_grad_(False)  # a buffer there
+    source, target = torch.randint(39, (2, lengths[0])), torch.randint(39, (2, lengths[1]))
+    real = torch.ones(2, lengths[0], dtype=torch.bool)
+    real[1, max(1, lengths[0] - n_padded) :] = False
+    other = theirs(input_ids=source, attention_mask=real.long(), decoder_input_ids=target).logits
+    logits = ours(source, target, real)
+    convert = lambda tensors: {"head.bias": torch.zeros(40), **from_marian(tensors)}
+    assert_parity(ours, theirs, convert, [(logits, other)])
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch, of a fast path that it cannot take
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(
+    order=st.sampled_from(["pre", "post"]),
+    activation=st.sampled_from(["relu", "gelu"]),
+    final_norm=st.booleans(),
+    n_heads=st.sampled_from([1, 2, 4]),
+    n_padded=st.integers(0, 4),
+    seed=st.integers(0, 1000),
+)
+def test_stacks_are_torchs_own(
+    shake: Any,
+    assert_parity: Any,
+    order: NormOrder,
+    activation: Any,
+    final_norm: bool,
+    n_heads: int,
+    n_padded: int,
+    seed: int,
+) -> None:
+    torch.manual_seed(seed)
+    theirs = nn.Transformer(16, n_heads, 2, 1, 24, 0.0, activation, batch_first=True, norm_first=order == "pre")
+    if not final_norm:
+        theirs.encoder.norm = theirs.decoder.norm = None
+    shake(theirs)
+    config = Seq2SeqConfig(
+        d_model=16,
+        n_heads=n_heads,
+        d_ff=24,
+        n_layers=2,
+        n_decoder_layers=1,
+        vocab_size=2,
+        context_length=8,
+        activation=activation,
+        norm_order=order,
+        final_norm=final_norm,
+    )
+    ours = Seq2Seq(config)
+    ours.load_state_dict(from_torch(theirs.state_dict()), strict=False)
+    source, target = torch.randn(2, 6, 16), torch.randn(2, 8, 16)
+    real = torch.ones(2, 6, dtype=torch.bool)
+    real[1, 6 - n_padded :] = False
+    other = theirs(
+        source,
+        target,
+        tgt_mask=nn.Transformer.generate_square_subsequent_mask(8),
+        tgt_is_causal=True,
+        src_key_padding_mask=~real,
+        memory_key_padding_mask=~real,
+    )
+    mask = padding_mask(real)
+    mine = ours.decoder(target, "causal", memories=ours.encoder(source, mask), memory_mask=mask)
+    stacks = nn.ModuleDict({"encoder": ours.encoder, "decoder": ours.decoder})
+    assert_parity(stacks, theirs, from_torch, [(mine, other)])

@@ -1,0 +1,211 @@
+"""Model folders: whole or not at all, and nothing believed before it is checked."""
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kotha import bundle
+from kotha.errors import ConfigError, KothaError
+from kotha.model.config import GPTConfig
+from kotha.model.gpt import GPT
+from kotha.text.tokenizer import Tokenizer
+from kotha.text.trainers import train
+
+CONFIG = GPTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=40, context_length=6)
+Header = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train(["আমার সোনার বাংলা, আমি তোমায় ভালোবাসি।"], "char", level="akshara")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    return bundle.save(tmp_path / "model", GPT(CONFIG))
+
+
+def rewrite_header(folder: Path, change: Callable[[Header], object]) -> None:
+    file = folder / bundle.WEIGHTS_FILE
+    data = file.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    change(header)
+    text = json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size :])
+
+
+def rewrite_config(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    file = folder / bundle.CONFIG_FILE
+    values = json.loads(file.read_text(encoding="utf-8"))
+    change(values)
+    file.write_text(json.dumps(values), encoding="utf-8")
+
+
+def refusal(folder: Path) -> str:
+    """What both verify and load say, in the same words."""
+    messages = set()
+    for read in (bundle.verify, bundle.load):
+        with pytest.raises(KothaError) as error:
+            read(folder)
+        messages.add(str(error.value))
+    assert len(messages) == 1
+    return messages.pop()
+
+
+def test_a_model_with_its_tokenizer_comes_back(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = GPT(CONFIG.replace(vocab_size=tokenizer.vocab_size))
+    folder = bundle.save(tmp_path / "model", model, tokenizer)
+    assert sorted(file.name for file in folder.iterdir()) == ["config.json", "model.safetensors", "tokenizer.json"]
+    back = bundle.load(folder)
+    assert back.config == model.config == bundle.verify(folder)
+    assert back.tokenizer is not None
+    assert back.tokenizer.fingerprint == tokenizer.fingerprint
+
+
+def test_a_tied_weight_is_stored_once(folder: Path) -> None:
+    file = folder / bundle.WEIGHTS_FILE
+    header = json.loads(file.read_bytes()[8:].split(b"}}", 1)[0] + b"}}")
+    assert "tokens.weight" in header
+    assert "head.weight" not in header
+    model = bundle.load(folder).model
+    assert isinstance(model, GPT)
+    assert model.head.weight is model.tokens.weight
+
+
+def test_a_vocabulary_that_the_model_does_not_hold_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = GPT(CONFIG.replace(vocab_size=5))
+    with pytest.raises(
+        KothaError, match=r"the tokenizer has .* tokens, and the model vocab_size=5; train with vocab_size="
+    ):
+        bundle.save(tmp_path / "model", model, tokenizer)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_tokenizer_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    folder = bundle.save(tmp_path / "model", GPT(CONFIG.replace(vocab_size=200)), tokenizer)
+    train(["অন্য লেখা"], "char", level="akshara").save(folder)
+    assert "and the model was trained with" in refusal(folder)
+    (folder / "tokenizer.json").unlink()
+    assert "no tokenizer at" in refusal(folder)
+
+
+def test_only_a_model_folder_is_replaced_and_only_when_asked(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(KothaError, match="exists"):
+        bundle.save(folder, GPT(CONFIG))
+    bundle.save(folder, GPT(CONFIG.replace(n_layers=2)), overwrite=True)
+    assert bundle.verify(folder).n_layers == 2
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("hello", encoding="utf-8")
+    with pytest.raises(KothaError, match="exists"):
+        bundle.save(tmp_path / "letters", GPT(CONFIG), overwrite=True)
+    assert (tmp_path / "letters" / "dear.txt").read_text(encoding="utf-8") == "hello"
+
+
+def test_a_failed_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bundle, "write_whole", full)
+    with pytest.raises(KothaError, match="No space left on device; nothing was left behind"):
+        bundle.save(tmp_path / "model", GPT(CONFIG))
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_of_several_types_are_refused(tmp_path: Path) -> None:
+    model = GPT(CONFIG)
+    model.stack.half()
+    with pytest.raises(KothaError, match="weights of one type out of float32, bfloat16"):
+        bundle.save(tmp_path / "model", model)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h.pop("tokens.weight"), "lacks tokens.weight, which its config asks for"),
+        (lambda h: h.update(extra=h["tokens.weight"]), "has extra, which its config has no place for"),
+        (lambda h: h["tokens.weight"].update(shape=[1 << 62, 8]), "has shape [4611686018427387904, 8], and its config"),
+        (
+            lambda h: h["tokens.weight"].update(shape=[8, 40]),
+            "tokens.weight has shape [8, 40], and its config asks for [40, 8]",
+        ),
+        (lambda h: h["tokens.weight"].update(dtype="F64"), "tokens.weight is F64, and its config says float32"),
+        (lambda h: h["tokens.weight"].pop("shape"), "tokens.weight has shape None"),
+        (lambda h: h.update(extra=5), "its header is no table of tensors"),
+    ],
+)
+def test_a_header_that_is_not_the_configs_is_refused(folder: Path, change: Any, message: str) -> None:
+    rewrite_header(folder, change)
+    assert message in refusal(folder)
+
+
+def test_offsets_that_lead_elsewhere_are_refused(folder: Path) -> None:
+    rewrite_header(folder, lambda header: header["tokens.weight"].update(data_offsets=[0, 8]))
+    with pytest.raises(KothaError, match=r"model\.safetensors cannot be read"):
+        bundle.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["model"].update(n_layers=1 << 29), "536,870,912 layers in its config, and 20 tensors in"),
+        (lambda c: c["model"].update(d_model=1 << 29, d_head=1 << 28), "and its config asks for [40, 536870912]"),
+        (lambda c: c["model"].update(n_head=2), "'n_head' is not a setting of GPTConfig; did you mean 'n_heads'?"),
+        (lambda c: c["model"].update(d_head=None, n_heads=3), "d_model=8 is not divisible by n_heads=3; try"),
+        (lambda c: c.update(format="other"), "does not describe a Kotha model"),
+        (lambda c: c.update(format_version=2), "has format version 2, and this Kotha reads 1"),
+        (lambda c: c.update(dtype="int8"), "needs a model, and a dtype out of"),
+        (lambda c: c.update(model=[]), "needs a model, and a dtype out of"),
+    ],
+)
+def test_a_config_that_is_not_the_weights_is_refused(folder: Path, change: Any, message: str) -> None:
+    rewrite_config(folder, change)
+    assert message in refusal(folder)
+
+
+def test_a_mistake_in_a_config_names_its_file(folder: Path) -> None:
+    rewrite_config(folder, lambda values: values["model"].update(dropout=2))
+    with pytest.raises(ConfigError, match=r"config\.json: dropout=2 is not a share"):
+        bundle.load(folder)
+
+
+@pytest.mark.parametrize("name", [bundle.CONFIG_FILE, bundle.WEIGHTS_FILE])
+def test_a_folder_that_lacks_a_file_is_refused(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    assert f"is not a model folder: it has no {name}" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", [bundle.CONFIG_FILE, bundle.WEIGHTS_FILE])
+def test_a_truncated_file_is_refused_wherever_it_ends(folder: Path, name: str) -> None:
+    data = (folder / name).read_bytes()
+    for end in sorted({0, 1, 7, 8, 9, 100, len(data) // 2, len(data) - 2}):
+        (folder / name).write_bytes(data[:end])
+        assert name in refusal(folder)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    where=st.integers(0, 1800),
+    byte=st.integers(0, 255),
+    name=st.sampled_from([bundle.CONFIG_FILE, bundle.WEIGHTS_FILE]),
+)
+def test_a_broken_byte_is_refused_or_harmless(folder: Path, where: int, byte: int, name: str) -> None:
+    file = folder / name
+    data = file.read_bytes()
+    broken = bytearray(data)
+    broken[where % len(data)] = byte
+    file.write_bytes(bytes(broken))
+    try:
+        bundle.load(folder)
+    except KothaError:
+        pass
+    finally:
+        file.write_bytes(data)
