@@ -19,6 +19,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("kotha.cli.corpus:app", "Write the built-in stories; look into a corpus."),
     "tokenizer": ("kotha.cli.tokenizer:app", "Train, compare, view and import tokenizers."),
     "prepare": ("kotha.cli.prepare:prepare", "Turn documents into token shards for training."),
+    "plan": ("kotha.cli.plan:plan", "Count a model's parameters, part by part."),
+    "train": ("kotha.cli.train:train", "Train a model on token shards; resume where it stopped."),
 }
 
 

@@ -1,0 +1,69 @@
+"""Train on a prepared data folder without the command line: for a GPU machine that has torch and little else.
+
+    python benchmarks/train_course.py DATA OUT [--preset bangla-58m] [--recipe course] [--set steps=10000 …]
+
+Writes config.json, metrics.jsonl and summary.json under OUT; the checkpoints stay in a temporary folder.
+"""
+
+import argparse
+import ast
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+
+from kotha.model.presets import preset
+from kotha.text.shards import Dataset
+from kotha.train.loop import Training
+from kotha.train.recipes import recipe
+from kotha.train.run_folder import RunFolder
+
+
+def setting(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--preset", default="bangla-58m")
+    parser.add_argument("--recipe", default="course")
+    parser.add_argument("--set", nargs="*", type=setting, default=[], metavar="NAME=VALUE")
+    parser.add_argument("--model", nargs="*", type=setting, default=[], metavar="NAME=VALUE")
+    options = parser.parse_args()
+    data = Dataset(options.data)
+    model = preset(options.preset).replace(**dict(options.model))
+    config = recipe(options.recipe, **dict(options.set))
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunFolder(Path(folder) / "run")
+        run.start(model, config, data)
+        start = time.perf_counter()
+
+        def tell(event: dict[str, Any]) -> None:
+            if "validation" in event:
+                found = event["validation"]
+                seconds = time.perf_counter() - start
+                print(
+                    f"{seconds:6.0f} s  step {event['step']:6d}  validation {found['loss_nats']:.4f} nats  "
+                    f"{found['bits_per_byte']:.4f} bits/byte",
+                    flush=True,
+                )
+
+        summary = Training(model, config, data, run, on_event=tell).run()
+        print(summary)
+        options.out.mkdir(parents=True, exist_ok=True)
+        for name in ("config.json", "metrics.jsonl", "summary.json"):
+            shutil.copy(run.path / name, options.out / name)
+
+
+if __name__ == "__main__":
+    main()

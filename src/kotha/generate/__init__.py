@@ -1,0 +1,1 @@
+"""The generation room: from a model to text."""

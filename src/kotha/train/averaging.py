@@ -1,0 +1,51 @@
+"""A running average of the weights: smoother than any single step, and what is evaluated and kept.
+
+Each update moves the average a little towards the weights (an exponential moving average). Early on it forgets faster,
+so that the first random weights do not linger.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class Average:
+    """The average of a model's parameters, in float32."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self._decay = decay
+        self.updates = 0
+        self.tensors = {name: each.detach().float().clone() for name, each in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module) -> None:
+        """Take the weights of this moment in."""
+        self.updates += 1
+        decay = min(self._decay, (1 + self.updates) / (10 + self.updates))
+        weights = [each.float() for _, each in model.named_parameters()]
+        torch._foreach_lerp_(list(self.tensors.values()), weights, 1 - decay)
+
+    def load(self, tensors: dict[str, Tensor], updates: int) -> None:
+        """Go on from a saved average."""
+        self.updates = updates
+        for name, each in self.tensors.items():
+            each.copy_(tensors[name])
+
+    @contextmanager
+    def applied(self, model: nn.Module) -> Iterator[None]:
+        """The model with the average as its weights, for the length of a block."""
+        kept = {name: each.detach().clone() for name, each in model.named_parameters()}
+        copy_into(model, self.tensors)
+        try:
+            yield
+        finally:
+            copy_into(model, kept)
+
+
+@torch.no_grad()
+def copy_into(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Give a model's parameters the values of tensors of the same names."""
+    for name, each in model.named_parameters():
+        each.copy_(tensors[name])

@@ -1,0 +1,114 @@
+"""Batches from shards. What a step sees is a function of the seed and the step, so a resumed run misses nothing.
+
+``PackedBatches`` lays the documents of an epoch end to end in a new order, epoch after epoch, and cuts the endless line
+into sequences: every token is a target exactly once an epoch, and none is wasted on padding. ``OffsetBatches`` is the
+course's: each sequence starts at a random place.
+"""
+
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kotha.errors import DataError
+from kotha.text.shards import Split
+from kotha.train.config import Sampling
+
+Ids = NDArray[np.int64]
+
+
+class Batches(Protocol):
+    """Sequences for each step, and the documents that they come from."""
+
+    def sequences(self, step: int, first: int, count: int) -> Ids:
+        """``count`` sequences of a step's batch, from ``first`` on, each one token longer than the context."""
+        ...
+
+    def documents(self, step: int) -> list[int]:
+        """The documents that a step reads."""
+        ...
+
+
+def make_batches(sampling: Sampling, split: Split, context_length: int, batch_size: int, seed: int) -> Batches:
+    """The batches that a config asks for."""
+    if split.info.tokens <= context_length:
+        raise DataError(
+            f"the {split.name} split has {split.info.tokens:,} tokens, fewer than one sequence of "
+            f"{context_length + 1:,}; use a shorter context_length or more text"
+        )
+    kind = PackedBatches if sampling == "documents" else OffsetBatches
+    return kind(split, context_length, batch_size, seed)
+
+
+class PackedBatches:
+    """Documents in a new order each epoch, end to end, cut into sequences."""
+
+    def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
+        self._split, self._context_length, self._batch_size, self._seed = split, context_length, batch_size, seed
+        self._lengths = np.diff(split.offsets).astype(np.int64)
+        self._order = lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
+
+    def sequences(self, step: int, first: int, count: int) -> Ids:
+        """See Batches."""
+        start = (step * self._batch_size + first) * self._context_length
+        line = self._line(start, count * self._context_length + 1)
+        places = np.arange(count)[:, None] * self._context_length + np.arange(self._context_length + 1)
+        sequences: Ids = line[places]
+        return sequences
+
+    def documents(self, step: int) -> list[int]:
+        """See Batches."""
+        size = self._batch_size * self._context_length
+        return [document for document, _, _ in self._pieces(step * size, size + 1)]
+
+    def _line(self, start: int, length: int) -> Ids:
+        pieces = [self._split[document][begin:end] for document, begin, end in self._pieces(start, length)]
+        return np.concatenate(pieces).astype(np.int64)
+
+    def _pieces(self, start: int, length: int) -> list[tuple[int, int, int]]:
+        """The stretch of the endless line as (document, from, to)."""
+        pieces: list[tuple[int, int, int]] = []
+        epoch, place = divmod(start, self._split.info.tokens)
+        while length > 0:
+            order, ends = self._order(epoch)
+            turn = int(np.searchsorted(ends, place, side="right"))
+            begin = place - int(ends[turn - 1] if turn else 0)
+            while length > 0 and turn < len(order):
+                document = int(order[turn])
+                end = min(int(self._lengths[document]), begin + length)
+                pieces.append((document, begin, end))
+                length -= end - begin
+                begin, turn = 0, turn + 1
+            epoch, place = epoch + 1, 0
+        return pieces
+
+    def _shuffle(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The documents of an epoch in their order, and where each ends."""
+        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._lengths))
+        return order, np.cumsum(self._lengths[order])
+
+
+class OffsetBatches:
+    """Sequences from random places of the documents as they stand."""
+
+    def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
+        self._split, self._context_length, self._batch_size, self._seed = split, context_length, batch_size, seed
+        self._line = np.concatenate(split.shards)
+
+    def sequences(self, step: int, first: int, count: int) -> Ids:
+        """See Batches."""
+        starts = self._starts(step)[first : first + count]
+        sequences: Ids = self._line[starts[:, None] + np.arange(self._context_length + 1)].astype(np.int64)
+        return sequences
+
+    def documents(self, step: int) -> list[int]:
+        """See Batches."""
+        starts = self._starts(step)
+        reached = [starts + place for place in (0, self._context_length)]
+        first, last = (np.searchsorted(self._split.offsets, places, side="right") - 1 for places in reached)
+        return sorted({document for a, b in zip(first, last, strict=True) for document in range(int(a), int(b) + 1)})
+
+    def _starts(self, step: int) -> NDArray[np.int64]:
+        last = len(self._line) - self._context_length
+        return np.random.default_rng([self._seed, step]).integers(0, last, self._batch_size)

@@ -1,0 +1,135 @@
+"""How a model is trained: every setting of a run, checked when made and saved whole.
+
+The names are the keys of a recipe, of a TOML file and, with dashes, of the command's flags. ``None`` means off, or
+"look at the machine" where that is said.
+"""
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from kotha.errors import ConfigError, nearest
+
+Optimizer = Literal["adamw", "muon"]
+Schedule = Literal["cosine", "stable", "constant"]
+Sampling = Literal["documents", "offsets"]
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+Compile = Literal["auto", "on", "off"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """All settings of one run."""
+
+    steps: int = 2000
+    """Updates of the weights."""
+    batch_size: int = 64
+    """Sequences in one update, over all machines together."""
+    micro_batch_size: int | None = None
+    """Sequences that go through the model at once; None finds what fits."""
+    context_length: int | None = None
+    """Tokens in a sequence; None takes the model's."""
+    sampling: Sampling = "documents"
+    """documents: every token once an epoch, documents shuffled anew; offsets: random places, as in the course."""
+    seed: int = 0
+    """Decides the first weights, the order of the data, and dropout."""
+
+    optimizer: Optimizer = "adamw"
+    """adamw, or muon for the matrices with adamw for the rest."""
+    learning_rate: float = 3e-4
+    """Largest learning rate of adamw."""
+    muon_learning_rate: float = 3e-3
+    """Largest learning rate of muon, scaled to match adamw's."""
+    weight_decay: float = 0.1
+    """Pull of the matrices towards zero; norms and biases have none."""
+    beta1: float = 0.9
+    """Memory of adamw for the direction."""
+    beta2: float = 0.95
+    """Memory of adamw for the size."""
+    gradient_clip: float | None = 1.0
+    """Longest gradient; None for no limit."""
+
+    schedule: Schedule = "cosine"
+    """After the warm-up: cosine to the floor, stable with a decay at the end, or constant."""
+    warmup_steps: int = 100
+    """Steps in which the learning rate grows from nothing."""
+    decay_steps: int | None = None
+    """For stable: steps of the last decay; None for a fifth of all."""
+    floor: float = 0.1
+    """Share of the learning rate that is left at the end."""
+
+    dropout: float | None = None
+    """Overrides the model's dropout."""
+    label_smoothing: float = 0.0
+    """Share of each target spread over the vocabulary."""
+    ema_decay: float | None = None
+    """Memory of the running average of the weights that is evaluated and kept; None for no average."""
+    ema_every: int = 1
+    """Steps between two updates of that average."""
+
+    evaluate_every: int = 250
+    """Steps between two looks at the validation set."""
+    evaluate_tokens: int | None = None
+    """Validation tokens to look at; None for all."""
+    patience: int | None = None
+    """Stop after this many evaluations without gain; None to go on."""
+    checkpoint_every: int | None = None
+    """Steps between two checkpoints; None: at each evaluation."""
+    keep_checkpoints: int = 2
+    """Latest checkpoints that are kept, besides the best."""
+
+    precision: Precision = "auto"
+    """Type of the arithmetic; auto looks at the machine."""
+    compile: Compile = "auto"
+    """Compile the model; auto does where it pays."""
+    spike: float | None = 3.0
+    """Stop when the loss exceeds its recent average by this many nats; None to go on."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for each in fields(self):
+            _check_type(each.name, getattr(self, each.name), hints[each.name])
+        positive = ("steps", "batch_size", "micro_batch_size", "context_length", "ema_every", "evaluate_every")
+        for name in (*positive, "evaluate_tokens", "patience", "checkpoint_every", "keep_checkpoints", "decay_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name}={value} must be at least 1")
+        for name in ("learning_rate", "muon_learning_rate", "gradient_clip", "spike"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ConfigError(f"{name}={value} must be above 0")
+        for name in ("beta1", "beta2", "ema_decay", "label_smoothing", "dropout"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise ConfigError(f"{name}={value} must be a share from 0 up to, but not including, 1")
+        if not 0 <= self.floor <= 1:
+            raise ConfigError(f"floor={self.floor} must be a share from 0 to 1")
+        if self.weight_decay < 0 or self.warmup_steps < 0:
+            raise ConfigError("weight_decay and warmup_steps cannot be below 0")
+
+    def change(self, **changes: Any) -> "TrainConfig":
+        """A config with some settings changed; a setting that does not exist is answered with the nearest."""
+        known = [each.name for each in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise ConfigError(f"setting {name!r} does not exist{nearest(name, known)}")
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return asdict(self)
+
+
+def _check_type(name: str, value: Any, hint: Any) -> None:
+    """Refuse a value of the wrong type; a whole number will do for a fraction."""
+    options = get_args(hint) if get_origin(hint) is not Literal and get_args(hint) else (hint,)
+    for option in options:
+        if get_origin(option) is Literal:
+            if value in get_args(option):
+                return
+            raise ConfigError(f"{name}={value!r} is not a choice{nearest(str(value), get_args(option))}")
+        if option is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return
+        if isinstance(value, option) and not (option is int and isinstance(value, bool)):
+            return
+    wanted = " or ".join("none" if option is type(None) else option.__name__ for option in options)
+    raise ConfigError(f"{name}={value!r} should be {wanted}")

@@ -1,0 +1,129 @@
+"""Optimizers: AdamW with the usual groups, and Muon for the matrices of the blocks.
+
+Weight decay pulls matrices and embeddings towards zero, never norms or biases. Muon (Jordan 2024) takes the momentum of
+a matrix to the nearest orthogonal one, so that every direction moves equally far; it suits the matrices between hidden
+vectors. Embeddings, the head, norms and biases stay with AdamW.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kotha.train.config import TrainConfig
+
+Named = list[tuple[str, nn.Parameter]]
+
+
+class Optimizers:
+    """The optimizers of a run, moved as one."""
+
+    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+        hidden, decayed, plain = split_parameters(model, use_muon=config.optimizer == "muon")
+        fused = next(model.parameters()).is_cuda
+        groups = [
+            {"params": [each for _, each in decayed], "weight_decay": config.weight_decay},
+            {"params": [each for _, each in plain], "weight_decay": 0.0},
+        ]
+        betas = (config.beta1, config.beta2)
+        adamw = torch.optim.AdamW(
+            [group for group in groups if group["params"]], lr=config.learning_rate, betas=betas, fused=fused
+        )
+        self._members: list[tuple[torch.optim.Optimizer, float]] = [(adamw, config.learning_rate)]
+        if hidden:
+            muon = torch.optim.Muon(
+                [each for _, each in hidden],
+                lr=config.muon_learning_rate,
+                weight_decay=config.weight_decay,
+                adjust_lr_fn="match_rms_adamw",
+            )
+            self._members.append((muon, config.muon_learning_rate))
+        self._names = {id(each): name for name, each in [*hidden, *decayed, *plain]}
+
+    @property
+    def members(self) -> Iterable[torch.optim.Optimizer]:
+        """Each optimizer."""
+        return [member for member, _ in self._members]
+
+    def set_share(self, share: float) -> None:
+        """Set every learning rate to a share of its largest."""
+        for member, largest in self._members:
+            for group in member.param_groups:
+                group["lr"] = largest * share
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for member in self.members:
+            member.zero_grad(set_to_none=True)
+
+    def step(self, scaler: torch.amp.GradScaler) -> None:
+        """Move the weights."""
+        with _plain_products():
+            for member in self.members:
+                scaler.step(member)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the optimizers remember, by parameter: ``NAME/KEY``."""
+        found: dict[str, Tensor] = {}
+        for member in self.members:
+            for parameter, memory in member.state.items():
+                for key, value in memory.items():
+                    found[f"{self._names[id(parameter)]}/{key}"] = value
+        return found
+
+    def load_state(self, saved: dict[str, Tensor]) -> None:
+        """Remember again what ``state`` gave."""
+        by_name: dict[str, dict[str, Tensor]] = {}
+        for path, value in saved.items():
+            name, key = path.rsplit("/", 1)
+            by_name.setdefault(name, {})[key] = value
+        for member in self.members:
+            for group in member.param_groups:
+                for parameter in group["params"]:
+                    memory = by_name.get(self._names[id(parameter)], {})
+                    if memory:
+                        member.state[parameter] = {key: _like(value, key, parameter) for key, value in memory.items()}
+
+
+@contextmanager
+def _plain_products() -> Iterator[None]:
+    """Products on the CPU without oneDNN: Muon's are in bfloat16, and must round the same in a run that goes on.
+
+    See ``Arithmetic.settle``. (``torch.backends.mkldnn.flags`` also touches other devices' settings, with a warning.)
+    """
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
+def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Any:
+    """A remembered tensor where the optimizer wants it; step counts stay where torch keeps them."""
+    if key == "step":
+        return value.clone()
+    return value.to(device=parameter.device, copy=True)
+
+
+def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Named]:
+    """Parameters as (for Muon, for AdamW with decay, for AdamW without)."""
+    outside = {
+        id(each) for module in model.modules() if isinstance(module, nn.Embedding) for each in module.parameters()
+    }
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear) and "stack" not in name.split(".") and "blocks" not in name.split("."):
+            outside |= {id(each) for each in module.parameters()}  # heads and projections of the input
+    hidden: Named = []
+    decayed: Named = []
+    plain: Named = []
+    for name, parameter in model.named_parameters():
+        if parameter.dim() < 2:
+            plain.append((name, parameter))
+        elif use_muon and parameter.dim() == 2 and id(parameter) not in outside:
+            hidden.append((name, parameter))
+        else:
+            decayed.append((name, parameter))
+    return hidden, decayed, plain

@@ -1,0 +1,75 @@
+"""Which arithmetic suits this machine: looked at, not assumed.
+
+bfloat16 needs no scaling and is fast on GPUs since Ampere and on CPUs with AMX or its like; a CPU without them is
+slower in it, so a short product is timed in both. Older GPUs get float16 with scaled gradients.
+"""
+
+import platform
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kotha.train.config import Precision
+
+# Faster by this much, or it is not worth the lost digits.
+_WORTHWHILE = 1.3
+_PROBE_WIDTH = 512
+_PROBE_ROUNDS = 8
+
+DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Where and in which type a run computes, and why."""
+
+    device: torch.device
+    precision: str
+    reason: str
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of products."""
+        return DTYPES[self.precision]
+
+    def settle(self) -> None:
+        """Make products round the same from the first step to the last, and in a process that goes on.
+
+        On ARM, oneDNN takes some products in bfloat16 and fails at others; torch then gives it up for the rest of the
+        process. It is given up from the start here. On x86 it is what makes bfloat16 fast, and it does not fail.
+        """
+        if self.device.type == "cpu" and self.precision != "float32" and platform.machine() not in ("x86_64", "AMD64"):
+            torch._C._set_mkldnn_enabled(False)
+
+    def autocast(self) -> torch.autocast:
+        """The block in which products are computed in that type."""
+        return torch.autocast(self.device.type, self.dtype, enabled=self.precision != "float32")
+
+
+def choose_arithmetic(precision: Precision, device: str | None = None) -> Arithmetic:
+    """What the config asks for, or what suits the machine."""
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if precision != "auto":
+        return Arithmetic(place, precision, "as asked")
+    if place.type == "cuda":
+        if torch.cuda.get_device_capability(place)[0] >= 8:
+            return Arithmetic(place, "bfloat16", "this GPU has bfloat16")
+        return Arithmetic(place, "float16", "this GPU has float16 but no bfloat16")
+    gain = _seconds(torch.float32) / _seconds(torch.bfloat16)
+    if gain >= _WORTHWHILE:
+        return Arithmetic(place, "bfloat16", f"products are {gain:.1f} times as fast as in float32 here")
+    return Arithmetic(place, "float32", f"bfloat16 would bring {gain:.1f} times the speed here")
+
+
+def _seconds(dtype: torch.dtype) -> float:
+    """The quickest of a few products in a type."""
+    left = torch.ones(_PROBE_WIDTH, _PROBE_WIDTH, dtype=dtype)
+    return min(_timed(left) for _ in range(_PROBE_ROUNDS))
+
+
+def _timed(left: Tensor) -> float:
+    start = time.perf_counter()
+    left @ left
+    return time.perf_counter() - start

@@ -1,0 +1,243 @@
+"""The loop: it learns, and a run that stops and goes on equals one that never stopped."""
+
+import json
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from kotha.errors import CheckpointError, ConfigError, DataError, TrainingError
+from kotha.model.config import GPTConfig
+from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.shards import Dataset
+from kotha.text.stories import stories
+from kotha.text.trainers import train as train_tokenizer
+from kotha.train.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
+from kotha.train.config import TrainConfig
+from kotha.train.loop import Training
+from kotha.train.recipes import recipe
+from kotha.train.run_folder import RunFolder
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    folder = tmp_path_factory.mktemp("data")
+    source = stories(seed=3)
+    texts = [next(source).text for _ in range(60)]
+    (folder / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    tokenizer = train_tokenizer(texts, "unigram", 700)
+    prepare([folder / "s.jsonl"], tokenizer, folder / "data", PrepareOptions(validation=0.1))
+    return Dataset(folder / "data")
+
+
+def model_config(**changes: object) -> GPTConfig:
+    values = {"vocab_size": 700, "context_length": 32, "n_layers": 1, "d_model": 32, "n_heads": 2, "dropout": 0.1}
+    return GPTConfig(**{**values, **changes})
+
+
+SHORT = TrainConfig(steps=12, batch_size=4, warmup_steps=2, evaluate_every=4, precision="float32", learning_rate=3e-3)
+
+
+def start(data: Dataset, path: Path, config: TrainConfig = SHORT, **more: object) -> Training:
+    folder = RunFolder(path)
+    folder.start(model_config(), config, data)
+    return Training(model_config(), config, data, folder, **more)
+
+
+def resumed(data: Dataset, path: Path, **more: object) -> Training:
+    folder = RunFolder(path)
+    config, training = folder.read()
+    run = Training(config, training, data, folder, **more)
+    run.resume()
+    return run
+
+
+def weights(run: Training) -> dict[str, torch.Tensor]:
+    return {name: each.detach().clone() for name, each in run.model.named_parameters()}
+
+
+def assert_same(first: Training, second: Training) -> None:
+    for (name, one), other in zip(weights(first).items(), weights(second).values(), strict=True):
+        assert torch.equal(one, other), name
+    assert first.progress.best_loss == second.progress.best_loss
+    if first.average is not None:
+        for name, one in first.average.tensors.items():
+            assert torch.equal(one, second.average.tensors[name]), name
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing of ours runs after it."""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "precision", "steps", "stops"),
+    [("adamw", "float32", 12, (1, 6)), ("muon", "float32", 12, (6,)), ("adamw", "bfloat16", 3, (3,))],
+)
+def test_killed_at_any_step_it_goes_on_bit_for_bit(data, tmp_path, optimizer, precision, steps, stops) -> None:
+    every = steps // 3
+    changes = {"optimizer": optimizer, "precision": precision, "steps": steps, "evaluate_every": every}
+    config = SHORT.change(**changes, ema_decay=0.9, ema_every=2, evaluate_tokens=256)
+    whole = start(data, tmp_path / "whole", config)
+    whole.run()
+    for stop in stops:
+
+        def kill(event: dict, stop: int = stop) -> None:
+            if event["step"] == stop and "loss_nats" in event:
+                raise KilledError
+
+        path = tmp_path / f"killed-{stop}"
+        with pytest.raises(KilledError):
+            start(data, path, config, on_event=kill).run()
+        again = resumed(data, path)
+        assert again.progress.step == (stop - 1) // every * every
+        again.run()
+        assert_same(whole, again)
+        rows = [(row["step"], row.get("loss_nats")) for row in again.folder.metrics()]
+        assert rows == [(row["step"], row.get("loss_nats")) for row in whole.folder.metrics()]
+
+
+def test_a_signal_saves_and_ends(data, tmp_path: Path) -> None:
+    def interrupt(event: dict) -> None:
+        if event["step"] == 6 and "loss_nats" in event:
+            signal.raise_signal(signal.SIGTERM)
+
+    summary = start(data, tmp_path / "run", on_event=interrupt).run()
+    assert summary["stopped"] is True
+    assert summary["steps"] == 6 or summary["steps"] == 7
+    whole = start(data, tmp_path / "whole")
+    whole.run()
+    again = resumed(data, tmp_path / "run")
+    again.run()
+    for (name, one), other in zip(weights(whole).items(), weights(again).values(), strict=True):
+        assert torch.equal(one, other), name
+
+
+def test_a_second_ctrl_c_ends_at_once(data, tmp_path: Path) -> None:
+    def interrupt(event: dict) -> None:
+        if event["step"] == 2:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        start(data, tmp_path / "run", on_event=interrupt).run()
+
+
+def test_micro_batches_give_the_gradients_of_the_whole(data, tmp_path: Path) -> None:
+    found = []
+    for size in (4, 1, 3):
+        torch.manual_seed(0)
+        config = SHORT.change(micro_batch_size=size, steps=3)
+        folder = RunFolder(tmp_path / str(size))
+        folder.start(model_config(dropout=0.0), config, data)
+        run = Training(model_config(dropout=0.0), config, data, folder)
+        run.run()
+        found.append(torch.cat([each.flatten() for each in weights(run).values()]))
+    assert torch.allclose(found[0], found[1], atol=1e-5)
+    assert torch.allclose(found[0], found[2], atol=1e-5)
+
+
+def test_it_learns_and_keeps_the_best(data, tmp_path: Path) -> None:
+    config = SHORT.change(steps=150, evaluate_every=50, keep_checkpoints=1, learning_rate=1e-2)
+    run = start(data, tmp_path / "run", config)
+    summary = run.run()
+    losses = [row["loss_nats"] for row in run.folder.metrics() if "loss_nats" in row]
+    assert losses[0] == pytest.approx(np.log(700), abs=0.3), "an untrained model knows nothing"
+    assert losses[-1] < losses[0] - 1
+    assert summary["loss_nats"] < losses[0] - 0.8
+    validations = {row["step"]: row["validation"]["loss_nats"] for row in run.folder.metrics() if "validation" in row}
+    assert summary["best_step"] == min(validations, key=validations.get)
+    assert set(list_checkpoints(run.folder.checkpoints)) == {150, summary["best_step"]}
+    assert json.loads((run.folder.path / "best.json").read_text())["step"] == summary["best_step"]
+    split = data["validation"].info
+    assert summary["bits_per_byte"] == pytest.approx(summary["loss_nats"] / np.log(2) * split.tokens / split.bytes)
+
+
+def test_patience_ends_a_run_that_gains_nothing(data, tmp_path: Path) -> None:
+    config = SHORT.change(steps=1000, evaluate_every=1, patience=3, learning_rate=1e-12, warmup_steps=0)
+    summary = start(data, tmp_path / "run", config.change(learning_rate=1e-30)).run()
+    assert summary["steps"] < 20
+
+
+def test_a_broken_loss_stops_the_run_and_says_where(data, tmp_path: Path) -> None:
+    run = start(data, tmp_path / "run", SHORT.change(steps=40))
+
+    def poison(event: dict) -> None:
+        if event["step"] == 9 and "loss_nats" in event:
+            with torch.no_grad():
+                run.model.tokens.weight.fill_(float("nan"))
+
+    run._on_event = poison
+    with pytest.raises(TrainingError, match=r"is nan at step 9\. Documents of that batch: [\d, ]+\. Last good"):
+        run.run()
+    assert list_checkpoints(run.folder.checkpoints) == [4, 8], "nothing broken was saved"
+
+
+def test_a_spike_stops_the_run(data, tmp_path: Path) -> None:
+    run = start(data, tmp_path / "run", SHORT.change(steps=80, evaluate_every=80))
+
+    def shake(event: dict) -> None:
+        if event["step"] == 60:
+            with torch.no_grad():
+                run.model.head.weight.mul_(1000)
+
+    run._on_event = shake
+    with pytest.raises(TrainingError, match="the loss rose to"):
+        run.run()
+
+
+def test_a_full_disk_is_an_error_and_the_last_checkpoint_survives(data, tmp_path: Path, monkeypatch) -> None:
+    run = start(data, tmp_path / "run")
+    from kotha.train import checkpoint
+
+    save = checkpoint.save_file
+
+    def full(tensors: dict, path: Path) -> None:
+        if "step-00000008" in str(path):
+            raise OSError(28, "No space left on device")
+        save(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(Exception, match="No space left on device"):
+        run.run()
+    assert list_checkpoints(run.folder.checkpoints) == [4]
+    assert load_checkpoint(checkpoint_path(run.folder.checkpoints, 4)).step == 4
+
+
+def test_a_broken_checkpoint_is_passed_over(data, tmp_path: Path) -> None:
+    start(data, tmp_path / "run").run()
+    newest = checkpoint_path(tmp_path / "run" / "checkpoints", 12)
+    file = newest / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is not the file that was saved"):
+        load_checkpoint(newest)
+    assert resumed(data, tmp_path / "run").progress.step == 8
+
+
+def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
+    start(data, tmp_path / "run")
+    with pytest.raises(CheckpointError, match="holds a run; go on with --resume"):
+        start(data, tmp_path / "run")
+    with pytest.raises(CheckpointError, match="holds no run; start one without --resume"):
+        RunFolder(tmp_path / "none").read()
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused(data, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(DataError, match="use vocab_size="):
+        Training(model_config(vocab_size=100), SHORT, data, folder)
+
+
+def test_recipes_can_be_changed_by_name_only() -> None:
+    assert recipe("course", steps=10).steps == 10
+    with pytest.raises(ConfigError, match="setting 'learning_rat' does not exist; did you mean 'learning_rate'"):
+        recipe("course", learning_rat=1)
+    with pytest.raises(ConfigError, match="did you mean 'modern'"):
+        recipe("moden")
+    with pytest.raises(ConfigError, match="schedule='cosin' is not a choice; did you mean 'cosine'"):
+        TrainConfig(schedule="cosin")
+    with pytest.raises(ConfigError, match="steps='many' should be int"):
+        TrainConfig(steps="many")
