@@ -53,8 +53,9 @@ def test_the_rooms_drawn_in_the_design_exist() -> None:
     package = ROOT / "src" / "kotha"
     known = {path.name + ("/" if path.is_dir() else "") for path in package.rglob("*")} | {"src/", "kotha/"}
     assert set(names) <= known
-    modules = {path.name for path in (package / "text").glob("*.py")} - {"__init__.py"}
-    assert modules <= set(names), "every module of the text room is on the map"
+    rooms = [package / room for room in ("text", "model", "train", "generate")]
+    modules = {path.name for room in rooms for path in room.glob("*.py")} - {"__init__.py"}
+    assert modules <= set(names), "every module of these rooms is on the map"
 
 
 def test_the_table_of_the_readme_is_what_was_measured() -> None:

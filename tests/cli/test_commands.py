@@ -1,6 +1,7 @@
 """The commands as a user types them: results on stdout, remarks on stderr, exit codes, no traceback."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,11 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     code = main(list(arguments))
     captured = capsys.readouterr()
     return code, captured.out, captured.err
+
+
+def listen_to_ctrl_c() -> None:
+    """Undo what a background shell does to its children: they ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_help_is_quick_and_loads_nothing_heavy() -> None:
@@ -175,12 +181,15 @@ def test_the_demo_runs_twice(capsys, tmp_path: Path) -> None:
 def test_ctrl_c_ends_quietly_and_leaves_nothing(made: Path, tmp_path: Path) -> None:
     endless = ["corpus", "stories", "--documents", "1000000", "--out", str(tmp_path / "x.jsonl")]
     command = [sys.executable, "-m", "kotha", *endless]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not any(tmp_path.iterdir()):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    process.send_signal(2)
-    _, err = process.communicate(timeout=30)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=listen_to_ctrl_c)
+    try:
+        while not any(tmp_path.iterdir()):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "nothing half-written was left behind" in err

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# Logits of one chunk: 32 MiB in float32.
+# Logits of one chunk: 32 MiB in float32. A GPU needs larger products to be busy, and has the room: 512 MiB.
 CHUNK_LOGITS = 1 << 23
+GPU_CHUNK_LOGITS = 1 << 27
 IGNORED = -100
 
 _torch_loss: Any = getattr(functional, "linear_cross_entropy", None)
@@ -142,7 +143,7 @@ def _autocast(rows: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor
 
 
 def _chunk_rows(weight: Tensor) -> int:
-    return max(1, CHUNK_LOGITS // weight.shape[0])
+    return max(1, (GPU_CHUNK_LOGITS if weight.is_cuda else CHUNK_LOGITS) // weight.shape[0])
 
 
 def _like(gradient: Tensor | None, tensor: Tensor | None) -> Tensor | None:

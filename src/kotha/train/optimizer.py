@@ -1,18 +1,17 @@
 """Optimizers: AdamW with the usual groups, and Muon for the matrices of the blocks.
 
-Weight decay pulls matrices and embeddings towards zero, never norms or biases. Muon (Jordan 2024) takes the momentum of
-a matrix to the nearest orthogonal one, so that every direction moves equally far; it suits the matrices between hidden
-vectors. Embeddings, the head, norms and biases stay with AdamW.
+Weight decay pulls matrices and embeddings towards zero, never norms or biases. Muon (``muon.py``) suits the matrices
+between hidden vectors. Embeddings, the head, norms and biases stay with AdamW.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kotha.train.config import TrainConfig
+from kotha.train.muon import Muon
 
 Named = list[tuple[str, nn.Parameter]]
 
@@ -33,12 +32,7 @@ class Optimizers:
         )
         self._members: list[tuple[torch.optim.Optimizer, float]] = [(adamw, config.learning_rate)]
         if hidden:
-            muon = torch.optim.Muon(
-                [each for _, each in hidden],
-                lr=config.muon_learning_rate,
-                weight_decay=config.weight_decay,
-                adjust_lr_fn="match_rms_adamw",
-            )
+            muon = Muon([each for _, each in hidden], config.muon_learning_rate, config.weight_decay)
             self._members.append((muon, config.muon_learning_rate))
         self._names = {id(each): name for name, each in [*hidden, *decayed, *plain]}
 
@@ -60,9 +54,8 @@ class Optimizers:
 
     def step(self, scaler: torch.amp.GradScaler) -> None:
         """Move the weights."""
-        with _plain_products():
-            for member in self.members:
-                scaler.step(member)
+        for member in self.members:
+            scaler.step(member)
 
     def state(self) -> dict[str, Tensor]:
         """All that the optimizers remember, by parameter: ``NAME/KEY``."""
@@ -85,20 +78,6 @@ class Optimizers:
                     memory = by_name.get(self._names[id(parameter)], {})
                     if memory:
                         member.state[parameter] = {key: _like(value, key, parameter) for key, value in memory.items()}
-
-
-@contextmanager
-def _plain_products() -> Iterator[None]:
-    """Products on the CPU without oneDNN: Muon's are in bfloat16, and must round the same in a run that goes on.
-
-    See ``Arithmetic.settle``. (``torch.backends.mkldnn.flags`` also touches other devices' settings, with a warning.)
-    """
-    before = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    try:
-        yield
-    finally:
-        torch._C._set_mkldnn_enabled(before)
 
 
 def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Any:
