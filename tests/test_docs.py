@@ -23,7 +23,8 @@ def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, ca
     lines = [line for block in blocks(README, "console") for line in block.splitlines() if line.startswith("kotha ")]
     assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo"}, "every command is shown (demo by make)"
     for line in lines:
-        code = main(shlex.split(line)[1:])
+        shorter = re.sub(r"--steps \d+", "--steps 2", line)
+        code = main(shlex.split(shorter)[1:])
         assert code == 0, f"{line}\n{capsys.readouterr().err}"
 
 

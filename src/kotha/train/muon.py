@@ -31,7 +31,7 @@ class Muon(torch.optim.Optimizer):
                 assert parameter.dim() == 2, f"Muon is for matrices, not for shape {tuple(parameter.shape)}"
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> Any:
         """Move every matrix that has a gradient."""
         assert closure is None, "this optimizer computes no losses"
         for group in self.param_groups:
