@@ -3,6 +3,8 @@
 import itertools
 import json
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +35,7 @@ def demo(
 ) -> None:
     """Write Bangla stories, learn a tokenizer from them, cut them into shards, and report.
 
-    It goes as far as text can go so far; training a model on the shards comes next.
+    It goes as far as text can go; its last words say how to train a model on the shards.
     """
     if documents < 100:
         raise UsageError(f"--documents {documents}: a tokenizer needs more to learn from; give at least 100")
@@ -44,11 +46,19 @@ def demo(
     cards = _compare(console, tokenizer, written)
     page = _page(written, tokenizer, shards, cards)
     write_whole(out / "report.html", page)
-    folder = shlex.quote(str(out))
+    folder, kotha = shlex.quote(str(out)), _program()
     console.print(f"\nReport: [bold]{out / 'report.html'}[/] (open it in a browser)\n\nThree things to try next:")
-    console.print(f"  kotha tokenizer view {folder}/tokenizer 'আমার সোনার বাংলা'", markup=False)
-    console.print("  kotha corpus stories --documents 3 --seed 7", markup=False)
-    console.print(f"  kotha corpus inspect {folder}/stories.jsonl", markup=False)
+    console.print(f"  {kotha} tokenizer view {folder}/tokenizer 'আমার সোনার বাংলা'", markup=False)
+    console.print(f"  {kotha} corpus stories --documents 3 --seed 7", markup=False)
+    console.print(f"  {kotha} train {folder}/data --preset pocket --steps 300 --out {folder}/run", markup=False)
+
+
+def _program() -> str:
+    """How this program is called from here: by name, or by path where its environment is not switched on."""
+    if shutil.which("kotha"):
+        return "kotha"
+    path = Path(sys.executable).with_name("kotha")
+    return shlex.quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))
 
 
 def _write_stories(console: Console, path: Path, documents: int, seed: int) -> list[Document]:
