@@ -135,6 +135,14 @@ def test_problems_are_counted_and_told(corpus: Path, tokenizer, tmp_path: Path) 
     assert report.problems == len(told) == 1
 
 
+def test_problems_are_told_where_there_is_no_survey(corpus: Path, tokenizer, tmp_path: Path) -> None:
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("{broken\n")
+    held_out = write(tmp_path / "held-out.jsonl", ["একেবারে অন্য একটা কথা, যা কোনো গল্পে নেই।"])
+    options = PrepareOptions(errors="skip", validation=held_out, duplicates="keep")
+    assert prepare([corpus], tokenizer, tmp_path / "data", options).problems == 1
+
+
 def test_progress_reaches_the_end(corpus: Path, tokenizer, tmp_path: Path) -> None:
     last = {}
     prepare(

@@ -210,7 +210,8 @@ class _Job:
             if index < 0:  # from a file of its own
                 yield VALIDATION, text
         count = 0
-        for index, text in enumerate(self._read("encoding", None)):
+        untold = None if survey.kept else self._on_problem  # the survey, where there was one, has told of all problems
+        for index, text in enumerate(self._read("encoding", untold)):
             count += 1
             if index >= len(survey.kept) and survey.kept:
                 raise DataError("the files grew between the two readings; run again when nothing writes to them")

@@ -1,9 +1,9 @@
 """Training a tokenizer: char, bpe, unigram, wordpiece.
 
 All but ``char`` learn pieces of whole letters (see ``letters.py``); single code points and bytes are kept only as a
-way out for letters that the corpus hardly has. Measured on Bangla news: a plain SentencePiece unigram puts 4-8 % of
-its token boundaries inside a letter, bpe and unigram here well under 1 %, with fewer tokens a word. WordPiece stays at
-about 5 %: it takes the longest piece that fits, be the next character a vowel sign or not.
+way out for letters that the corpus hardly has. Measured on Bangla news: a plain SentencePiece unigram puts 3-7 % of
+its token boundaries inside a letter, bpe and unigram here well under 1 %. WordPiece stays at 2-5 %: it takes the
+longest piece that fits, be the next character a vowel sign or not.
 """
 
 import string
