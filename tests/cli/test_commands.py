@@ -93,6 +93,16 @@ def test_failure_is_one_line_and_exit_code_one(
     assert list(tmp_path.iterdir()) == [], "a failure leaves nothing behind"
 
 
+def test_a_problem_that_stops_is_told_once_and_others_are_all_told(capsys, tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    path.write_text('{"text": "এক"}\n{one\n{two\n', encoding="utf-8")
+    code, _, err = run(capsys, "tokenizer", "train", str(path), "--out", str(tmp_path / "t"))
+    assert code == 1
+    assert err.count("line 2") == 1
+    _, _, err = run(capsys, "corpus", "inspect", str(path))
+    assert err.count("line 2") == err.count("line 3") == 1
+
+
 def test_stories_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "corpus", "stories", "--documents", "3", "--seed", "5")
     assert code == 0

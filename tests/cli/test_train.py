@@ -83,6 +83,7 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
 def test_mistakes_are_answered(capsys, data: Path, tmp_path: Path, arguments, code: int, wording: str) -> None:
     assert main(["train", str(data), "--out", str(tmp_path / "run"), *arguments]) == code
     assert wording in capsys.readouterr().err
+    assert not (tmp_path / "run").exists(), "a mistake leaves no folder that is in the way of the next try"
 
 
 def test_ctrl_c_saves_and_kill_resumes(data: Path, tmp_path: Path) -> None:

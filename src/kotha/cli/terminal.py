@@ -71,20 +71,30 @@ def progress() -> Iterator[Callable[[str, int, int], None]]:
 
 
 class Problems:
-    """Tells the first problems of a corpus on stderr and counts the rest."""
+    """Tells the first problems of a corpus on stderr and counts the rest.
+
+    The newest is held back until another comes: if it stopped the command, the error itself will tell it.
+    """
 
     shown = 5
 
     def __init__(self) -> None:
         self.count = 0
+        self._newest: CorpusProblem | None = None
 
     def __call__(self, problem: CorpusProblem) -> None:
         """Take note of a problem."""
+        self._tell()
         self.count += 1
-        if self.count <= self.shown:
-            print(f"kotha: {problem}", file=sys.stderr)
+        self._newest = problem
 
     def summarize(self) -> None:
-        """Say how many were not shown."""
+        """Tell the last, and how many were not shown."""
+        self._tell()
         if self.count > self.shown:
             print(f"kotha: … and {self.count - self.shown:,} more problems", file=sys.stderr)
+
+    def _tell(self) -> None:
+        if self._newest is not None and self.count <= self.shown:
+            print(f"kotha: {self._newest}", file=sys.stderr)
+        self._newest = None

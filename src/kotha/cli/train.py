@@ -52,7 +52,6 @@ def train(
         if isinstance(model, GPTConfig):
             dropout = {} if settings.dropout is None else {"dropout": settings.dropout}
             model = model.replace(vocab_size=dataset.tokenizer.vocab_size, **dropout)
-        folder.start(model, settings, dataset)
     with _Display(settings.steps) as display:
         training = Training(
             model,
@@ -64,6 +63,8 @@ def train(
         )
         if resume:
             display.say(f"going on from step {training.resume():,}")
+        else:  # only now: settings that cannot be trained leave no folder behind
+            folder.start(model, settings, dataset)
         arithmetic = training.arithmetic
         display.say(f"{arithmetic.precision} on {arithmetic.device} ({arithmetic.reason})")
         summary = training.run()
