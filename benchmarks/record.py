@@ -14,17 +14,21 @@ RESULTS = Path(__file__).parent / "results"
 
 def machine() -> dict[str, Any]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
+    found = {
         "processor": platform.machine(),
         "cores": os.cpu_count(),
         "memory_bytes": memory,
         "system": platform.platform(),
     }
+    torch = sys.modules.get("torch")  # only a benchmark that uses it has it loaded
+    if torch is not None and torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
 
 
-def save(name: str, figures: Any, libraries: list[str]) -> Path:
-    """Write benchmarks/results/NAME.json."""
-    path = RESULTS / f"{name}.json"
+def save(name: str, figures: Any, libraries: list[str], folder: Path = RESULTS) -> Path:
+    """Write benchmarks/results/NAME.json, or NAME.json elsewhere."""
+    path = folder / f"{name}.json"
     command = ["python", *(argument.replace(str(Path.home()), "~") for argument in sys.argv)]
     record = {
         "command": shlex.join(command),

@@ -23,7 +23,7 @@ def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, ca
     lines = [line for block in blocks(README, "console") for line in block.splitlines() if line.startswith("kotha ")]
     assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo"}, "every command is shown (demo by make)"
     for line in lines:
-        shorter = re.sub(r"--steps \d+", "--steps 2", line)
+        shorter = re.sub(r"--minutes \d+", "--steps 2", re.sub(r"--steps \d+", "--steps 2", line))
         code = main(shlex.split(shorter)[1:])
         assert code == 0, f"{line}\n{capsys.readouterr().err}"
 
@@ -56,6 +56,7 @@ def test_the_rooms_drawn_in_the_design_exist() -> None:
     assert set(names) <= known
     rooms = [package / room for room in ("text", "model", "train", "generate")]
     modules = {path.name for room in rooms for path in room.glob("*.py")} - {"__init__.py"}
+    modules |= {path.name for path in (package / "train").rglob("*.py")} - {"__init__.py"}
     assert modules <= set(names), "every module of these rooms is on the map"
 
 

@@ -11,9 +11,16 @@ def test_text_cannot_write_into_the_page() -> None:
     page.story(attack)
     page.table([attack], [[attack]], {})
     page.pieces([(attack, True)])
+    page.note(attack)
+    page.story(attack, attack)
+    page.settings([(attack, attack)])
+    page.figure("<svg></svg>", attack)
+    page.figures([("<svg></svg>", attack)])
+    with page.folded(attack):
+        page.paragraph(attack)
     html = page.html(attack)
     assert "<script" not in html
-    assert html.count("&lt;script&gt;") == 10  # title twice, lead, and one for each part below
+    assert html.count("&lt;script&gt;") == 19  # title twice, lead, footer, and each of the rest
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
@@ -26,3 +33,25 @@ def test_cells_are_marked() -> None:
     page = Page("t")
     page.table(["a", "b"], [["1", "2"], ["3", "4"]], {(1, 0): "best"})
     assert '<td class="best">3</td><td>4</td>' in page.html()
+
+
+def test_what_no_file_can_hold_is_replaced() -> None:
+    page = Page("\ud800")
+    page.paragraph("a\x00\ufffeb")
+    assert "<p>a\ufffd\ufffdb</p>" in page.html().encode("utf-8").decode("utf-8")
+
+
+def test_figures_keep_their_picture_and_stand_together() -> None:
+    page = Page("t")
+    page.figures([("<svg>1</svg>", "one"), ("<svg>2</svg>", "two")])
+    html = page.html()
+    assert "<figure><svg>1</svg><figcaption>one</figcaption></figure>" in html
+    assert html.count('<div class="figures">') == 1
+
+
+def test_folded_parts_are_inside() -> None:
+    page = Page("t")
+    with page.folded("more"):
+        page.paragraph("inside")
+    page.paragraph("outside")
+    assert "<details><summary>more</summary>\n<p>inside</p>\n</details>\n<p>outside</p>" in page.html()

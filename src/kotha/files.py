@@ -38,16 +38,17 @@ def write_whole(path: Path, text: str) -> None:
 
 
 @contextmanager
-def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
+def whole_folder(out: Path, may_replace: Callable[[Path], bool], mark: str | None = None) -> Iterator[Path]:
     """A folder to write into: moved to ``out`` when the block ends well, removed when it does not.
 
-    An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so.
+    An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so. ``mark`` names the folder until
+    then; processes that write into one folder agree on it.
     """
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or may_replace(out))):
         raise KothaError(
             f"{out} exists; choose another --out, or replace what this command made there with --overwrite"
         )
-    partial = out.with_name(f".{out.name}.partial-{os.getpid()}")
+    partial = partial_path(out, mark or str(os.getpid()))
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -59,6 +60,11 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
         raise KothaError(f"{out} could not be written: {error.strerror or error}; nothing was left behind") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def partial_path(out: Path, mark: str) -> Path:
+    """Where a folder is written before it is moved to ``out``."""
+    return out.with_name(f".{out.name}.partial-{mark}")
 
 
 def sync_folder(folder: Path) -> None:

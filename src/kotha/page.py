@@ -1,11 +1,17 @@
-"""One offline HTML page: a title, sections, tables. No script, no font and no style from elsewhere.
+"""One offline HTML page: a title, sections, tables, figures. No script, no font and no style from elsewhere.
 
-Everything that goes in as text is escaped here, so a corpus cannot write into a page. Bangla is set in whichever Bangla
-font the reader's system has; the names cover Debian, Windows, macOS and Android.
+Everything that goes in as text is escaped here, so a corpus cannot write into a page; a figure's SVG is the one thing
+that is taken as it is. Bangla is set in whichever Bangla font the reader's system has; the names cover Debian, Windows,
+macOS and Android.
 """
 
-from collections.abc import Iterable, Sequence
-from html import escape
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+# What XML cannot hold: most control characters, and halves of surrogate pairs, which UTF-8 cannot hold either.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _STYLE = """
 :root { --ink: #1c1b19; --paper: #fdfcf8; --line: #ded9cc; --soft: #6b665b; --accent: #0b6e4f; --warm: #b3541e; }
@@ -33,11 +39,38 @@ td.worst { color: var(--warm); }
 .piece:nth-child(odd) { background: color-mix(in srgb, var(--accent) 16%, transparent); }
 .piece:nth-child(even) { background: color-mix(in srgb, var(--warm) 14%, transparent); }
 .piece.part { border-color: var(--warm); font-family: ui-monospace, monospace; font-size: .82em; }
-.story { border-left: 3px solid var(--accent); padding: .1rem 0 .1rem 1rem; margin: 1rem 0; white-space: pre-line; }
+.label { margin: 1.2rem 0 0; color: var(--soft); font-size: .9rem; }
+.label + .story { margin-top: .2rem; }
+.story { border-left: 3px solid var(--accent); padding: .1rem 0 .1rem 1rem; margin: 1rem 0; white-space: pre-line;
+  overflow-wrap: anywhere; max-width: 46rem; }
+.note { border-left: 3px solid var(--warm); padding: .1rem 0 .1rem 1rem; }
+figure { margin: 1.2rem 0 1.8rem; max-width: 46rem; }
+figure svg { display: block; width: 100%; height: auto; }
+figcaption { color: var(--soft); font-size: .92rem; line-height: 1.5; margin-top: .5rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 0 2rem; }
+.figures figure svg { font-size: 15px; }
+@media (max-width: 34rem) { figure svg, .figures figure svg { font-size: 20px; } }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: 0 2rem;
+  margin: .4rem 0 1rem; font-size: .95rem; }
+dl > div { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; padding: .3rem 0;
+  border-bottom: 1px solid var(--line); }
+dt { color: var(--soft); }
+dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
+details { margin: 1rem 0; }
+summary { cursor: pointer; color: var(--accent); }
 footer { margin-top: 3rem; padding-top: .8rem; color: var(--soft); font-size: .88rem;
   border-top: 1px solid var(--line); }
 code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .9em; }
 """
+
+
+def escape(text: str) -> str:
+    """Text that HTML, XML and UTF-8 can hold and that cannot become markup.
+
+    >>> escape("<b>" + chr(0) + "কথা")
+    '&lt;b&gt;\ufffdকথা'
+    """
+    return html.escape(_FORBIDDEN.sub("\ufffd", text))
 
 
 class Page:
@@ -57,8 +90,14 @@ class Page:
         """A paragraph of plain text."""
         self._parts.append(f"<p>{escape(text)}</p>")
 
-    def story(self, text: str) -> None:
-        """A passage of a corpus, its lines kept."""
+    def note(self, text: str) -> None:
+        """A paragraph that should not be missed."""
+        self._parts.append(f'<p class="note">{escape(text)}</p>')
+
+    def story(self, text: str, label: str = "") -> None:
+        """A passage of a corpus, its lines kept, and a line above it that says where it comes from."""
+        if label:
+            self._parts.append(f'<p class="label">{escape(label)}</p>')
         self._parts.append(f'<div class="story" lang="bn">{escape(text)}</div>')
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[str]], marks: dict[tuple[int, int], str]) -> None:
@@ -75,6 +114,29 @@ class Page:
         self._parts.append(
             f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         )
+
+    def settings(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Names and values, in as many columns as there is room for."""
+        rows = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
+        self._parts.append(f"<dl>{''.join(rows)}</dl>")
+
+    def figure(self, svg: str, caption: str) -> None:
+        """A picture with a sentence below it. The SVG is trusted, not escaped: pass only what `kotha.chart` drew."""
+        self._parts.append(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")
+
+    def figures(self, pictures: Iterable[tuple[str, str]]) -> None:
+        """Figures side by side where there is room, each as (SVG, caption); see `figure`."""
+        self._parts.append('<div class="figures">')
+        for svg, caption in pictures:
+            self.figure(svg, caption)
+        self._parts.append("</div>")
+
+    @contextmanager
+    def folded(self, summary: str) -> Iterator[None]:
+        """What is added inside is hidden until the reader opens it."""
+        self._parts.append(f"<details><summary>{escape(summary)}</summary>")
+        yield
+        self._parts.append("</details>")
 
     def pieces(self, pieces: Iterable[tuple[str, bool]]) -> None:
         """Tokens as coloured pieces: (text, whether it is only part of a letter)."""

@@ -1,4 +1,4 @@
-"""`kotha plan` and `kotha train` as a user types them."""
+"""`kotha train` as a user types it."""
 
 import json
 import subprocess
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kotha import bundle
 from kotha.cli.main import main
-from kotha.model.presets import PRESETS
 
 
 @pytest.fixture(scope="module")
@@ -25,26 +25,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--set", "precision=float32"]
 
 
-@pytest.mark.parametrize("name", ["mini", "bangla-58m", "bert-base", "vit-base-16", "transformer-base"])
-def test_plan_counts_a_preset(capsys, name: str) -> None:
-    assert main(["plan", "--preset", name, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["config"] == PRESETS[name].to_dict()
-    assert found["parameters"]["total"] > 0
-    assert main(["plan", "--preset", name]) == 0
-    assert f"{found['parameters']['total']:,}" in capsys.readouterr().out
-
-
-def test_the_course_model_has_its_count(capsys) -> None:
-    main(["plan", "--preset", "bangla-58m", "--json"])
-    assert json.loads(capsys.readouterr().out)["parameters"]["total"] == 58_139_648
-
-
-def test_an_unknown_preset_is_answered_with_the_nearest(capsys) -> None:
-    assert main(["plan", "--preset", "bangla58m"]) == 1
-    assert "did you mean 'bangla-58m'?" in capsys.readouterr().err
-
-
 def test_train_and_resume(capsys, data: Path, tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "run")]
     arguments = ["train", str(data), *out, *SMALL, "--set", "evaluate_every=5", "--steps", "5"]
@@ -57,6 +37,58 @@ def test_train_and_resume(capsys, data: Path, tmp_path: Path) -> None:
     assert "holds a run; go on with --resume" in capsys.readouterr().err
     assert main(["train", str(data), *out, "--resume"]) == 0
     assert "going on from step 5" in capsys.readouterr().err
+    assert main(["train", str(data), *out, "--resume", "--steps", "8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 8
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["training"]["steps"] == 8
+
+
+def test_a_run_tells_all_about_itself(capsys, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    arguments = [*SMALL, "--steps", "6", "--set", "evaluate_every=2", "--set", "average_last=2", "--tensorboard"]
+    assert main(["train", str(data), "--out", str(out), *arguments]) == 0
+    assert f"Report: {out / 'report.html'}" in capsys.readouterr().out
+    config = json.loads((out / "config.json").read_text(encoding="utf-8"))
+    assert config["task"] == "next-token"
+    assert config["references"]["ln V"] > config["references"]["unigram"] > 0
+    assert config["predicted"]["memory_bytes"]["total"] > 0
+    assert config["predicted"]["seconds"] > 0
+    assert config["machine"]["precision"] == "float32"
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    steps = [row for row in rows if "loss_nats" in row]
+    assert len(steps) == 6
+    assert all(row["memory_bytes"] > 0 and 0 < row["peak_share"] < 2 for row in steps)
+    evaluations = [row for row in rows if "validation" in row]
+    assert [row.get("average_of") for row in evaluations] == [None, None, None, 2]
+    best = min(row["validation"]["loss_nats"] for row in evaluations)
+    assert json.loads((out / "best.json").read_text())["loss_nats"] == best
+    assert any((out / "tensorboard").iterdir())
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "unigram" in page
+    assert "Predicted and measured" in page
+    loaded = bundle.load(out / "best")
+    assert loaded.tokenizer is not None
+    assert loaded.tokenizer.fingerprint == config["data"]["tokenizer"]
+
+
+def test_a_run_for_some_time(data: Path, tmp_path: Path) -> None:
+    assert main(["train", str(data), "--out", str(tmp_path / "run"), *SMALL, "--minutes", "0.01"]) == 0
+    training = json.loads((tmp_path / "run" / "config.json").read_text())["training"]
+    assert training["steps"] >= 8
+    assert training["warmup_steps"] <= training["steps"] // 10
+
+
+def test_a_bert_learns_from_the_same_command(capsys, data: Path, tmp_path: Path) -> None:
+    stories, tokenizer = data.parent / "s.jsonl", tmp_path / "tok"
+    assert main(["tokenizer", "train", str(stories), "--kind", "wordpiece", "--out", str(tokenizer)]) == 0
+    made = ["prepare", str(stories), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "data")]
+    assert main(made) == 0
+    settings = ["--steps", "2", "--set", "batch_size=2", "--set", "precision=float32", "--set", "evaluate_tokens=256"]
+    arguments = ["train", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--preset", "pocket-bert", *settings]
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["words_nats"] > 0
+    assert summary["pairs_nats"] > 0
 
 
 def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_path: Path) -> None:
@@ -75,7 +107,11 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
         (["--set", "steps"], 2, "write NAME=VALUE"),
         (["--set", "steps=soon"], 1, "steps='soon' should be int"),
         (["--recipe", "moden"], 1, "did you mean 'modern'?"),
-        (["--preset", "bert-base"], 1, "cannot be trained on next tokens"),
+        (["--preset", "pocket-bert"], 1, "kotha tokenizer train … --kind wordpiece"),
+        (["--preset", "pocket-seq2seq"], 1, "a seq2seq model learns from pairs of texts"),
+        (["--set", "context_length=9", "--preset", "mini"], 1, "context_length=9 is more than the model's 4"),
+        (["--minutes", "0"], 2, "--minutes takes a positive number"),
+        (["--minutes", "1", "--steps", "5"], 2, "no --steps beside it"),
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
         (["--resume"], 1, "holds no run"),
     ],

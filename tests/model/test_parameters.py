@@ -12,6 +12,8 @@ TOTALS = {
     "mini": 908,
     "char": 14_704,
     "pocket": 2_262_976,
+    "pocket-bert": 2_078_850,
+    "pocket-seq2seq": 2_271_744,
     "bangla-58m": 58_139_648,
     "bangla-modern": 29_894_144,
     "gpt2": 124_439_808,

@@ -19,6 +19,7 @@ from kotha.train.config import TrainConfig
 from kotha.train.loop import Training
 from kotha.train.recipes import recipe
 from kotha.train.run_folder import RunFolder
+from kotha.train.runs import resume_run, start_run
 
 torch.set_num_threads(1)
 
@@ -42,18 +43,12 @@ def model_config(**changes: object) -> GPTConfig:
 SHORT = TrainConfig(steps=12, batch_size=4, warmup_steps=2, evaluate_every=4, precision="float32", learning_rate=3e-3)
 
 
-def start(data: Dataset, path: Path, config: TrainConfig = SHORT, **more: object) -> Training:
-    folder = RunFolder(path)
-    folder.start(model_config(), config, data)
-    return Training(model_config(), config, data, folder, **more)
+def start(data: Dataset, path: Path, config: TrainConfig = SHORT, model: GPTConfig | None = None, **more) -> Training:
+    return start_run(model or model_config(), config, data, RunFolder(path), **more)
 
 
 def resumed(data: Dataset, path: Path, **more: object) -> Training:
-    folder = RunFolder(path)
-    config, training = folder.read()
-    run = Training(config, training, data, folder, **more)
-    run.resume()
-    return run
+    return resume_run(data, RunFolder(path), {}, **more)
 
 
 def weights(run: Training) -> dict[str, torch.Tensor]:
@@ -131,9 +126,7 @@ def test_micro_batches_give_the_gradients_of_the_whole(data, tmp_path: Path) -> 
     for size in (4, 1, 3):
         torch.manual_seed(0)
         config = SHORT.change(micro_batch_size=size, steps=3)
-        folder = RunFolder(tmp_path / str(size))
-        folder.start(model_config(dropout=0.0), config, data)
-        run = Training(model_config(dropout=0.0), config, data, folder)
+        run = start(data, tmp_path / str(size), config, model_config(dropout=0.0))
         run.run()
         found.append(torch.cat([each.flatten() for each in weights(run).values()]))
     assert torch.allclose(found[0], found[1], atol=1e-5)
@@ -195,10 +188,10 @@ def test_a_full_disk_is_an_error_and_the_last_checkpoint_survives(data, tmp_path
 
     save = checkpoint.save_file
 
-    def full(tensors: dict, path: Path) -> None:
+    def full(tensors: dict, path: Path, metadata: dict) -> None:
         if "step-00000008" in str(path):
             raise OSError(28, "No space left on device")
-        save(tensors, path)
+        save(tensors, path, metadata)
 
     monkeypatch.setattr(checkpoint, "save_file", full)
     with pytest.raises(Exception, match="No space left on device"):
@@ -226,9 +219,9 @@ def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(data, tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
     with pytest.raises(DataError, match="use vocab_size="):
-        Training(model_config(vocab_size=100), SHORT, data, folder)
+        start(data, tmp_path / "run", model=model_config(vocab_size=100))
+    assert not (tmp_path / "run").exists()
 
 
 def test_recipes_can_be_changed_by_name_only() -> None:

@@ -6,16 +6,17 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.padding import Padding
 
+from kotha.cli.demo_page import Told, demo_page, sample_of, shard_rows
 from kotha.cli.terminal import notes, progress, results, table
+from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
 from kotha.files import whole_file, write_whole
-from kotha.page import Page
 from kotha.text import card
 from kotha.text.prepare import PrepareOptions, PrepareReport, prepare
 from kotha.text.stories import Document, floor_bits_per_byte, stories
@@ -23,7 +24,14 @@ from kotha.text.tokenizer import Tokenizer
 from kotha.text.trainers import train
 from kotha.text.view import view
 
-_SAMPLE_WORDS = 28
+TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
+# One held-out document for so many to learn from.
+_LEARNED_PER_HELD_OUT = 20
+# Short sequences and small batches: many steps in little time.
+_RECIPE = "modern"
+_SETTINGS = {"batch_size": 16, "context_length": 128, "weight_decay": 0.1}
+_PROMPTS = ("একদিন", "গ্রামের", "বর্ষার", "")
+_TOKENS = 120
 
 
 def demo(
@@ -31,26 +39,28 @@ def demo(
     out: Annotated[Path, Parameter(help="Folder for everything that is made.")] = Path("kotha-demo"),
     documents: Annotated[int, Parameter(help="How many stories to write.")] = 3000,
     vocab_size: Annotated[int, Parameter(help="Pieces of the tokenizer.")] = 4096,
-    seed: Annotated[int, Parameter(help="Which stories.")] = 0,
+    minutes: Annotated[float, Parameter(help="How long to train, about.")] = 2.0,
+    seed: Annotated[int, Parameter(help="Which stories, and which first weights.")] = 0,
 ) -> None:
-    """Write Bangla stories, learn a tokenizer from them, cut them into shards, and report.
-
-    It goes as far as text can go; its last words say how to train a model on the shards.
-    """
+    """Write Bangla stories, learn a tokenizer from them, train a model on them, and let it write its own."""
     if documents < 100:
         raise UsageError(f"--documents {documents}: a tokenizer needs more to learn from; give at least 100")
+    if minutes <= 0:
+        raise UsageError(f"--minutes {minutes:g}: a model needs some time to learn")
     console = results()
-    written = _write_stories(console, out / "stories.jsonl", documents, seed)
+    written, held_out = _write_stories(console, out, documents, seed)
     tokenizer = _learn_tokenizer(console, out / "tokenizer", written, vocab_size)
     shards = _make_shards(console, out, tokenizer)
-    cards = _compare(console, tokenizer, written)
-    page = _page(written, tokenizer, shards, cards)
-    write_whole(out / "report.html", page)
+    cards = _compare(console, tokenizer, written, held_out)
+    floor = floor_bits_per_byte(held_out)
+    summary = _train(console, out, minutes, seed, floor)
+    told = _let_it_write(console, out / "run", written)
+    write_whole(out / "report.html", demo_page(written, tokenizer, shards, cards, {**summary, "floor": floor}, told))
     folder, kotha = shlex.quote(str(out)), _program()
     console.print(f"\nReport: [bold]{out / 'report.html'}[/] (open it in a browser)\n\nThree things to try next:")
     console.print(f"  {kotha} tokenizer view {folder}/tokenizer 'আমার সোনার বাংলা'", markup=False)
-    console.print(f"  {kotha} corpus stories --documents 3 --seed 7", markup=False)
-    console.print(f"  {kotha} train {folder}/data --preset pocket --steps 300 --out {folder}/run", markup=False)
+    console.print(f"  {kotha} train {folder}/data --minutes 10 --out {folder}/longer", markup=False)
+    console.print(f"  {kotha} plan --preset bangla-58m", markup=False)
 
 
 def _program() -> str:
@@ -61,24 +71,26 @@ def _program() -> str:
     return shlex.quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))
 
 
-def _write_stories(console: Console, path: Path, documents: int, seed: int) -> list[Document]:
+def _write_stories(console: Console, out: Path, documents: int, seed: int) -> tuple[list[Document], list[Document]]:
+    """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
     _step(console, 1, "Stories", "original Bangla, from a grammar; the same seed gives the same ones")
-    written = []
-    with whole_file(path) as file, progress() as advance:
-        for document in itertools.islice(stories(seed), documents):
-            written.append(document)
-            row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            advance("writing", len(written), documents)
-    shown = next(document for document in written if document.kind == "story")
+    counts = {TRAIN: documents, HELD_OUT: max(10, documents // _LEARNED_PER_HELD_OUT)}
+    found: dict[str, list[Document]] = {}
+    with progress() as advance:
+        for turn, (name, count) in enumerate(counts.items()):
+            found[name] = []
+            with whole_file(out / name) as file:
+                for document in itertools.islice(stories(2 * seed + turn), count):
+                    found[name].append(document)
+                    row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    advance("writing", sum(map(len, found.values())), sum(counts.values()))
+    shown = next(document for document in found[TRAIN] if document.kind == "story")
     console.print("The first of them:\n")
     console.print(Padding(shown.text, (0, 0, 1, 2)), markup=False)
-    size = sum(len(document.text.encode()) for document in written)
-    floor = floor_bits_per_byte(written)
-    console.print(
-        f"{documents:,} documents, {size:,} bytes. No model can do better than {floor:.3f} bits per byte on them."
-    )
-    return written
+    size = sum(len(document.text.encode()) for document in found[TRAIN])
+    console.print(f"{documents:,} documents, {size:,} bytes; {counts[HELD_OUT]:,} more are held out.")
+    return found[TRAIN], found[HELD_OUT]
 
 
 def _learn_tokenizer(console: Console, path: Path, written: list[Document], vocab_size: int) -> Tokenizer:
@@ -86,7 +98,7 @@ def _learn_tokenizer(console: Console, path: Path, written: list[Document], voca
     with notes().status("learning …"):
         tokenizer = train((document.text for document in written), "unigram", vocab_size)
     tokenizer.save(path)
-    pieces = "│".join(token.text for token in view(tokenizer, _sample(written)))
+    pieces = "│".join(token.text for token in view(tokenizer, sample_of(written)))
     console.print(f"{tokenizer.vocab_size:,} pieces. One sentence, cut:")
     console.print(pieces, markup=False)
     return tokenizer
@@ -94,58 +106,84 @@ def _learn_tokenizer(console: Console, path: Path, written: list[Document], voca
 
 def _make_shards(console: Console, out: Path, tokenizer: Tokenizer) -> PrepareReport:
     _step(console, 3, "Shards", "token ids on disk, ready to be memory-mapped; each file known by its hash")
-    options = PrepareOptions(overwrite=True)
+    options = PrepareOptions(validation=out / HELD_OUT, overwrite=True)
     with progress() as advance:
-        report = prepare([out / "stories.jsonl"], tokenizer, out / "data", options, on_progress=advance)
-    rows = _shard_rows(report)
-    console.print(table("", ["", "train", "validation"], rows))
+        report = prepare([out / TRAIN], tokenizer, out / "data", options, on_progress=advance)
+    console.print(table("", ["", "train", "validation"], shard_rows(report)))
     console.print(f"left out: {report.duplicates:,} duplicates, {report.leaked:,} near-copies of validation documents")
     return report
 
 
-def _compare(console: Console, tokenizer: Tokenizer, written: list[Document]) -> list[card.Card]:
+def _compare(
+    console: Console, tokenizer: Tokenizer, written: list[Document], held_out: list[Document]
+) -> list[card.Card]:
     _step(console, 4, "Report card", "beside what the best-known pattern does to Bangla")
-    texts = [document.text for document in written]
-    held, seen = texts[: len(texts) // 10], texts[len(texts) // 10 :]
+    held = [document.text for document in held_out]
     with notes().status("measuring …"):
-        caution = card.train_gpt2_style(seen, tokenizer.vocab_size)
+        caution = card.train_gpt2_style([document.text for document in written], tokenizer.vocab_size)
         cards = [card.measure("kotha unigram", tokenizer, held), card.measure("GPT-2 pattern", caution, held)]
     header = [title for _, title in card.COLUMNS]
     console.print(table("", header, [card.cells(entry) for entry in cards], card.marks(cards)))
     return cards
 
 
-def _page(written: list[Document], tokenizer: Tokenizer, shards: PrepareReport, cards: list[card.Card]) -> str:
-    page = Page("কথা: first steps", "From stories to tokens, on this machine, with no network.")
-    page.heading("Stories")
-    for kind in ("story", "news", "entry"):
-        page.story(next(document.text for document in written if document.kind == kind))
-    floor = floor_bits_per_byte(written)
-    page.paragraph(
-        f"{len(written):,} documents. The grammar knows the probability of every choice it made, so the floor is "
-        f"known: {floor:.3f} bits per byte. No model can do better on fresh stories, on average."
+def _train(console: Console, out: Path, minutes: float, seed: int, floor: float) -> dict[str, Any]:
+    from kotha.generate.plain import write
+    from kotha.model.presets import preset
+    from kotha.text.shards import Dataset
+    from kotha.train.minutes import settings_for_minutes
+    from kotha.train.recipes import recipe
+    from kotha.train.run_folder import RunFolder
+    from kotha.train.runs import start_run
+    from kotha.train.show.report import write_report
+
+    _step(console, 5, "Training", "a small GPT, on this machine; below, what it writes as it learns")
+    data, run = Dataset(out / "data"), out / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    model = preset("pocket").replace(vocab_size=data.tokenizer.vocab_size)
+    with notes().status("seeing how fast this machine is …"):
+        settings = settings_for_minutes(model, recipe(_RECIPE, seed=seed, **_SETTINGS), minutes)
+    with TrainingDisplay() as display:
+        training = start_run(
+            model,
+            settings,
+            data,
+            RunFolder(run),
+            sampler=lambda trained: write(trained, data.tokenizer, _PROMPTS[0], tokens=40),
+            on_event=display.show,
+            timed=True,
+            floors={"bits_per_byte": floor},
+        )
+        display.expect(settings.steps)
+        display.say(f"{training.arithmetic.precision} ({training.arithmetic.reason}); {settings.steps:,} steps")
+        summary = training.run()
+    write_report(run)
+    console.print(
+        f"{summary['steps']:,} steps, {summary['tokens']:,} tokens in {summary['seconds'] / 60:.1f} minutes. "
+        f"On stories that it has never seen: [bold]{summary['bits_per_byte']:.3f}[/] bits per byte "
+        f"({summary['bits_per_character']:.3f} per character). The grammar's floor, which no model can go below on "
+        f"average, is [bold]{floor:.3f}[/]."
     )
-    page.heading("Cut into pieces")
-    page.pieces((token.text, token.is_part) for token in view(tokenizer, _sample(written)))
-    page.heading("Shards")
-    page.table(["", "train", "validation"], _shard_rows(shards), {})
-    page.heading("Report card")
-    page.table([title for _, title in card.COLUMNS], [card.cells(entry) for entry in cards], card.marks(cards))
-    page.paragraph("A cut inside a letter separates a vowel sign, or half of a conjunct, from its letter.")
-    return page.html("Made by `kotha demo`. ␣ is a space, ◌ a sign without its letter.")
+    return summary
 
 
-def _shard_rows(report: PrepareReport) -> list[list[str]]:
-    return [
-        ["documents", f"{report.train_documents:,}", f"{report.validation_documents:,}"],
-        ["tokens", f"{report.train_tokens:,}", f"{report.validation_tokens:,}"],
-        ["bytes", f"{report.train_bytes:,}", f"{report.validation_bytes:,}"],
-    ]
+def _let_it_write(console: Console, run: Path, written: list[Document]) -> Told:
+    from kotha import bundle
+    from kotha.generate.plain import write
+    from kotha.model.gpt import GPT
+    from kotha.train.run_folder import BEST_MODEL
 
-
-def _sample(written: list[Document]) -> str:
-    first = next(document for document in written if document.kind == "story")
-    return " ".join(first.text.split()[:_SAMPLE_WORDS])
+    _step(console, 6, "Writing", "the best of its weights, with different beginnings")
+    best = bundle.load(run / BEST_MODEL)
+    assert isinstance(best.model, GPT) and best.tokenizer is not None, "the demo trains a GPT"
+    texts = []
+    for number, prompt in enumerate(_PROMPTS):
+        with notes().status("writing …"):
+            texts.append(write(best.model, best.tokenizer, prompt, tokens=_TOKENS, seed=number))
+        console.print(Padding(texts[-1], (0, 0, 1, 2)), markup=False)
+    told = Told.read(texts, (document.text for document in written))
+    console.print(f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read.")
+    return told
 
 
 def _step(console: Console, number: int, name: str, about: str) -> None:

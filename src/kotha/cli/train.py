@@ -1,16 +1,16 @@
 """``kotha train``: from a data folder to a run folder."""
 
-import sys
-import tomllib
+import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich.live import Live
-from rich.text import Text
 
-from kotha.cli.terminal import notes, print_json, results, table
-from kotha.errors import ConfigError, UsageError
+from kotha.cli.settings import from_toml, from_words
+from kotha.cli.terminal import print_json, results, table
+from kotha.cli.training_display import TrainingDisplay
+from kotha.errors import UsageError
 
 Number = Annotated[int | None, Parameter(help="Overrides the recipe.")]
 
@@ -20,122 +20,112 @@ def train(
     /,
     *,
     out: Annotated[Path, Parameter(help="The run folder to make, or to go on with.")],
-    preset: Annotated[str, Parameter(help="Exact name of a gpt preset; its vocabulary follows the data.")] = "pocket",
+    preset: Annotated[str, Parameter(help="Exact name of a preset; its vocabulary follows the data.")] = "pocket",
     recipe: Annotated[str, Parameter(help="course, classic or modern.")] = "modern",
     steps: Number = None,
+    minutes: Annotated[float | None, Parameter(help="As many steps as this machine does in this time.")] = None,
     checkpoint_every: Number = None,
     seed: Number = None,
     config: Annotated[Path | None, Parameter(help="A TOML file with more settings.")] = None,
     set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", help="One more setting: NAME=VALUE.")] = (),
     resume: Annotated[bool, Parameter(negative="", help="Go on from the last checkpoint in --out.")] = False,
+    shard: Annotated[bool, Parameter(negative="", help="Under torchrun: each process keeps a part (FSDP).")] = False,
+    tensorboard: Annotated[bool, Parameter(negative="", help="Also write events for TensorBoard.")] = False,
     prompt: Annotated[str, Parameter(help="What the samples begin with.")] = "",
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="The summary as JSON on stdout.")] = False,
 ) -> None:
-    """Train a model; stop with Ctrl-C, go on with --resume."""
-    from kotha.generate.plain import write
-    from kotha.model.config import GPTConfig
-    from kotha.model.presets import preset as model_of
-    from kotha.text.shards import Dataset
-    from kotha.train.loop import Training
-    from kotha.train.recipes import recipe as settings_of
-    from kotha.train.run_folder import RunFolder
+    """Train a model; stop with Ctrl-C, go on with --resume.
 
+    A gpt preset learns next tokens, a bert preset masked words. On several GPUs or machines:
+    `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
+    """
+    from kotha.text.shards import Dataset
+    from kotha.train.distributed import joined
+    from kotha.train.run_folder import CONFIG, RunFolder
+    from kotha.train.runs import resume_run, start_run
+    from kotha.train.show.report import write_report
+
+    flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed}
+    given = {name: value for name, value in flags.items() if value is not None}
+    given = {**from_toml(config), **from_words(set_), **given}
+    if minutes is not None and (minutes <= 0 or "steps" in given or resume):
+        raise UsageError("--minutes takes a positive number, for a new run, and no --steps beside it")
     dataset, folder = Dataset(data), RunFolder(out)
-    if resume:
-        model, settings = folder.read()
-        folder.check_data(dataset)
-    else:
-        flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed}
-        given = {name: value for name, value in flags.items() if value is not None}
-        settings = settings_of(recipe, **{**_from_toml(config), **_from_words(set_), **given})
-        model = model_of(preset)
-        if isinstance(model, GPTConfig):
-            dropout = {} if settings.dropout is None else {"dropout": settings.dropout}
-            model = model.replace(vocab_size=dataset.tokenizer.vocab_size, **dropout)
-    with _Display(settings.steps) as display:
-        training = Training(
-            model,
-            settings,
-            dataset,
-            folder,
-            sampler=lambda trained: write(trained, dataset.tokenizer, prompt, tokens=60),
-            on_event=display.show,
-        )
-        if resume:
-            display.say(f"going on from step {training.resume():,}")
-        else:  # only now: settings that cannot be trained leave no folder behind
-            folder.start(model, settings, dataset)
+    place = _place()
+    going_on = resume or (place.restarts > 0 and (out / CONFIG).exists())  # torchrun started us again: one had died
+    with ExitStack() as stack:
+        ranks = stack.enter_context(joined(place, shard))
+        display = stack.enter_context(TrainingDisplay(speaks=ranks.is_first))
+        listeners = [display.show, *_tensorboard(stack, out, tensorboard and ranks.is_first)]
+        about: dict[str, Any] = {
+            "sampler": _sampler(dataset.tokenizer, prompt),
+            "on_event": lambda event: [listen(event) for listen in listeners],
+            "ranks": ranks,
+        }
+        if going_on:
+            training = resume_run(dataset, folder, given, **about)
+            display.say(f"going on from step {training.progress.step:,}")
+        else:
+            model, settings = _settings(dataset, preset, recipe, given, minutes)
+            training = start_run(model, settings, dataset, folder, timed=True, **about)
         arithmetic = training.arithmetic
+        display.expect(training.config.steps)
         display.say(f"{arithmetic.precision} on {arithmetic.device} ({arithmetic.reason})")
         summary = training.run()
+    if not ranks.is_first:
+        return
+    report = write_report(out)
     if as_json:
         print_json(summary)
         return
     rows = [[name.replace("_", " "), _readable(value)] for name, value in summary.items()]
     results().print(table(str(out), ["summary", ""], rows))
+    results().print(f"Report: {report} (open it in a browser)", markup=False)
+
+
+def _settings(dataset: Any, preset: str, recipe: str, given: dict[str, Any], minutes: float | None) -> Any:
+    """The model and the settings that were asked for."""
+    from kotha.model.config import TextConfig
+    from kotha.model.presets import preset as model_of
+    from kotha.train.minutes import settings_for_minutes
+    from kotha.train.recipes import recipe as settings_of
+
+    settings, model = settings_of(recipe, **given), model_of(preset)
+    if isinstance(model, TextConfig):
+        dropout = {} if settings.dropout is None else {"dropout": settings.dropout}
+        model = model.replace(vocab_size=dataset.tokenizer.vocab_size, **dropout)
+    if minutes is not None:
+        settings = settings_for_minutes(model, settings, minutes, fixed=given)
+    return model, settings
+
+
+def _sampler(tokenizer: Any, prompt: str) -> Any:
+    """What writes a sample: only a GPT can."""
+    from kotha.generate.plain import write
+    from kotha.model.gpt import GPT
+
+    return lambda model: write(model, tokenizer, prompt, tokens=60) if isinstance(model, GPT) else None
+
+
+def _tensorboard(stack: ExitStack, out: Path, wanted: bool) -> list[Any]:
+    if not wanted:
+        return []
+    from kotha.train.show.tensorboard import TensorBoard
+
+    return [stack.enter_context(TensorBoard(out / "tensorboard"))]
+
+
+def _place() -> Any:
+    """Where torchrun has put this process; it says so in the environment."""
+    from kotha.train.distributed import Place
+
+    world = os.environ.get("WORLD_SIZE", "1")
+    names = {"RANK": "0", "WORLD_SIZE": world, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": world}
+    names["TORCHELASTIC_RESTART_COUNT"] = "0"
+    return Place(*(int(os.environ.get(name, default)) for name, default in names.items()))
 
 
 def _readable(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.4f}" if value < 1000 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _from_toml(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--config {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
-
-
-def _from_words(words: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise UsageError(f"--set {word}: write NAME=VALUE, such as learning_rate=1e-3")
-        try:
-            found[name] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            found[name] = None if value == "none" else value
-    return found
-
-
-class _Display:
-    """One line that tells how a run goes, and a line that stays for each evaluation."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._console = notes()
-        self._live = Live(Text(""), console=self._console, transient=True, refresh_per_second=4)
-        self._validation = ""
-
-    def __enter__(self) -> "_Display":
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
-
-    def say(self, text: str) -> None:
-        print(f"kotha: {text}", file=sys.stderr)
-
-    def show(self, event: dict[str, Any]) -> None:
-        if "validation" in event:
-            found = event["validation"]
-            self._validation = (
-                f"{found['bits_per_byte']:.4f} bits/byte, {found['bits_per_character']:.4f} bits/character"
-            )
-            sample = " ".join((event.get("sample") or "").split())
-            self._console.print(f"step {event['step']:>6,}  validation {self._validation}  [dim]{sample[:110]}[/]")
-            return
-        rate = event["tokens_per_second"]
-        left = (self._steps - event["step"]) * event["tokens"] / max(1, event["step"]) / max(1e-9, rate)
-        line = f"step {event['step']:,}/{self._steps:,}  loss {event['loss_nats']:.3f}  {rate:,.0f} tokens/s  "
-        self._live.update(Text(line + f"{left / 60:.1f} min left"))

@@ -5,8 +5,9 @@ a third. Here the rows go through the head in chunks: each chunk's logits give t
 their share of the gradients, and are gone (the idea of https://arxiv.org/abs/2411.09009 without its kernels).
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same once it is given options (without them it builds all logits),
-but knows no label smoothing and stops a compiled graph; ``_Chunked`` is its twin for these cases and for older
-torch. Tests hold both equal to ``F.cross_entropy`` on all logits.
+but knows no label smoothing and stops a compiled graph; ``_Chunked`` is its twin for these cases, for older torch and
+for GPUs, where what happens between its products is compiled into two kernels that read and write the logits in their
+own type. Tests hold all of them equal to ``F.cross_entropy`` on all logits.
 """
 
 from typing import Any
@@ -40,7 +41,7 @@ def next_token_loss(
     """
     rows, weight, bias = _autocast(hidden.flatten(0, -2), weight, bias)
     flat = targets.flatten()
-    if _torch_loss is not None and not label_smoothing and not torch.compiler.is_compiling():
+    if _torch_loss is not None and not label_smoothing and not torch.compiler.is_compiling() and not rows.is_cuda:
         options = _torch_options(batch_chunk_size=_chunk_rows(weight), chunking_method=None)
         loss: Tensor = _torch_loss(rows, weight, flat, linear_bias=bias, ignore_index=ignore_index, options=options)
         return loss.float()
@@ -88,17 +89,13 @@ class _Chunked(torch.autograd.Function):
         size = _chunk_rows(weight)
         for start in range(0, rows.shape[0], size):
             here = slice(start, start + size)
-            logits = _logits(rows[here], weight, bias)  # (n, V), in float32
+            logits = functional.linear(rows[here], weight, bias)  # (n, V)
             target = targets[here].where(counted[here], 0)[:, None]  # (n, 1)
             scale = (counted[here] * share)[:, None]  # (n, 1)
-            normaliser = logits.logsumexp(dim=-1, keepdim=True)  # (n, 1)
-            total += (_losses(logits, normaliser, target, label_smoothing) * scale).sum()
-            if not any(wanted):
-                continue
-            slope = _slope(logits, normaliser, target, label_smoothing).mul_(scale)  # (n, V): of the loss by the logits
+            loss, slope = _loss_and_slope(logits, target, scale, label_smoothing)
+            total += loss
             if grad_bias is not None:
-                grad_bias += slope.sum(0)
-            slope = slope.to(rows.dtype)
+                grad_bias += slope.float().sum(0)
             if grad_rows is not None:
                 grad_rows[here] = slope @ weight
             if grad_weight is not None:
@@ -111,16 +108,56 @@ class _Chunked(torch.autograd.Function):
         return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), None, None, None
 
 
-def _losses(logits: Tensor, normaliser: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-    """Nats of each row against its smoothed target: (n, V), (n, 1), (n, 1) -> (n, 1)."""
-    losses = normaliser - (1 - label_smoothing) * logits.gather(1, target)
-    return losses - label_smoothing * logits.mean(dim=-1, keepdim=True) if label_smoothing else losses
+def loss_and_slope(logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+    """Scaled nats of all rows together, and how they change with each logit: (n, V), (n, 1), (n, 1) -> (), (n, V).
+
+    The loss is the distance of the softmax from the smoothed target, and its slope is simply their difference.
+    """
+    wide = logits.float()
+    normaliser = wide.logsumexp(dim=-1, keepdim=True)  # (n, 1)
+    losses = normaliser - (1 - label_smoothing) * wide.gather(1, target)  # (n, 1)
+    if label_smoothing:
+        losses = losses - label_smoothing * wide.mean(dim=-1, keepdim=True)
+    is_target = torch.arange(logits.shape[-1], device=logits.device) == target  # (n, V)
+    wanted = is_target * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
+    slope = ((wide - normaliser).exp() - wanted) * scale
+    return (losses * scale).sum(), slope.to(logits.dtype)
 
 
-def _slope(logits: Tensor, normaliser: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-    """Softmax less the smoothed target, in the logits' own memory: (n, V), (n, 1), (n, 1) -> (n, V)."""
-    slope = logits.sub_(normaliser).exp_().sub_(label_smoothing / logits.shape[-1])
-    return slope.scatter_add_(1, target, slope.new_full(target.shape, label_smoothing - 1))
+def _in_place(logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+    """The same in the logits' own memory, for where it is not compiled."""
+    wide = logits.float()
+    normaliser = wide.logsumexp(dim=-1, keepdim=True)
+    losses = normaliser - (1 - label_smoothing) * wide.gather(1, target)
+    if label_smoothing:
+        losses = losses - label_smoothing * wide.mean(dim=-1, keepdim=True)
+    slope = wide.sub_(normaliser).exp_().sub_(label_smoothing / logits.shape[-1])
+    slope.scatter_add_(1, target, slope.new_full(target.shape, label_smoothing - 1)).mul_(scale)
+    return (losses * scale).sum(), slope.to(logits.dtype)
+
+
+class _Kernel:
+    """``loss_and_slope``, compiled where that pays and works."""
+
+    def __init__(self) -> None:
+        self._compiled: Any = None
+        self._works = True
+
+    def __call__(self, logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+        if not (logits.is_cuda and self._works) or torch.compiler.is_compiling():
+            return _in_place(logits, target, scale, label_smoothing)
+        try:
+            self._compiled = self._compiled or torch.compile(loss_and_slope, dynamic=False)
+            found: tuple[Tensor, Tensor] = self._compiled(logits, target, scale, label_smoothing)
+            return found
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:  # no compiler on this machine: slower, and the same
+            self._works = False
+            return _in_place(logits, target, scale, label_smoothing)
+
+
+_loss_and_slope = _Kernel()
 
 
 def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:

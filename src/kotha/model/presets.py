@@ -1,7 +1,7 @@
 """Complete configs by exact name.
 
 The published ones give the published layout and count; the rest are this project's: ``mini`` to compute by hand,
-``char`` of the session, ``pocket`` for two CPU cores, and the two Bangla models. Nothing here imports torch.
+``char`` of the session, the ``pocket`` ones for two CPU cores, and the two Bangla models. Nothing here imports torch.
 """
 
 from typing import Any
@@ -65,6 +65,8 @@ PRESETS: dict[str, ModelConfig] = {
         head_bias=True,
     ),
     "pocket": GPTConfig(vocab_size=4096, context_length=256, n_layers=4, d_model=192, n_heads=6, d_ff=384, **MODERN),
+    "pocket-bert": BERTConfig(vocab_size=4096, context_length=128, n_layers=4, d_model=192, n_heads=6, d_ff=384),
+    "pocket-seq2seq": Seq2SeqConfig(vocab_size=4096, context_length=128, n_layers=2, d_model=192, n_heads=6, d_ff=384),
     "bangla-58m": GPTConfig(
         vocab_size=32_100,
         context_length=128,

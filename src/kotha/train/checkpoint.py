@@ -5,10 +5,13 @@
     checkpoints/step-00001000/
         model.safetensors       weights
         optimizer.safetensors   what the optimizers remember
-        random.safetensors      states of the random generators
         average.safetensors     the running average of the weights, where there is one
         state.json              step, best score, and what else is a plain value
         manifest.json           the sha256 of all of these, written last
+
+Where several processes keep a part of each weight, each writes its rows: ``model-00001-of-00002.safetensors``, whose
+header says which rows they are. Any number of processes can read them back. (torch's own distributed checkpoints say
+this in a pickle, and replace files in place.)
 
 A checkpoint is written beside its place and moved there by rename, so a name in ``checkpoints/`` is a whole one.
 """
@@ -17,27 +20,34 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import whole_folder, write_whole
+from kotha.files import partial_path, whole_folder, write_whole
+from kotha.train.distributed import ALONE, Ranks, local
 
 MANIFEST, STATE = "manifest.json", "state.json"
 _PREFIX = "step-"
+_ROWS = "rows"  # in a file's header: for each tensor cut by rows its first row here, and how many it has in all
+
+Tensors = dict[str, Tensor]
 
 
 @dataclass
 class Checkpoint:
-    """What a run is at a step: tensors by file and name, and plain values."""
+    """What a run is at a step: tensors by kind and name, and plain values."""
 
     step: int
-    tensors: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    tensors: dict[str, Tensors] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
 
 
@@ -46,29 +56,94 @@ def checkpoint_path(folder: Path, step: int) -> Path:
     return folder / f"{_PREFIX}{step:08d}"
 
 
-def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint; one of the same step is replaced."""
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) -> Path:
+    """Write a checkpoint; one of the same step is replaced. All processes call this; each writes what it has."""
     path = checkpoint_path(folder, checkpoint.step)
-    with whole_folder(path, may_replace=lambda _: True) as partial:
-        for name, tensors in checkpoint.tensors.items():
-            file = partial / f"{name}.safetensors"
-            save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, file)
-            _sync(file)
-        write_whole(partial / STATE, json.dumps({"step": checkpoint.step, **checkpoint.state}, indent=1))
-        hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
-        write_whole(partial / MANIFEST, json.dumps(hashes, indent=1))
+    with _shared_folder(path, ranks) as partial:
+        if ranks.is_first or ranks.sharded:
+            for kind, tensors in checkpoint.tensors.items():
+                _write(partial / _file_name(kind, ranks), tensors, ranks)
+        ranks.wait()
+        if ranks.is_first:
+            write_whole(partial / STATE, json.dumps({"step": checkpoint.step, **checkpoint.state}, indent=1))
+            hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
+            write_whole(partial / MANIFEST, json.dumps(hashes, indent=1))
+    ranks.wait()
     return path
 
 
-def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint, each file checked against its hash first."""
+@contextmanager
+def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
+    """A folder that all processes write into, made and moved into place by the first."""
+    mark = "ranks" if not ranks.alone else str(os.getpid())
+    if ranks.is_first:
+        with whole_folder(path, may_replace=lambda _: True, mark=mark) as partial:
+            ranks.wait()
+            yield partial
+    else:
+        ranks.wait()
+        yield partial_path(path, mark)
+
+
+def _file_name(kind: str, ranks: Ranks) -> str:
+    part = f"-{ranks.rank:05d}-of-{ranks.world:05d}" if ranks.sharded else ""
+    return f"{kind}{part}.safetensors"
+
+
+def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
+    cut = {name: each for name, each in tensors.items() if ranks.sharded and each.dim()}
+    rows = {name: [ranks.rows(each.shape[0])[0], each.shape[0]] for name, each in cut.items()}
+    here = {name: local(each).detach().cpu().contiguous() for name, each in tensors.items()}
+    save_file(here, file, metadata={_ROWS: json.dumps(rows)})
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
+    """Read a checkpoint, each file checked against its hash first; of sharded weights, the rows of this process."""
     verify_checkpoint(path)
     state = json.loads((path / STATE).read_text(encoding="utf-8"))
+    kinds: dict[str, list[Path]] = {}
+    for file in sorted(path.glob("*.safetensors")):
+        kinds.setdefault(file.stem.split("-")[0], []).append(file)
     try:
-        tensors = {file.stem: load_file(file) for file in sorted(path.glob("*.safetensors"))}
-    except SafetensorError as error:
+        tensors = {kind: _read(files, ranks) for kind, files in kinds.items()}
+    except (SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     return Checkpoint(int(state.pop("step")), tensors, state)
+
+
+def _read(files: list[Path], ranks: Ranks) -> Tensors:
+    """The tensors of one kind, put together from the files that hold their rows."""
+    pieces: dict[str, list[Tensor]] = {}
+    for path in files:
+        with safe_open(path, "pt") as file:
+            cut = json.loads((file.metadata() or {}).get(_ROWS, "{}"))
+            for name in file.keys():  # noqa: SIM118 (no mapping)
+                if name not in cut and name in pieces:
+                    continue  # each process wrote the same
+                piece = _rows_for(file.get_slice(name), cut.get(name), ranks)
+                pieces.setdefault(name, []).append(piece)
+    return {name: torch.cat(some) if len(some) > 1 else some[0] for name, some in pieces.items()}
+
+
+def _rows_for(stored: Any, cut: list[int] | None, ranks: Ranks) -> Tensor:
+    """Those rows of a stored piece that this process keeps."""
+    shape = stored.get_shape()
+    if not shape:
+        value: Tensor = stored[...]
+        return value
+    first, n_rows = cut or (0, shape[0])
+    begin, end = ranks.rows(n_rows)
+    begin, end = (min(max(row - first, 0), shape[0]) for row in (begin, end))
+    rows: Tensor = stored[begin:end]
+    return rows
 
 
 def verify_checkpoint(path: Path) -> None:
@@ -93,12 +168,12 @@ def list_checkpoints(folder: Path) -> list[int]:
     return sorted(int(step) for step in steps if step.isdigit())
 
 
-def latest_checkpoint(folder: Path) -> Checkpoint | None:
+def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
     """The newest checkpoint that can be read; a broken one is passed over for the one before it."""
     broken: list[str] = []
     for step in reversed(list_checkpoints(folder)):
         try:
-            return load_checkpoint(checkpoint_path(folder, step))
+            return load_checkpoint(checkpoint_path(folder, step), ranks)
         except KothaError as error:
             broken.append(str(error))
     if broken:
@@ -113,11 +188,6 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None) -> None:
             shutil.rmtree(checkpoint_path(folder, step))
     for leftover in folder.glob(f".{_PREFIX}*"):
         shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _sha256(path: Path) -> str:

@@ -65,6 +65,8 @@ class TrainConfig:
     """Memory of the running average of the weights that is evaluated and kept; None for no average."""
     ema_every: int = 1
     """Steps between two updates of that average."""
+    average_last: int | None = None
+    """At the end, also try the mean of this many last checkpoints, and keep it if it is better."""
 
     evaluate_every: int = 250
     """Steps between two looks at the validation set."""
@@ -88,8 +90,16 @@ class TrainConfig:
         hints = get_type_hints(type(self))
         for each in fields(self):
             _check_type(each.name, getattr(self, each.name), hints[each.name])
-        positive = ("steps", "batch_size", "micro_batch_size", "context_length", "ema_every", "evaluate_every")
-        for name in (*positive, "evaluate_tokens", "patience", "checkpoint_every", "keep_checkpoints", "decay_steps"):
+        positive = (
+            "steps",
+            "batch_size",
+            "micro_batch_size",
+            "context_length",
+            "ema_every",
+            "evaluate_every",
+            "decay_steps",
+        )
+        for name in (*positive, "evaluate_tokens", "patience", "checkpoint_every", "keep_checkpoints", "average_last"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name}={value} must be at least 1")

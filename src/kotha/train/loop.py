@@ -1,67 +1,44 @@
 """The training loop, top to bottom.
 
-A run is a function of its config, its data and its step: what a step reads depends on seed and step alone, and
-everything that is carried from step to step is in the checkpoint. So a run that was stopped, killed or moved goes on as
-if it had never stopped, bit for bit on the CPU.
+A run is a function of its config, its data and its step: what a step reads and which units it drops depend on seed and
+step alone, and everything that is carried from step to step is in the checkpoint. So a run that was stopped, killed or
+moved goes on as if it had never stopped, bit for bit on the CPU.
 """
 
 import math
-import resource
-import sys
 import time
-from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kotha.errors import ConfigError, DataError, TrainingError
-from kotha.model.config import GPTConfig, ModelConfig
-from kotha.model.family import build
-from kotha.model.gpt import GPT
-from kotha.text.shards import Dataset
+from kotha.errors import TrainingError
+from kotha.model.config import ModelConfig
+from kotha.model.family import Model, build
+from kotha.text.tokenizer import Tokenizer
 from kotha.train import run_folder
-from kotha.train.averaging import Average, copy_into
-from kotha.train.batches import make_batches
-from kotha.train.checkpoint import (
-    Checkpoint,
-    checkpoint_path,
-    latest_checkpoint,
-    list_checkpoints,
-    prune_checkpoints,
-    save_checkpoint,
-)
 from kotha.train.config import TrainConfig
+from kotha.train.distributed import ALONE, Ranks, distribute, gathering, whole
 from kotha.train.interrupts import Interrupts
-from kotha.train.objectives import next_token
-from kotha.train.optimizer import Optimizers
-from kotha.train.precision import choose_arithmetic
+from kotha.train.keeping import Keeper, Progress
+from kotha.train.machine.fitting import Fitting, OutOfMemory
+from kotha.train.machine.hardware import flops_per_token, peak_flops_per_second, peak_memory
+from kotha.train.machine.precision import choose_arithmetic
+from kotha.train.optimize.averaging import Average, copy_into
+from kotha.train.optimize.optimizer import Optimizers
+from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.run_folder import RunFolder
-from kotha.train.schedule import learning_rate_share
-from kotha.train.validation import Validation, validate
+from kotha.train.tasks.task import Learner, Score, Task
+from kotha.train.validation import validate
+from kotha.train.watch import Watch
 
-# Tokens that go through the model at once on a CPU when no micro-batch is given: more would not be faster there.
-_CPU_TOKENS = 8192
-_RECENT = 50
+# Reading a number from a GPU waits for it, so only every so many steps are logged there.
+_GPU_LOG_EVERY = 10
 
-Sampler = Callable[[GPT], str]
+Sampler = Callable[[Any], str]
 OnEvent = Callable[[dict[str, Any]], None]
-
-
-@dataclass
-class Progress:
-    """What a run carries from step to step besides weights and optimizers; saved in each checkpoint."""
-
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    best_step: int | None = None
-    best_loss: float = math.inf
-    evaluations_without_gain: int = 0
 
 
 class Training:
@@ -71,247 +48,240 @@ class Training:
         self,
         model_config: ModelConfig,
         config: TrainConfig,
-        data: Dataset,
+        task: Task,
         folder: RunFolder,
         *,
+        tokenizer: Tokenizer | None = None,
         sampler: Sampler | None = None,
         on_event: OnEvent | None = None,
         device: str | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        if not isinstance(model_config, GPTConfig):
-            raise ConfigError(f"a {model_config.family} model cannot be trained on next tokens; use a gpt preset")
-        if model_config.vocab_size < data.tokenizer.vocab_size:
-            raise DataError(
-                f"the model knows {model_config.vocab_size:,} tokens and the data has {data.tokenizer.vocab_size:,}; "
-                f"use vocab_size={data.tokenizer.vocab_size}"
-            )
-        self.config, self.data, self.folder = config, data, folder
+        self.config, self.task, self.folder, self.ranks = config, task, folder, ranks
         self.sampler, self._on_event = sampler, on_event
+        self.first_example, self.n_examples = ranks.share(config.batch_size)
         self.arithmetic = choose_arithmetic(config.precision, device)
         self.arithmetic.settle()
-        self.context_length = config.context_length or model_config.context_length
         torch.manual_seed(config.seed)
-        self.model: GPT = build(model_config).to(self.arithmetic.device)  # type: ignore[assignment]
-        self.hidden: Any = self.model.hidden
+        self.model: Model = build(model_config).to(self.arithmetic.device)
+        self.learner = distribute(Learner(self.model, task), ranks, self.arithmetic.device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
-        self.batches = make_batches(config.sampling, data["train"], self.context_length, config.batch_size, config.seed)
-        self.micro_batch_size = config.micro_batch_size or self._guess_micro_batch()
+        self.keeper = Keeper(folder, self.model, tokenizer, self.optimizers, self.average, ranks)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
+        self.fitting = Fitting(self.model, config, self.arithmetic, ranks)
+        self._flops_per_token = flops_per_token(model_config, self.fitting.context_length)
+        self.watch = Watch(config.spike)
         self.progress = Progress()
-        self._recent: deque[float] = deque(maxlen=_RECENT)
+        self._pace = _Pace()
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
     def run(self) -> dict[str, Any]:
         """Train to the last step, or until stopped; returns the summary."""
-        self._compile()
-        self.model.train()
-        clock = time.perf_counter()
+        self.learner.train()
+        self.fitting.settle(self._gradients)
         with Interrupts() as interrupts:
-            while self.progress.step < self.config.steps:
+            stopped = False
+            self._pace.start(self.progress)
+            while self.progress.step < self.config.steps and not stopped:
                 loss, norm = self._update(self.progress.step)
                 self.progress.step += 1
-                self.progress.tokens += self.config.batch_size * self.context_length
-                now = time.perf_counter()
-                self.progress.seconds, clock = self.progress.seconds + now - clock, now
+                stopped = self.ranks.any(interrupts.asked)
                 self._log_step(loss, norm)
-                last = self.progress.step == self.config.steps or interrupts.asked
+                last = self.progress.step == self.config.steps or stopped
                 if self.progress.step % self.config.evaluate_every == 0 or last:
+                    self._pace.stop(self.progress)
                     self._evaluate()
                 if self._checkpoint_due() or last:
+                    self._pace.stop(self.progress)
                     self.save()
-                if interrupts.asked or self._out_of_patience():
+                if self._out_of_patience():
                     break
-        return self._finish(stopped=interrupts.asked)
+        if not stopped:
+            self._try_mean_of_last()
+        return self._finish(stopped)
 
     def _update(self, step: int) -> tuple[Tensor, Tensor]:
-        """One step: gradients of the whole batch, a micro-batch at a time; then move."""
+        """One step: gradients of the whole batch, then move."""
+        self._pace.start(self.progress)
         self.optimizers.set_share(learning_rate_share(step, self.config))
-        self.optimizers.zero_grad()
-        total = torch.zeros((), device=self.arithmetic.device)
-        for first in range(0, self.config.batch_size, self.micro_batch_size):
-            count = min(self.micro_batch_size, self.config.batch_size - first)
-            sequences = torch.from_numpy(self.batches.sequences(step, first, count))
-            with self.arithmetic.autocast():
-                loss = next_token(self.model, self.hidden, self._to_device(sequences), self.config.label_smoothing)
-            share = count / self.config.batch_size
-            torch.autograd.backward(self.scaler.scale(loss * share))
-            total += loss.detach() * share
+        loss, tokens = self.fitting.attempt(lambda: self._gradients(step), step, self.keeper.last_good)
         for member in self.optimizers.members:
             self.scaler.unscale_(member)
-        limit = self.config.gradient_clip or math.inf
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit)
-        self.optimizers.step(self.scaler)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip or math.inf)
+        try:
+            self.optimizers.step(self.scaler)
+        except OutOfMemory as error:
+            raise self.fitting.failure(step, self.keeper.last_good()) from error
         self.scaler.update()
         if self.average is not None and (step + 1) % self.config.ema_every == 0:
             self.average.update(self.model)
-        return total, norm
+        self.progress.tokens += tokens
+        return loss, whole(norm)
 
-    def _to_device(self, sequences: Tensor) -> Tensor:
-        if self.arithmetic.device.type == "cuda":
-            return sequences.pin_memory().to(self.arithmetic.device, non_blocking=True)
-        return sequences
+    def _gradients(self, step: int) -> tuple[Tensor, int]:
+        """The gradients of a step's batch, a micro-batch at a time; gives its loss and its number of tokens."""
+        seed = np.random.SeedSequence([self.config.seed, step, self.ranks.rank]).generate_state(1, np.uint64)[0]
+        torch.manual_seed(int(seed))  # decides what dropout drops
+        self.optimizers.zero_grad()
+        end = self.first_example + self.n_examples
+        firsts = range(self.first_example, end, self.fitting.micro_batch_size)
+        counts = [min(self.fitting.micro_batch_size, end - first) for first in firsts]
+        batches = [self.task.batch(step, first, count) for first, count in zip(firsts, counts, strict=True)]
+        parts = batches[0].targets
+        targets = self.ranks.totals({part: sum(batch.targets[part] for batch in batches) for part in parts})
+        total = torch.zeros((), device=self.arithmetic.device)
+        for batch in batches:
+            with gathering(self.learner, last=batch is batches[-1]):
+                with self.arithmetic.autocast():
+                    losses = self.learner(batch.to(self.arithmetic.device))
+                # Each part is a mean over its targets; over all micro-batches and processes these add up to the mean.
+                loss = sum(losses[part] * (batch.targets[part] / targets[part]) for part in parts)
+                assert isinstance(loss, Tensor)
+                torch.autograd.backward(self.scaler.scale(loss * self.ranks.world))  # gradients will be averaged
+            total += loss.detach()
+        tokens = sum(batch.tokens for batch in batches) * self.ranks.world
+        return self.ranks.sum(total), tokens
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
     def _log_step(self, loss: Tensor, norm: Tensor) -> None:
         """Log a step; on a GPU only some, because reading a number waits for the machine."""
-        if self.arithmetic.device.type == "cuda" and self.progress.step % 10 and self.progress.step != 1:
+        step = self.progress.step
+        if self.arithmetic.device.type == "cuda" and step % _GPU_LOG_EVERY and step != 1:
             return
         value = loss.item()
-        self._watch(value)
-        step = self.progress.step
+        complaint = self.watch.complaint(value)
+        if complaint:
+            sources = ", ".join(map(str, self.task.sources(step - 1)[:20]))
+            raise TrainingError(
+                f"the loss {complaint} at step {step - 1}. Documents of that batch: {sources}. "
+                f"Last good checkpoint: {self.keeper.last_good()}. Try a lower learning_rate or a longer warm-up"
+            )
+        self._pace.stop(self.progress)
         self._emit(
             step=step,
             loss_nats=value,
             gradient_norm=norm.item(),
             learning_rate=self.config.learning_rate * learning_rate_share(step - 1, self.config),
             tokens=self.progress.tokens,
-            tokens_per_second=self.progress.tokens / max(1e-9, self.progress.seconds),
+            tokens_per_second=self._pace.tokens_per_second,
+            peak_share=self._peak_share(self._pace.tokens_per_second),
+            memory_bytes=peak_memory(self.arithmetic.device),
+            seconds=self.progress.seconds,
         )
+        self._pace.start(self.progress)
 
-    def _watch(self, loss: float) -> None:
-        """Stop at a loss that shows that something is wrong."""
-        usual = sum(self._recent) / len(self._recent) if len(self._recent) == _RECENT else math.inf
-        spike = self.config.spike is not None and loss > usual + self.config.spike
-        if math.isfinite(loss) and not spike:
-            self._recent.append(loss)
-            return
-        step = self.progress.step - 1
-        what = f"rose to {loss:.3f} from about {usual:.3f}" if math.isfinite(loss) else f"is {loss}"
-        saved = list_checkpoints(self.folder.checkpoints)
-        last = str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else "none yet"
-        documents = ", ".join(map(str, self.batches.documents(step)[:20]))
-        raise TrainingError(
-            f"the loss {what} at step {step}. Documents of that batch: {documents}. Last good checkpoint: {last}. "
-            "Try a lower learning_rate or a longer warm-up"
-        )
+    def _peak_share(self, tokens_per_second: float) -> float:
+        """The share of this machine's fastest products that goes into ours."""
+        peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype)
+        return self._flops_per_token * tokens_per_second / self.ranks.world / peak
 
-    def _evaluate(self) -> Validation:
-        """Measure on the validation set with the weights that would be kept, and write a sample."""
-        with self._kept_weights():
-            found = validate(
-                self.model,
-                self.hidden,
-                self.data["validation"],
-                self.context_length,
-                self.arithmetic,
-                self.config.evaluate_tokens,
-            )
-            sample = self.sampler(self.model) if self.sampler is not None else None
-        if found.loss_nats < self.progress.best_loss:
-            self.progress.best_loss, self.progress.best_step = found.loss_nats, self.progress.step
+    def _evaluate(self, **about: Any) -> None:
+        """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
+        with self.keeper.kept_weights():
+            self._judge(**about)
+
+    def _judge(self, **about: Any) -> None:
+        score = validate(self.learner, self.task, self.arithmetic, self.ranks)
+        plain = self.keeper.plain_model()
+        sample = self.sampler(plain) if self.sampler is not None and plain is not None else None
+        if score["loss_nats"] < self.progress.best_loss:
+            self.progress.best_loss, self.progress.best_step = score["loss_nats"], self.progress.step
             self.progress.evaluations_without_gain = 0
+            self.keeper.save_best(plain, self.progress.step, score)
         else:
             self.progress.evaluations_without_gain += 1
-        self._emit(step=self.progress.step, validation=found.to_dict(), sample=sample)
-        return found
+        self._emit(step=self.progress.step, validation=score, sample=sample, **about)
 
-    def _kept_weights(self) -> Any:
-        return self.average.applied(self.model) if self.average is not None else nullcontext()
+    def _try_mean_of_last(self) -> None:
+        """At the end, see whether the mean of the last checkpoints is better than each."""
+        count = self.config.average_last
+        mean = self.keeper.mean_of_last(count) if count is not None else None
+        if mean is None:
+            return
+        kept = {name: each.detach().clone() for name, each in self.model.named_parameters()}
+        copy_into(self.model, mean)
+        self._judge(average_of=count)
+        copy_into(self.model, kept)
 
     def _emit(self, **event: Any) -> None:
-        self.folder.log(**event)
-        if self._on_event is not None:
-            self._on_event(event)
+        if self.ranks.is_first:
+            self.folder.log(**event)
+            if self._on_event is not None:
+                self._on_event(event)
 
     # -- keeping ----------------------------------------------------------------------------------------------------
 
-    def save(self) -> Path:
+    def save(self) -> None:
         """Write a checkpoint of this moment, and let old ones go."""
-        tensors: dict[str, dict[str, Tensor]] = {
-            "model": {name: each.detach() for name, each in self.model.named_parameters()},
-            "optimizer": self.optimizers.state(),
-            "random": {"cpu": torch.get_rng_state()},
+        more = {
+            "recent": list(self.watch.recent),
+            "scaler": self.scaler.state_dict(),
+            "micro_batch_size": self.fitting.micro_batch_size,
+            "processes": self.ranks.world,
         }
-        if self.arithmetic.device.type == "cuda":
-            tensors["random"]["cuda"] = torch.cuda.get_rng_state(self.arithmetic.device)
-        state = {**vars(self.progress), "recent": list(self._recent), "scaler": self.scaler.state_dict()}
-        if self.average is not None:
-            tensors["average"] = self.average.tensors
-            state["average_updates"] = self.average.updates
-        if not math.isfinite(self.progress.best_loss):
-            state["best_loss"] = None
-        path = save_checkpoint(self.folder.checkpoints, Checkpoint(self.progress.step, tensors, state))
-        best = self.progress.best_step
-        if best is not None:
-            self.folder.write(run_folder.BEST, {"step": best, "loss_nats": self.progress.best_loss})
-        prune_checkpoints(self.folder.checkpoints, self.config.keep_checkpoints, best)
-        return path
+        keep = max(self.config.keep_checkpoints, self.config.average_last or 1)
+        self.keeper.save(self.progress, more, keep)
 
     def resume(self) -> int:
         """Go on from the last checkpoint that is whole; returns its step, 0 where there is none."""
-        saved = latest_checkpoint(self.folder.checkpoints)
-        self.folder.forget_after(saved.step if saved else 0)
-        if saved is None:
-            return 0
-        copy_into(self.model, saved.tensors["model"])
-        self.optimizers.load_state(saved.tensors["optimizer"])
-        torch.set_rng_state(saved.tensors["random"]["cpu"])
-        if "cuda" in saved.tensors["random"] and self.arithmetic.device.type == "cuda":
-            torch.cuda.set_rng_state(saved.tensors["random"]["cuda"], self.arithmetic.device)
-        state = dict(saved.state)
-        self._recent.extend(state.pop("recent"))
-        self.scaler.load_state_dict(state.pop("scaler"))
-        updates = state.pop("average_updates", 0)
-        if self.average is not None:
-            self.average.load(saved.tensors["average"], updates)
-        state["best_loss"] = math.inf if state["best_loss"] is None else state["best_loss"]
-        self.progress = Progress(**{**state, "step": saved.step})
-        return saved.step
+        self.progress, more = self.keeper.restore()
+        self.watch.recent.extend(more.get("recent", []))
+        if more.get("scaler"):
+            self.scaler.load_state_dict(more["scaler"])
+        if more.get("processes") == self.ranks.world and self.config.micro_batch_size is None:
+            self.fitting.micro_batch_size = more["micro_batch_size"]  # sums round the same
+        return self.progress.step
 
     def _checkpoint_due(self) -> bool:
-        every = self.config.checkpoint_every or self.config.evaluate_every
-        return self.progress.step % every == 0
+        return self.progress.step % (self.config.checkpoint_every or self.config.evaluate_every) == 0
 
     def _out_of_patience(self) -> bool:
         return self.config.patience is not None and self.progress.evaluations_without_gain >= self.config.patience
 
     def _finish(self, stopped: bool) -> dict[str, Any]:
+        best: Score = dict(self.folder.best() or {"loss_nats": math.inf})
+        best.pop("step", None)
         summary = {
             "steps": self.progress.step,
-            "tokens": self.progress.tokens,
             "best_step": self.progress.best_step,
-            "loss_nats": self.progress.best_loss,
-            "bits_per_byte": self._bits(self.data["validation"].info.bytes),
-            "bits_per_character": self._bits(self.data["validation"].info.characters),
+            **best,
+            "tokens": self.progress.tokens,
             "tokens_per_second": self.progress.tokens / max(1e-9, self.progress.seconds),
-            "peak_memory_bytes": self._peak_memory(),
+            "seconds": self.progress.seconds,
+            "peak_memory_bytes": peak_memory(self.arithmetic.device),
+            "micro_batch_size": self.fitting.micro_batch_size,
+            "processes": self.ranks.world,
             "precision": self.arithmetic.precision,
             "device": str(self.arithmetic.device),
             "stopped": stopped,
         }
-        self.folder.write(run_folder.SUMMARY, summary)
+        if self.ranks.is_first:
+            self.folder.write(run_folder.SUMMARY, summary)
+        self.ranks.wait()
         return summary
 
-    def _bits(self, units: int) -> float:
-        return self.progress.best_loss / math.log(2) * self.data["validation"].info.tokens / units
 
-    def _peak_memory(self) -> int:
-        if self.arithmetic.device.type == "cuda":
-            return torch.cuda.max_memory_allocated(self.arithmetic.device)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+class _Pace:
+    """Counts the seconds that go into learning, not those of measuring and saving."""
 
-    # -- the machine ------------------------------------------------------------------------------------------------
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._tokens, self._seconds = 0, 0.0
+        self.tokens_per_second = 0.0
 
-    def _guess_micro_batch(self) -> int:
-        if self.arithmetic.device.type == "cpu":
-            return max(1, min(self.config.batch_size, _CPU_TOKENS // self.context_length))
-        return self.config.batch_size
+    def start(self, progress: Progress) -> None:
+        """Count from here, unless it already counts."""
+        if self._since is None:
+            self._since = time.perf_counter()
+            self._tokens, self._seconds = progress.tokens, progress.seconds
 
-    def _compile(self) -> None:
-        """Compile the body where it pays; what cannot be compiled runs as it is, and says so."""
-        wanted = self.config.compile == "on" or (
-            self.config.compile == "auto" and self.arithmetic.device.type == "cuda"
-        )
-        if not wanted:
-            return
-        torch.set_float32_matmul_precision("high")
-        compiled = torch.compile(self.model.hidden)
-        try:
-            with self.arithmetic.autocast(), torch.no_grad():
-                compiled(torch.zeros(2, self.context_length, dtype=torch.long, device=self.arithmetic.device))
-            self.hidden = compiled
-        except Exception as error:  # whatever the compiler lacks on this machine
-            print(f"kotha: not compiled ({type(error).__name__}: {str(error).splitlines()[0]})", file=sys.stderr)
+    def stop(self, progress: Progress) -> None:
+        """Add what has passed."""
+        if self._since is not None:
+            progress.seconds += time.perf_counter() - self._since
+            seconds = progress.seconds - self._seconds
+            self.tokens_per_second = (progress.tokens - self._tokens) / max(1e-9, seconds)
+            self._since = None

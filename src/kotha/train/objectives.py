@@ -1,28 +1,100 @@
-"""What is learned: each objective is a function of a model and a batch that gives the loss in nats."""
+"""What is learned: each objective is a function of a model and a batch's tensors that gives a mean loss in nats.
 
-from collections.abc import Callable
+Where the answer is a word of the vocabulary, the head is applied inside the loss, in chunks, and only to the places
+that are guessed: logits for a whole batch never exist.
+"""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
+from kotha.model.bert import BERT
+from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
-from kotha.model.loss import next_token_loss, token_losses
+from kotha.model.loss import CHUNK_LOGITS, IGNORED, next_token_loss, token_losses
+from kotha.model.seq2seq import Seq2Seq
+from kotha.model.vit import ViT
 
-# The body of a model up to its head; compiled or not.
-Hidden = Callable[[Tensor], Tensor]
 
-
-def next_token(model: GPT, hidden: Hidden, sequences: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """Guess each token from those before it: (B, T + 1) -> ().
-
-    ``hidden`` is ``model.hidden`` or its compiled twin; the head is applied inside the loss, a chunk at a time.
-    """
+def next_token(model: GPT, sequences: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """Guess each token from those before it: (B, T + 1) -> ()."""
     inputs, targets = sequences[:, :-1], sequences[:, 1:]
-    return next_token_loss(hidden(inputs), model.head.weight, targets, model.head.bias, label_smoothing=label_smoothing)
+    hidden = model.hidden(inputs)
+    return next_token_loss(hidden, model.head.weight, targets, model.head.bias, label_smoothing=label_smoothing)
 
 
 @torch.no_grad()
-def next_token_sum(model: GPT, hidden: Hidden, sequences: Tensor) -> Tensor:
+def next_token_sum(model: GPT, sequences: Tensor) -> Tensor:
     """The sum of the same over all targets, for measuring: (B, T + 1) -> ()."""
     inputs, targets = sequences[:, :-1], sequences[:, 1:]
-    return token_losses(hidden(inputs), model.head.weight, targets, model.head.bias).double().sum()
+    return token_losses(model.hidden(inputs), model.head.weight, targets, model.head.bias).double().sum()
+
+
+def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """Guess the words that stood at some places of a text: (B, T, C), (B, K), (B, K) -> ().
+
+    ``hidden`` is what BERT made of the text in which they are hidden. Texts with fewer places than others are filled up
+    with words that are IGNORED.
+    """
+    rows = guessed_rows(model, hidden, places)
+    return next_token_loss(rows, model.head.weight, words, model.head.bias, label_smoothing=label_smoothing)
+
+
+def guessed_rows(model: BERT, hidden: Tensor, places: Tensor) -> Tensor:
+    """What the word head reads at some places: (B, T, C), (B, K) -> (B, K, C)."""
+    rows = hidden.gather(1, places[..., None].expand(-1, -1, hidden.shape[-1]))
+    return model.guess(rows)
+
+
+def sentence_pairs(model: BERT, hidden: Tensor, unrelated: Tensor) -> Tensor:
+    """Tell whether a second sentence follows the first (0) or is from elsewhere (1): (B, T, C), (B,) -> ()."""
+    return cross_entropy(model.pair_head(model.pool(hidden)).float(), unrelated)
+
+
+def teacher_forcing(
+    model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor | None = None, label_smoothing: float = 0.0
+) -> Tensor:
+    """Guess each target token from the source and the true tokens before it: (B, S), (B, T + 1) -> ().
+
+    A target runs from its start mark to its end mark, then IGNORED; ``real`` (B, S) is False at the source's padding.
+    """
+    hidden, targets = forced(model, source, target, real)
+    return next_token_loss(hidden, model.head.weight, targets, model.head.bias, label_smoothing=label_smoothing)
+
+
+def forced(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """What the head reads before each target, and the targets: (B, S), (B, T + 1) -> (B, T, C), (B, T)."""
+    inputs = target[:, :-1].clamp(min=0)  # any token will do for padding: it comes last, and nothing before sees it
+    return model.hidden(source, inputs, real), target[:, 1:]
+
+
+def image_classes(model: ViT, images: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """Say what an image shows: (B, n_channels, height, width), (B,) -> ()."""
+    return cross_entropy(model(images).float(), labels, label_smoothing=label_smoothing)
+
+
+def text_classes(
+    model: TextClassifier, tokens: Tensor, real: Tensor, labels: Tensor, label_smoothing: float = 0.0
+) -> Tensor:
+    """Say of which class a text is: (B, T), (B, T), (B,) -> (). ``real`` is False at padding."""
+    return cross_entropy(model(tokens, real).float(), labels, label_smoothing=label_smoothing)
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def judge(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
+    """Nats, summed, and how many first guesses are right, of the answers that count: (N, K), (N,) -> (), ()."""
+    nats = cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").double()
+    return nats, (logits.argmax(dim=-1) == answers).sum()
+
+
+@torch.no_grad()
+def judge_words(rows: Tensor, head: nn.Linear, words: Tensor) -> tuple[Tensor, Tensor]:
+    """The same from what a word head reads, a chunk of logits at a time: (..., C), (...) -> (), ()."""
+    size = max(1, CHUNK_LOGITS // head.out_features)
+    chunks = zip(torch.split(rows.flatten(0, -2), size), torch.split(words.flatten(), size), strict=True)
+    found = [judge(head(some), answers) for some, answers in chunks]
+    nats, right = zip(*found, strict=True)
+    return torch.stack(nats).sum(), torch.stack(right).sum()

@@ -2,12 +2,14 @@
 
 ::
 
-    config.json      all settings, resolved: model, training, data, versions
-    tokenizer.json   the tokenizer of the data
+    config.json      all settings, resolved: model, training, task, data, machine, versions
+    tokenizer.json   the tokenizer of the data, where the model reads text
     metrics.jsonl    a line for each logged step, evaluation and sample
     checkpoints/     see checkpoint.py
-    best.json        which checkpoint is the best, and its score
+    best/            the best weights so far as a model folder (see bundle.py)
+    best.json        which step's they are, and their score
     summary.json     the end of the run in a few numbers
+    report.html      the run on one page (see report.py)
 """
 
 import json
@@ -19,14 +21,15 @@ from typing import Any
 import torch
 
 import kotha
-from kotha.errors import CheckpointError
+from kotha.errors import CheckpointError, KothaError
 from kotha.files import write_whole
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 
-CONFIG, METRICS, SUMMARY, BEST, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "best.json", "checkpoints"
+CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
+BEST, BEST_MODEL = "best.json", "best"
 
 
 class RunFolder:
@@ -40,28 +43,51 @@ class RunFolder:
         """Where the checkpoints are."""
         return self.path / CHECKPOINTS
 
-    def start(self, model: ModelConfig, training: TrainConfig, data: Dataset) -> None:
-        """Begin a run in a folder that has none yet."""
+    @property
+    def best_model(self) -> Path:
+        """Where the best weights are."""
+        return self.path / BEST_MODEL
+
+    def start(
+        self, model: ModelConfig, training: TrainConfig, tokenizer: Tokenizer | None = None, **about: Any
+    ) -> None:
+        """Begin a run in a folder that has none yet; ``about`` is what else the config should tell."""
         if (self.path / CONFIG).exists():
             raise CheckpointError(f"{self.path} holds a run; go on with --resume, or choose another --out")
-        config = {
-            "model": model.to_dict(),
-            "training": training.to_dict(),
-            "data": {"path": str(data.path), "tokenizer": data.tokenizer.fingerprint},
-            "versions": {"kotha": kotha.__version__, "torch": torch.__version__, "python": platform.python_version()},
-        }
-        data.tokenizer.save(self.path)
-        write_whole(self.path / CONFIG, json.dumps(config, indent=1, ensure_ascii=False))
+        if tokenizer is not None:
+            tokenizer.save(self.path)
+        self._write_config(model, training, about)
         self.checkpoints.mkdir(exist_ok=True)
+
+    def change(self, training: TrainConfig) -> None:
+        """Go on with other settings than the run was started with."""
+        config = self.about()
+        model = config_from_dict(config["model"])
+        self._write_config(model, training, {key: config[key] for key in config if key not in ("model", "training")})
+
+    def _write_config(self, model: ModelConfig, training: TrainConfig, about: dict[str, Any]) -> None:
+        versions = {"kotha": kotha.__version__, "torch": torch.__version__, "python": platform.python_version()}
+        config = {"model": model.to_dict(), "training": training.to_dict(), "versions": versions, **about}
+        write_whole(self.path / CONFIG, json.dumps(config, indent=1, ensure_ascii=False))
+
+    def about(self) -> dict[str, Any]:
+        """All that the config tells."""
+        try:
+            config = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise CheckpointError(f"{self.path} holds no run; start one without --resume") from error
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{self.path / CONFIG} is broken: {error}") from error
+        if not isinstance(config, dict):
+            raise CheckpointError(f"{self.path / CONFIG} is broken: it is no table")
+        return config
 
     def read(self) -> tuple[ModelConfig, TrainConfig]:
         """The settings of the run in this folder."""
+        config = self.about()
         try:
-            config = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
             return config_from_dict(config["model"]), TrainConfig().change(**config["training"])
-        except FileNotFoundError as error:
-            raise CheckpointError(f"{self.path} holds no run; start one without --resume") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (KothaError, KeyError, TypeError) as error:
             raise CheckpointError(f"{self.path / CONFIG} is broken: {error}") from error
 
     def check_data(self, data: Dataset) -> None:
@@ -82,14 +108,23 @@ class RunFolder:
         """Drop the metrics of steps that a resumed run will do again."""
         path = self.path / METRICS
         if path.is_file():
-            rows = [line for line in path.read_text(encoding="utf-8").splitlines() if _step(line) <= step]
+            rows = [line for line in self._lines() if 0 <= _step(line) <= step]
             write_whole(path, "".join(row + "\n" for row in rows))
 
     def metrics(self) -> list[dict[str, Any]]:
         """All logged lines; one that was cut off by a kill is left out."""
+        return [json.loads(line) for line in self._lines() if _step(line) >= 0]
+
+    def _lines(self) -> list[str]:
+        """A kill may have cut the last line, inside a letter even; samples may hold line ends of other kinds."""
         path = self.path / METRICS
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        return [json.loads(line) for line in lines if _step(line) >= 0]
+        return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
+
+    def best(self) -> dict[str, Any] | None:
+        """Step and score of the best weights so far."""
+        path = self.path / BEST
+        found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        return found
 
     def write(self, name: str, value: dict[str, Any]) -> None:
         """Write ``summary.json`` or ``best.json``."""

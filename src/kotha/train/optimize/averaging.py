@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from kotha.train.distributed import local
+
 
 class Average:
     """The average of a model's parameters, in float32."""
@@ -24,14 +26,14 @@ class Average:
         """Take the weights of this moment in."""
         self.updates += 1
         decay = min(self._decay, (1 + self.updates) / (10 + self.updates))
-        weights = [each.float() for _, each in model.named_parameters()]
-        torch._foreach_lerp_(list(self.tensors.values()), weights, 1 - decay)
+        weights = [local(each).float() for _, each in model.named_parameters()]
+        torch._foreach_lerp_([local(each) for each in self.tensors.values()], weights, 1 - decay)
 
     def load(self, tensors: dict[str, Tensor], updates: int) -> None:
         """Go on from a saved average."""
         self.updates = updates
         for name, each in self.tensors.items():
-            each.copy_(tensors[name])
+            local(each).copy_(local(tensors[name]))
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
@@ -46,6 +48,6 @@ class Average:
 
 @torch.no_grad()
 def copy_into(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Give a model's parameters the values of tensors of the same names."""
+    """Give a model's parameters the values of tensors of the same names; of sharded ones, the part that is here."""
     for name, each in model.named_parameters():
-        each.copy_(tensors[name])
+        local(each).copy_(local(tensors[name]))

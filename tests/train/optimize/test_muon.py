@@ -2,7 +2,7 @@
 
 import torch
 
-from kotha.train.muon import Muon, orthogonalize
+from kotha.train.optimize.muon import Muon, orthogonalize
 
 
 def test_singular_values_come_near_one() -> None:

@@ -7,6 +7,7 @@ slower in it, so a short product is timed in both. Older GPUs get float16 with s
 import platform
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from kotha.train.config import Precision
 
 # Faster by this much, or it is not worth the lost digits.
 _WORTHWHILE = 1.3
-_PROBE_WIDTH = 512
+_PROBE_WIDTHS = (64, 512)  # a CPU that has no such products takes seconds for a large one: try a small one first
 _PROBE_ROUNDS = 8
 
 DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -57,15 +58,27 @@ def choose_arithmetic(precision: Precision, device: str | None = None) -> Arithm
         if torch.cuda.get_device_capability(place)[0] >= 8:
             return Arithmetic(place, "bfloat16", "this GPU has bfloat16")
         return Arithmetic(place, "float16", "this GPU has float16 but no bfloat16")
-    gain = _seconds(torch.float32) / _seconds(torch.bfloat16)
+    gain = _gain_of_bfloat16()
     if gain >= _WORTHWHILE:
         return Arithmetic(place, "bfloat16", f"products are {gain:.1f} times as fast as in float32 here")
-    return Arithmetic(place, "float32", f"bfloat16 would bring {gain:.1f} times the speed here")
+    slower = f"bfloat16 takes {1 / gain:.1f} times as long here" if gain < 1 else f"bfloat16 gains only {gain - 1:.0%}"
+    return Arithmetic(place, "float32", slower)
 
 
-def _seconds(dtype: torch.dtype) -> float:
+@lru_cache
+def _gain_of_bfloat16() -> float:
+    """How many times as fast as float32 products are; below 1, it is slower, and larger ones need not be tried."""
+    gain = 0.0
+    for width in _PROBE_WIDTHS:
+        gain = _seconds(torch.float32, width) / _seconds(torch.bfloat16, width)
+        if gain < 1 / _WORTHWHILE:
+            break
+    return gain
+
+
+def _seconds(dtype: torch.dtype, width: int) -> float:
     """The quickest of a few products in a type."""
-    left = torch.ones(_PROBE_WIDTH, _PROBE_WIDTH, dtype=dtype)
+    left = torch.ones(width, width, dtype=dtype)
     return min(_timed(left) for _ in range(_PROBE_ROUNDS))
 
 

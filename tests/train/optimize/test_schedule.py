@@ -7,11 +7,11 @@ import torch
 
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
-from kotha.train.averaging import Average
 from kotha.train.config import TrainConfig
-from kotha.train.optimizer import Optimizers, split_parameters
+from kotha.train.optimize.averaging import Average
+from kotha.train.optimize.optimizer import Optimizers, split_parameters
+from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.recipes import recipe
-from kotha.train.schedule import learning_rate_share
 
 
 def test_the_workshops_question_7c() -> None:

@@ -5,13 +5,13 @@ between hidden vectors. Embeddings, the head, norms and biases stay with AdamW.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kotha.train.config import TrainConfig
-from kotha.train.muon import Muon
+from kotha.train.distributed import local
+from kotha.train.optimize.muon import Muon
 
 Named = list[tuple[str, nn.Parameter]]
 
@@ -80,11 +80,14 @@ class Optimizers:
                         member.state[parameter] = {key: _like(value, key, parameter) for key, value in memory.items()}
 
 
-def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Any:
-    """A remembered tensor where the optimizer wants it; step counts stay where torch keeps them."""
+@torch.no_grad()
+def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
+    """A remembered tensor as the optimizer wants it; step counts stay where torch keeps them."""
     if key == "step":
         return value.clone()
-    return value.to(device=parameter.device, copy=True)
+    like = torch.empty_like(parameter, dtype=value.dtype)
+    local(like).copy_(value)
+    return like.detach()
 
 
 def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Named]:

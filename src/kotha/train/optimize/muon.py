@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kotha.train.distributed import rowwise
+
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
 
@@ -47,7 +49,8 @@ class Muon(torch.optim.Optimizer):
         ahead = gradient.lerp(momentum, group["momentum"])  # Nesterov: a look in the direction of the momentum
         parameter.mul_(1 - group["lr"] * group["weight_decay"])
         as_adamw = 0.2 * math.sqrt(max(parameter.shape))  # AdamW's updates have a root mean square of about 0.2
-        parameter.add_(orthogonalize(ahead).to(parameter.dtype), alpha=-group["lr"] * as_adamw)
+        update = rowwise(orthogonalize, ahead)  # it needs the whole matrix, wherever its rows are kept
+        parameter.add_(update.to(parameter.dtype), alpha=-group["lr"] * as_adamw)
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:

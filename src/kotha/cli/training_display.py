@@ -1,0 +1,68 @@
+"""What a person sees while a model learns: one line that moves, and one that stays for each evaluation."""
+
+import sys
+from typing import Any
+
+from rich.live import Live
+from rich.text import Text
+
+from kotha.cli.terminal import notes
+
+_SAMPLE_LETTERS = 110
+
+
+class TrainingDisplay:
+    """Shows the events of a run; silent in all processes but the first."""
+
+    def __init__(self, speaks: bool = True) -> None:
+        self._speaks = speaks
+        self._steps = 0
+        self._console = notes()
+        self._live = Live(Text(""), console=self._console, transient=True, refresh_per_second=4)
+
+    def __enter__(self) -> "TrainingDisplay":
+        if self._speaks and self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def expect(self, steps: int) -> None:
+        """How long the run will be."""
+        self._steps = steps
+
+    def say(self, text: str) -> None:
+        """A remark."""
+        if self._speaks:
+            print(f"kotha: {text}", file=sys.stderr)
+
+    def show(self, event: dict[str, Any]) -> None:
+        """An event of the run."""
+        if "validation" in event:
+            self._console.print(evaluation_line(event))
+        elif self._console.is_terminal:
+            self._live.update(Text(step_line(event, self._steps)))
+
+
+def evaluation_line(event: dict[str, Any]) -> Text:
+    """An evaluation in one line, with what the model writes by now."""
+    found = event["validation"]
+    shown = {"bits_per_byte": "bits/byte", "bits_per_character": "bits/character", "loss_nats": "nats"}
+    figures = [f"{found[key]:.4f} {unit}" for key, unit in shown.items() if key in found]
+    figures += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in found.items() if "accuracy" in name]
+    mean = f" (mean of the last {event['average_of']})" if "average_of" in event else ""
+    line = Text(f"step {event['step']:>6,}{mean}  validation {', '.join(figures[:2] + figures[3:])}")
+    sample = " ".join((event.get("sample") or "").split())
+    return line.append(f"  {sample[:_SAMPLE_LETTERS]}", style="dim") if sample else line
+
+
+def step_line(event: dict[str, Any], steps: int) -> str:
+    """A step in one line: how far, how well, how fast, how much memory, how long still."""
+    done = event["step"]
+    left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
+    minutes, seconds = divmod(round(left), 60)
+    return (
+        f"step {done:,}/{steps:,}  loss {event['loss_nats']:.3f}  {event['tokens_per_second']:,.0f} tokens/s"
+        f"  {event['peak_share']:.0%} of peak  {event['memory_bytes'] / 2**30:.1f} GiB  {minutes}:{seconds:02d} left"
+    )

@@ -1,0 +1,196 @@
+"""Several processes that train one model, started by ``torchrun``.
+
+With data parallelism (DDP) each has the whole model and a share of the batch, and gradients are summed. With
+``shard`` (FSDP2) each also keeps only its share of the rows of every weight, gradient and optimizer memory, and
+gathers a block's weights when it is that block's turn. Alone, all of this is nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.rendezvous import rendezvous
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+from kotha.errors import ConfigError
+from kotha.model.block import Block
+
+# A process that waits this long for another takes it for dead, so that torchrun can start all of them again.
+_PATIENCE = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    world: int = 1
+    local_rank: int = 0
+    shard: bool = False
+
+    @property
+    def is_first(self) -> bool:
+        """Does this process write the files and speak to the user?"""
+        return self.rank == 0
+
+    @property
+    def alone(self) -> bool:
+        """Is there no other process?"""
+        return self.world == 1
+
+    @property
+    def sharded(self) -> bool:
+        """Does each process keep only a part of the weights?"""
+        return self.shard and not self.alone
+
+    def share(self, batch_size: int) -> tuple[int, int]:
+        """The first example of a batch that is this process's, and how many are."""
+        if batch_size % self.world:
+            lower = max(1, batch_size // self.world) * self.world
+            raise ConfigError(
+                f"batch_size={batch_size} cannot be shared by {self.world} processes; "
+                f"use a multiple of {self.world}, such as {lower} or {lower + self.world}"
+            )
+        count = batch_size // self.world
+        return self.rank * count, count
+
+    def rows(self, n_rows: int) -> tuple[int, int]:
+        """Which rows of a weight this process keeps: from, to. All of them where weights are not sharded."""
+        if not self.sharded:
+            return 0, n_rows
+        size = -(-n_rows // self.world)
+        return min(self.rank * size, n_rows), min((self.rank + 1) * size, n_rows)
+
+    def sum(self, value: Tensor) -> Tensor:
+        """The sum over all processes, in place."""
+        if not self.alone:
+            dist.all_reduce(value)
+        return value
+
+    def totals(self, counts: dict[str, int]) -> dict[str, float]:
+        """Counts summed over all processes."""
+        if self.alone:
+            return dict(counts)
+        summed = self.sum(torch.tensor(list(counts.values()), dtype=torch.float64))
+        return dict(zip(counts, summed.tolist(), strict=True))
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process says so; all get the same answer."""
+        return bool(self.sum(torch.tensor(int(flag)))) if not self.alone else flag
+
+    def least(self, value: int) -> int:
+        """The smallest of all processes' values."""
+        if self.alone:
+            return value
+        found = torch.tensor(value)
+        dist.all_reduce(found, op=dist.ReduceOp.MIN)
+        return int(found)
+
+    def wait(self) -> None:
+        """Go on when all have come here."""
+        if not self.alone:
+            dist.barrier()
+
+
+ALONE = Ranks()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where torchrun has put this process."""
+
+    rank: int = 0
+    world: int = 1
+    local_rank: int = 0
+    local_world: int = 1
+    restarts: int = 0
+
+
+@contextmanager
+def joined(place: Place, shard: bool = False) -> Iterator[Ranks]:
+    """Join the processes that torchrun started; it has told torch where they meet."""
+    if place.world == 1:
+        yield Ranks(shard=shard)
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(place.local_rank)
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(
+        backend, store=_meeting_point(place), rank=place.rank, world_size=place.world, timeout=_PATIENCE
+    )
+    try:
+        yield Ranks(place.rank, place.world, place.local_rank, shard)
+    finally:
+        dist.destroy_process_group()
+
+
+def _meeting_point(place: Place) -> Store:
+    """The store in which processes leave their addresses.
+
+    torchrun lends the same one to processes that it starts again, with the addresses of the dead still in it, so each
+    attempt gets its own shelf (https://github.com/pytorch/pytorch/issues/135712). Machines do not agree on the number
+    of attempts; with several, start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
+    """
+    store, _, _ = next(rendezvous("env://", place.rank, place.world, timeout=_PATIENCE))
+    return PrefixStore(f"attempt-{place.restarts}", store) if place.local_world == place.world else store
+
+
+def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Module:
+    """What to call instead of the learner, so that its gradients are those of all processes together."""
+    if ranks.alone:
+        return learner
+    if not ranks.shard:
+        return DistributedDataParallel(learner, device_ids=[device] if device.type == "cuda" else None)
+    mesh = init_device_mesh(device.type, (ranks.world,))
+    for module in learner.modules():
+        if isinstance(module, Block):
+            fully_shard(module, mesh=mesh)
+    fully_shard(learner, mesh=mesh)
+    return learner
+
+
+def gathering(module: nn.Module, last: bool) -> Any:
+    """A block in which gradients are summed over processes only if this micro-batch is the step's last."""
+    if isinstance(module, DistributedDataParallel) and not last:
+        return module.no_sync()
+    if isinstance(module, FSDPModule):
+        module.set_requires_gradient_sync(last)
+    return nullcontext()
+
+
+def let_go(module: nn.Module) -> None:
+    """Keep only this process's rows again; after a pass with no way back, FSDP leaves the outermost gathered."""
+    if isinstance(module, FSDPModule):
+        module.reshard()
+
+
+def local(tensor: Tensor) -> Tensor:
+    """The part of a tensor that is here: all of it, unless it is sharded."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All of a tensor, gathered from all processes if it is sharded; every process must ask."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def rowwise(function: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
+    """Apply a function of a whole matrix to a sharded one: each process keeps its rows of the result."""
+    if not isinstance(tensor, DTensor):
+        return function(tensor)
+    result = function(tensor.full_tensor())
+    mesh = tensor.device_mesh
+    size = -(-tensor.shape[0] // mesh.size())
+    rows = result[mesh.get_local_rank() * size : (mesh.get_local_rank() + 1) * size]
+    return DTensor.from_local(
+        rows.contiguous(), mesh, tensor.placements, shape=tensor.shape, stride=tensor.stride(), run_check=False
+    )

@@ -1,0 +1,131 @@
+"""What a run keeps on disk: checkpoints to go on from, and the best weights to take away.
+
+All processes of a distributed run call these functions; who writes what is decided here.
+"""
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kotha import bundle
+from kotha.model.family import Model, build
+from kotha.text.tokenizer import Tokenizer
+from kotha.train import run_folder
+from kotha.train.checkpoint import (
+    Checkpoint,
+    checkpoint_path,
+    latest_checkpoint,
+    list_checkpoints,
+    load_checkpoint,
+    prune_checkpoints,
+    save_checkpoint,
+)
+from kotha.train.distributed import Ranks, whole
+from kotha.train.optimize.averaging import Average, copy_into
+from kotha.train.optimize.optimizer import Optimizers
+from kotha.train.run_folder import RunFolder
+from kotha.train.tasks.task import Score
+
+
+@dataclass
+class Progress:
+    """What a run carries from step to step besides weights and optimizers; saved in each checkpoint."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best_step: int | None = None
+    best_loss: float = math.inf
+    evaluations_without_gain: int = 0
+
+
+@dataclass
+class Keeper:
+    """The parts of a run that last, and where they go."""
+
+    folder: RunFolder
+    model: Model
+    tokenizer: Tokenizer | None
+    optimizers: Optimizers
+    average: Average | None
+    ranks: Ranks
+
+    # -- to go on from ------------------------------------------------------------------------------------------------
+
+    def save(self, progress: Progress, more: dict[str, Any], keep: int) -> None:
+        """Write a checkpoint of this moment, and let old ones go."""
+        tensors: dict[str, dict[str, Tensor]] = {
+            "model": {name: each.detach() for name, each in self.model.named_parameters()},
+            "optimizer": self.optimizers.state(),
+        }
+        state = {**asdict(progress), **more}
+        state["best_loss"] = progress.best_loss if math.isfinite(progress.best_loss) else None  # JSON has no infinity
+        if self.average is not None:
+            tensors["average"] = self.average.tensors
+            state["average_updates"] = self.average.updates
+        save_checkpoint(self.folder.checkpoints, Checkpoint(progress.step, tensors, state), self.ranks)
+        if self.ranks.is_first:
+            prune_checkpoints(self.folder.checkpoints, keep, progress.best_step)
+
+    def restore(self) -> tuple[Progress, dict[str, Any]]:
+        """Go on from the last checkpoint that is whole: what had been reached, and what else was saved."""
+        saved = latest_checkpoint(self.folder.checkpoints, self.ranks)
+        if self.ranks.is_first:
+            self.folder.forget_after(saved.step if saved else 0)
+        if saved is None:
+            return Progress(), {}
+        copy_into(self.model, saved.tensors["model"])
+        self.optimizers.load_state(saved.tensors["optimizer"])
+        state = dict(saved.state)
+        updates = state.pop("average_updates", 0)
+        if self.average is not None:
+            self.average.load(saved.tensors["average"], updates)
+        state["best_loss"] = math.inf if state["best_loss"] is None else state["best_loss"]
+        names = Progress.__dataclass_fields__
+        progress = Progress(**{"step": saved.step, **{name: state.pop(name) for name in list(state) if name in names}})
+        return progress, state
+
+    def last_good(self) -> str:
+        """Where one can go on from, for an error message."""
+        saved = list_checkpoints(self.folder.checkpoints)
+        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else "none yet"
+
+    # -- to take away -------------------------------------------------------------------------------------------------
+
+    def kept_weights(self) -> AbstractContextManager[None]:
+        """The model with the weights that are measured and kept: their running average, where there is one."""
+        return self.average.applied(self.model) if self.average is not None else nullcontext()
+
+    def mean_of_last(self, count: int) -> dict[str, Tensor] | None:
+        """The mean of the kept weights of the last checkpoints; None where there are not so many."""
+        steps = list_checkpoints(self.folder.checkpoints)[-count:]
+        if len(steps) < count:
+            return None
+        mean: dict[str, Tensor] = {}
+        for step in steps:
+            saved = load_checkpoint(checkpoint_path(self.folder.checkpoints, step), self.ranks)
+            for name, each in saved.tensors["average" if self.average is not None else "model"].items():
+                mean[name] = mean.get(name, torch.zeros_like(each)) + each / count
+        return mean
+
+    def plain_model(self) -> Model | None:
+        """A model that can be called by itself; sharded weights are gathered, and only the first process gets one."""
+        if not self.ranks.sharded:
+            return self.model if self.ranks.is_first else None
+        gathered = {name: whole(each.detach()) for name, each in self.model.named_parameters()}
+        if not self.ranks.is_first:
+            return None
+        plain = build(self.model.config)
+        copy_into(plain, gathered)
+        return plain
+
+    def save_best(self, plain: Model | None, step: int, score: Score) -> None:
+        """Write the weights that the model has now as the best so far."""
+        if plain is None:
+            return
+        bundle.save(self.folder.best_model, plain, self.tokenizer, overwrite=True)
+        self.folder.write(run_folder.BEST, {"step": step, **score})

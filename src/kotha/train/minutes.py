@@ -1,0 +1,28 @@
+"""A run that ends in time: as many steps as this machine is expected to do, and a schedule that fits them."""
+
+from collections.abc import Collection
+
+from kotha.model.config import ModelConfig
+from kotha.train.config import TrainConfig
+from kotha.train.machine.memory import planned_micro_batch
+from kotha.train.machine.precision import choose_arithmetic
+from kotha.train.machine.speed import predict_seconds_per_step
+
+_EVALUATIONS = 8
+# Of the time, what goes into evaluations, samples and saving.
+_ASIDE = 0.1
+
+
+def settings_for_minutes(
+    model: ModelConfig, settings: TrainConfig, minutes: float, fixed: Collection[str] = ()
+) -> TrainConfig:
+    """The settings with ``steps`` for about so many minutes; what is not ``fixed`` by the user follows from them."""
+    arithmetic = choose_arithmetic(settings.precision)
+    micro_batch_size, context_length = planned_micro_batch(model, settings, arithmetic)
+    seconds = predict_seconds_per_step(model, settings, micro_batch_size, context_length, arithmetic)
+    steps = max(_EVALUATIONS, int(60 * minutes * (1 - _ASIDE) / seconds))
+    following = {
+        "evaluate_every": max(1, -(-steps // _EVALUATIONS)),
+        "warmup_steps": min(settings.warmup_steps, steps // 10),
+    }
+    return settings.change(steps=steps, **{name: value for name, value in following.items() if name not in fixed})

@@ -1,0 +1,1 @@
+"""How weights move: optimizers, the learning rate over time, averages."""

@@ -1,0 +1,1 @@
+"""A run made visible: one page, and TensorBoard."""

@@ -1,0 +1,122 @@
+"""The curves of a run as charts, each with the sentence or two that a reader needs who has never seen one.
+
+A chart whose figures are not in the run folder is left out.
+"""
+
+from collections.abc import Sequence
+
+from kotha.chart import Chart, Level, Marker, Point, Series
+from kotha.train.show.findings import Record, figure, mapping, smooth
+
+Figure = tuple[str, str]
+"""An SVG and its caption."""
+
+# What the known references mean; others are shown by their name.
+_EXPLAINED = {
+    "ln V": "ln V is the loss of a model that finds every token equally likely.",
+    "unigram": "Unigram is the loss of a model that only knows how often each token occurs.",
+    "ln K": "ln K is the loss of a model that finds every answer equally likely.",
+    "class frequencies": "Class frequencies: the loss of a model that only knows how often each answer occurs.",
+    "ln 2": "ln 2 is the loss of tossing a coin for whether two sentences belong together.",
+}
+_GUESSED = {"next-token": "next token", "translation": "next token", "masked-words": "hidden token"}
+
+
+def loss_chart(record: Record) -> Figure | None:
+    """Training and validation loss, and what knowing less would give."""
+    training, validation = record.line("loss_nats"), record.line("validation", "loss_nats")
+    if not training and not validation:
+        return None
+    series = _raw_and_smooth("training", training, "warm") if training else []
+    series += [Series("validation", validation, dots=True)] if validation else []
+    known = mapping(record.config, "references")
+    values = {name: value for name in known if (value := figure(known, name)) is not None}
+    levels = [Level(value, f"{name} = {value:.2f}") for name, value in values.items()]
+    guessed = _GUESSED.get(str(record.config.get("task", "next-token")), "right answer")
+    y_title = f"loss, nats per {guessed.split()[-1]}, log scale"
+    chart = Chart("Loss", "step", y_title, series, levels, _best_marker(record), log_y=True)
+    caption = [f"How surprised the model is by each {guessed}: lower is better."]
+    if training and validation:
+        caption.append("Orange is the text it learns from (pale: single steps), green is text it never learns from.")
+    return chart.svg(), " ".join(caption + [words for name, words in _EXPLAINED.items() if name in values])
+
+
+def parts_chart(record: Record) -> Figure | None:
+    """What a loss of several parts is the sum of."""
+    names = dict.fromkeys(name for row in record.steps for name in mapping(row, "parts"))
+    colours = ("warm", "accent", "ink", "soft")
+    series = [
+        Series(name, smooth(points), colours[place % len(colours)])
+        for place, name in enumerate(names)
+        if (points := record.line("parts", name))
+    ]
+    if not series:
+        return None
+    chart = Chart("Parts of the loss", "step", "training loss, nats", series, from_zero=True)
+    return chart.svg(), f"The training loss has parts: {', '.join(each.name for each in series)}. Smoothed."
+
+
+def validation_charts(record: Record) -> list[Figure]:
+    """How good the model is, in units that need no knowledge of its tokenizer."""
+    floor = figure(record.config, "floors", "bits_per_byte")
+    levels = [] if floor is None else [Level(floor, f"floor = {floor:.3g}")]
+    found = []
+    if points := record.line("validation", "bits_per_byte"):
+        caption = "Bits that the model needs for one byte of text it has not seen; comparable between tokenizers."
+        caption += "" if floor is None else " No model can get below the floor: so much is chance in the text itself."
+        found.append((_evaluated("bits per byte", points, levels), caption))
+    if points := record.line("validation", "bits_per_character"):
+        caption = "The same for one character. In UTF-8 a Bangla character takes three bytes."
+        found.append((_evaluated("bits per character", points), caption))
+    if points := record.line("validation", "accuracy"):
+        majority = figure(record.best or {}, "validation", "majority")
+        levels = [] if majority is None else [Level(100 * majority, f"most frequent answer = {majority:.1%}")]
+        caption = "Right answers on examples it has not seen"
+        caption += "." if majority is None else ", and what always giving the most frequent answer would reach."
+        found.append((_evaluated("right answers, %", _percent(points), levels), caption))
+    return found
+
+
+def health_charts(record: Record) -> list[Figure]:
+    """What tells whether the training itself went well: steps, pulls and speed."""
+    found = []
+    if points := record.line("learning_rate"):
+        caption = "How far a step may move the weights: more and more while warming up, less towards the end."
+        found.append((_over_steps("learning rate", [Series("learning rate", points)]), caption))
+    if points := record.line("gradient_norm"):
+        clip = figure(record.config, "training", "gradient_clip")
+        levels = [] if clip is None else [Level(clip, f"longest allowed = {clip:g}")]
+        series = _raw_and_smooth("gradient norm", points, "accent")
+        chart = Chart("Gradient norm", "step", "gradient norm, log scale", series, levels, log_y=True)
+        caption = "How strongly a batch pulls at the weights. A single high peak is a batch worth looking at"
+        found.append((chart.svg(), caption + ("." if clip is None else "; pulls above the dashed line are shortened.")))
+    if points := record.line("tokens_per_second"):
+        svg = _over_steps("tokens per second", _raw_and_smooth("tokens per second", points, "accent"))
+        found.append((svg, "Tokens that the machine learns from in a second."))
+    if points := record.line("peak_share"):
+        caption = (
+            "How much of the arithmetic that the machine could do at most went into the model; the rest is waiting."
+        )
+        title = "% of the machine's peak"
+        found.append((_over_steps(title, _raw_and_smooth(title, _percent(points), "accent")), caption))
+    return found
+
+
+def _over_steps(title: str, series: Sequence[Series], levels: Sequence[Level] = ()) -> str:
+    return Chart(title.capitalize(), "step", title, series, levels, from_zero=True).svg()
+
+
+def _evaluated(title: str, points: list[Point], levels: Sequence[Level] = ()) -> str:
+    return _over_steps(title, [Series(title, points, dots=True)], levels)
+
+
+def _raw_and_smooth(name: str, points: list[Point], colour: str) -> list[Series]:
+    return [Series(f"{name}, single steps", points, colour, faint=True), Series(name, smooth(points), colour)]
+
+
+def _best_marker(record: Record) -> Marker | None:
+    return Marker(record.best["step"], f"best: step {record.best['step']:,}") if record.best else None
+
+
+def _percent(points: list[Point]) -> list[Point]:
+    return [(x, None if y is None else 100 * y) for x, y in points]

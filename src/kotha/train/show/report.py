@@ -1,0 +1,153 @@
+"""The report of a run: one offline page with its curves, its samples and its settings.
+
+It is a function of the files in a run folder, so it can be made again at any time, from a run that is still going, was
+stopped, or is older than some of the figures: what is not there is left out.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from kotha.errors import CheckpointError
+from kotha.files import write_whole
+from kotha.page import Page
+from kotha.train.run_folder import CONFIG, SUMMARY, RunFolder
+from kotha.train.show.curves import health_charts, loss_chart, parts_chart, validation_charts
+from kotha.train.show.findings import Record, duration, figure, lead, mapping, remark, result, size, title
+
+REPORT = "report.html"
+_SHOWN_SAMPLES = 5
+
+
+def write_report(folder: Path) -> Path:
+    """Write the report of a run into its folder, and say where it is."""
+    config, metrics, summary = _read(folder / CONFIG), RunFolder(folder).metrics(), _read(folder / SUMMARY)
+    if not config and not metrics:
+        raise CheckpointError(f"{folder} holds no run to report on; give the --out of a `kotha train`")
+    write_whole(folder / REPORT, report_page(config, metrics, summary))
+    return folder / REPORT
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}; move it away to report on the rest") from error
+    return found if isinstance(found, dict) else {}
+
+
+def report_page(config: dict[str, Any], metrics: list[dict[str, Any]], summary: dict[str, Any]) -> str:
+    """The report as HTML, from what the run folder's files hold."""
+    record = Record(config, metrics, summary)
+    page = Page(title(config), lead(record))
+    if found := loss_chart(record):
+        page.heading("Loss")
+        page.figure(*found)
+    if note := remark(record):
+        page.note(note)
+    if measured := validation_charts(record):
+        page.heading("On text it has not seen" if record.line("validation", "bits_per_byte") else "On unseen examples")
+        page.figures(measured)
+    if record.averaged:
+        count, reached = record.averaged["average_of"], result(record.averaged["validation"])
+        page.paragraph(f"With the mean of the weights of the last {count} checkpoints, {reached}.")
+    _add_samples(page, record)
+    charts = [*filter(None, [parts_chart(record)]), *health_charts(record)]
+    if charts:
+        page.heading("How the training went")
+        page.figures(charts)
+    _add_predictions(page, record)
+    _add_settings(page, config, summary)
+    return page.html("Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json.")
+
+
+# -- sections ------------------------------------------------------------------------------------------------------
+
+
+def _add_samples(page: Page, record: Record) -> None:
+    """What the model wrote along the way: some to see, the rest folded."""
+    rows = [row for row in record.evaluations if isinstance(row.get("sample"), str) and row["sample"].strip()]
+    if not rows:
+        return
+    count = min(_SHOWN_SAMPLES, len(rows))
+    shown = {round(place * (len(rows) - 1) / max(1, count - 1)) for place in range(count)}
+    page.heading("Samples over time")
+    page.paragraph("What the model wrote at some of its evaluations, from the first to the last.")
+    _add_stories(page, (row for place, row in enumerate(rows) if place in shown))
+    if len(rows) > len(shown):
+        with page.folded(f"The other samples ({len(rows) - len(shown)})"):
+            _add_stories(page, (row for place, row in enumerate(rows) if place not in shown))
+
+
+def _add_stories(page: Page, rows: Iterable[dict[str, Any]]) -> None:
+    for row in rows:
+        bits = figure(row, "validation", "bits_per_byte")
+        page.story(
+            row["sample"].strip(), f"step {row['step']:,}" + ("" if bits is None else f" · {bits:.3f} bits per byte")
+        )
+
+
+def _add_predictions(page: Page, record: Record) -> None:
+    """What was promised before the run, beside what was measured."""
+    predicted = mapping(record.config, "predicted")
+    parts = mapping(predicted, "memory_bytes")
+    memory = {name: amount for name in parts if (amount := figure(parts, name)) is not None}
+    measured = [figure(record.summary, "peak_memory_bytes"), *(amount for _, amount in record.line("memory_bytes"))]
+    used = max((amount for amount in measured if amount), default=None)
+    rows = [[name.replace("_", " "), size(amount), "", ""] for name, amount in memory.items() if name != "total"]
+    if total := memory.get("total"):
+        rows.append(["memory in all", size(total), *_compared(used, total, size)])
+    if seconds := figure(predicted, "seconds"):
+        rows.append(["time", duration(seconds), *_compared(figure(record.summary, "seconds"), seconds, duration)])
+    if not rows:
+        return
+    page.heading("Predicted and measured")
+    page.table(["", "predicted", "measured", "ratio"], rows, {})
+    if used and str(record.summary.get("device", "")).startswith("cpu"):
+        page.paragraph("On a CPU the memory measured is that of the whole process, Python and torch included.")
+
+
+def _compared(measured: float | None, predicted: float, words: Callable[[float], str]) -> list[str]:
+    return ["", ""] if measured is None else [words(measured), f"{measured / predicted:.2f}"]
+
+
+def _add_settings(page: Page, config: dict[str, Any], summary: dict[str, Any]) -> None:
+    """Everything else that the folder says, for who wants to do it again."""
+    about: dict[str, Any] = {name: summary[name] for name in ("device", "precision") if name in summary}
+    about |= {**mapping(config, "machine"), **mapping(config, "versions")}
+    about |= {f"data {name}": value for name, value in mapping(config, "data").items()}
+    if about:
+        page.heading("Machine, versions and data")
+        page.settings(_pairs(about))
+    sections = {"All settings of the model": mapping(config, "model")}
+    sections |= {"All settings of the training": mapping(config, "training"), "The summary": summary}
+    if any(sections.values()):
+        page.heading("Settings")
+    for name, values in sections.items():
+        if values:
+            with page.folded(name):
+                page.settings(_pairs(values))
+
+
+def _pairs(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Names and values as words; what has parts is spread out."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            pairs += _pairs({f"{name} {key}": part for key, part in value.items()})
+        else:
+            pairs.append((name.replace("_", " "), _word(value)))
+    return pairs
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+    if isinstance(value, list):
+        return ", ".join(map(_word, value))
+    return "none" if value is None else str(value)

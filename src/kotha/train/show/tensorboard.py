@@ -1,0 +1,63 @@
+"""A run in TensorBoard: a listener that writes each event of a training as scalars and text.
+
+The figures are those of ``metrics.jsonl``, under their names there. Needs the extra ``kotha[tensorboard]``; without it
+everything else works, so the import is inside.
+"""
+
+import math
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kotha.errors import KothaError
+
+
+class TensorBoard:
+    """Writes event files into a folder; call it with each event, and close it at the end.
+
+    ::
+
+        with TensorBoard(run / "tensorboard") as board:
+            board({"step": 1, "loss_nats": 8.3})
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise KothaError(
+                f"TensorBoard's files cannot be written: {error}; install it with `pip install 'kotha[tensorboard]'`"
+            ) from error
+        self._writer = SummaryWriter(str(folder))
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Write the figures of a step under train/, those of an evaluation under validation/."""
+        step = event["step"]
+        if "validation" not in event:
+            self._scalars("train", event, step)
+            return
+        count = event.get("average_of")
+        place = "validation" if count is None else f"validation of the mean of {count} checkpoints"
+        self._scalars(place, event["validation"], step)
+        if event.get("sample"):
+            self._writer.add_text(f"{place}/sample", event["sample"], step)
+
+    def _scalars(self, place: str, figures: dict[str, Any], step: int) -> None:
+        """Write every number; what has parts goes one level down. A number that is none is drawn as a gap."""
+        for name, value in figures.items():
+            if isinstance(value, dict):
+                self._scalars(f"{place}/{name}", value, step)
+            elif name != "step" and isinstance(value, int | float) and math.isfinite(value):
+                self._writer.add_scalar(f"{place}/{name}", value, step)
+
+    def close(self) -> None:
+        """Write what is left, and close the files."""
+        self._writer.close()
+
+    def __enter__(self) -> "TensorBoard":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

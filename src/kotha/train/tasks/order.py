@@ -1,0 +1,61 @@
+"""Which examples a step reads: a function of seed and step, each example once an epoch, in a new order each time.
+
+Examples have numbers, and turns follow each other for ever: turn 0 is the first example of the first epoch, and step s
+has the turns from s times the batch size on. Nothing about the data needs to be saved with a run.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+# Positions that go through a model at once when it is measured.
+POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
+# Keeps what is drawn for a turn apart from what is drawn for an epoch of the same number.
+_TURN = 1
+
+
+class Order:
+    """Examples in a new order each epoch, epoch after epoch."""
+
+    def __init__(self, n_examples: int, batch_size: int, seed: int) -> None:
+        assert n_examples > 0, "an order of nothing"
+        self.n_examples, self._batch_size, self._seed = n_examples, batch_size, seed
+        self._shuffled = lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
+
+    def turns(self, step: int, first: int = 0, count: int | None = None) -> range:
+        """The turns of a step, or ``count`` of them from ``first`` on.
+
+        >>> Order(10, batch_size=4, seed=0).turns(step=2, first=1, count=2)
+        range(9, 11)
+        """
+        start = step * self._batch_size + first
+        return range(start, start + (self._batch_size - first if count is None else count))
+
+    def example(self, turn: int) -> int:
+        """The example whose turn it is."""
+        epoch, place = divmod(turn, self.n_examples)
+        return int(self._shuffled(epoch)[place])
+
+    def examples(self, step: int, first: int = 0, count: int | None = None) -> list[int]:
+        """The examples of a step, or some of them."""
+        return [self.example(turn) for turn in self.turns(step, first, count)]
+
+    def chance(self, turn: int) -> np.random.Generator:
+        """Where whatever is drawn for one turn comes from."""
+        return np.random.default_rng([self._seed, turn, _TURN])
+
+    def _shuffle(self, epoch: int) -> NDArray[np.int64]:
+        return np.random.default_rng([self._seed, epoch]).permutation(self.n_examples)
+
+
+def measuring_slices(n_examples: int, width: int, positions: int | None) -> list[range]:
+    """Examples to measure on, as many at a time as a machine likes; ``positions`` limits how many in all.
+
+    >>> measuring_slices(100, width=1024, positions=7000)
+    [range(0, 4), range(4, 6)]
+    """
+    wanted = n_examples if positions is None else min(n_examples, max(1, positions // width))
+    size = max(1, POSITIONS_AT_ONCE["cuda" if torch.cuda.is_available() else "cpu"] // width)
+    return [range(start, min(start + size, wanted)) for start in range(0, wanted, size)]

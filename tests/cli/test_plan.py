@@ -1,0 +1,60 @@
+"""`kotha plan` as a user types it."""
+
+import json
+
+import pytest
+
+from kotha.cli.main import main
+from kotha.model.presets import PRESETS
+
+PLAIN = ["--precision", "float32", "--device", "cpu"]
+
+
+@pytest.mark.parametrize("name", ["mini", "bangla-58m", "bert-base", "vit-base-16", "transformer-base"])
+def test_plan_counts_a_preset(capsys, name: str) -> None:
+    assert main(["plan", "--preset", name, "--no-time", *PLAIN, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["config"] == PRESETS[name].to_dict()
+    assert found["parameters"]["total"] > 0
+    assert found["memory_bytes"]["total"] > 4 * found["parameters"]["total"]
+    assert found["tokens_per_step"] > 0
+    assert found["seconds_per_step"] is None
+    assert main(["plan", "--preset", name, "--no-time", *PLAIN]) == 0
+    assert f"{found['parameters']['total']:,}" in capsys.readouterr().out
+
+
+def test_the_course_model_has_its_count(capsys) -> None:
+    main(["plan", "--preset", "bangla-58m", "--no-time", *PLAIN, "--json"])
+    assert json.loads(capsys.readouterr().out)["parameters"]["total"] == 58_139_648
+
+
+def test_time_is_told(capsys) -> None:
+    assert main(["plan", "--preset", "mini", *PLAIN, "--json", "--set", "steps=10"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["seconds"] == pytest.approx(10 * found["seconds_per_step"])
+    assert main(["plan", "--preset", "mini", *PLAIN]) == 0
+    assert "s a step here" in capsys.readouterr().out
+
+
+def test_flags_change_the_plan(capsys) -> None:
+    flags = ["--vocab-size", "500", "--context-length", "64", "--batch-size", "8", "--micro-batch-size", "2"]
+    command = ["plan", "--preset", "pocket", "--recipe", "classic", "--no-time", "--device", "cuda", "--json", *flags]
+    assert main([*command, "--precision", "bfloat16"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["config"]["vocab_size"] == 500
+    assert (found["tokens_per_step"], found["micro_batch_size"], found["context_length"]) == (512, 2, 64)
+    assert (found["device"], found["precision"], found["memory_bytes"]["average"]) == ("cuda", "bfloat16", 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wording"),
+    [
+        (["--preset", "bangla58m"], "did you mean 'bangla-58m'?"),
+        (["--preset", "mini", "--recipe", "moden"], "did you mean 'modern'?"),
+        (["--preset", "pocket", "--context-length", "512"], "context_length=512 is more than the model's 256"),
+        (["--preset", "vit-digits", "--vocab-size", "5"], "vocab_size"),
+    ],
+)
+def test_mistakes_are_answered(capsys, arguments: list[str], wording: str) -> None:
+    assert main(["plan", "--no-time", *arguments]) == 1
+    assert wording in capsys.readouterr().err

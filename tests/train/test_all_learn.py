@@ -1,0 +1,299 @@
+"""All objectives learn: each family learns a small batch by heart, and beats the trivial baseline on held-out data.
+
+The ordinary tests use smaller siblings of the pocket presets, so that the whole file takes a minute or two on two
+cores; the slow one uses the presets as they are, with the vocabulary of the data.
+"""
+
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from kotha.model.classifier import TextClassifier
+from kotha.model.config import ModelConfig
+from kotha.model.family import build
+from kotha.model.presets import preset
+from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.shards import Dataset
+from kotha.text.stories import KINDS, stories
+from kotha.text.tokenizer import Tokenizer
+from kotha.text.trainers import train as train_tokenizer
+from kotha.train.config import TrainConfig
+from kotha.train.loop import Training
+from kotha.train.run_folder import RunFolder
+from kotha.train.tasks.classification import ImageClasses, TextClasses
+from kotha.train.tasks.masked_words import MaskedWords
+from kotha.train.tasks.next_token import NextToken
+from kotha.train.tasks.task import Batch, Learner, Score, Task
+from kotha.train.tasks.translation import Translation
+
+Make = Callable[[ModelConfig, TrainConfig], Task]
+
+SMALL = {"n_layers": 2, "d_model": 64, "n_heads": 2, "d_ff": 128}
+QUICK = TrainConfig(
+    batch_size=32, warmup_steps=10, learning_rate=3e-3, precision="float32", evaluate_every=10_000, evaluate_tokens=8192
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # small products are not faster on two
+    yield
+    torch.set_num_threads(before)
+
+
+class OneBatch:
+    """A task with a single batch, to be learned by heart and measured on itself."""
+
+    def __init__(self, task: Task, batch_size: int) -> None:
+        self._task, self._batch_size = task, batch_size
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._task, name)
+
+    def batch(self, step: int, first: int, count: int) -> Batch:
+        return self._task.batch(0, first, count)
+
+    def validation(self) -> list[Batch]:
+        return [self._task.batch(0, 0, self._batch_size)]
+
+
+def learn(model: ModelConfig, config: TrainConfig, task: Task, path: Path) -> dict[str, Any]:
+    """Train as a user would; the score of the best weights."""
+    folder = RunFolder(path / "run")
+    folder.start(model, config)
+    return Training(model, config, task, folder).run()
+
+
+def learn_by_heart(model: ModelConfig, make: Make, path: Path, n_examples: int = 4, steps: int = 120) -> dict[str, Any]:
+    config = QUICK.change(batch_size=n_examples, steps=steps, weight_decay=0.0)
+    return learn(model, config, OneBatch(make(model, config), n_examples), path)
+
+
+# -- the data ---------------------------------------------------------------------------------------------------------
+
+
+def data_folder(path: Path, kind: str, vocab_size: int, n_documents: int, kinds: list[str] | None = None) -> Dataset:
+    texts = [document.text for document in itertools.islice(stories(seed=5, kinds=kinds), n_documents)]
+    return prepared(path, texts, kind, vocab_size)
+
+
+def prepared(path: Path, texts: list[str], kind: str, vocab_size: int, **options: Any) -> Dataset:
+    (path / "stories.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    tokenizer = train_tokenizer(texts, kind, vocab_size)
+    prepare([path / "stories.jsonl"], tokenizer, path / "data", PrepareOptions(validation=0.1, **options))
+    return Dataset(path / "data")
+
+
+@pytest.fixture(scope="module")
+def unigrams(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return data_folder(tmp_path_factory.mktemp("unigrams"), "unigram", 700, 150)
+
+
+@pytest.fixture(scope="module")
+def wordpieces(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return data_folder(tmp_path_factory.mktemp("wordpieces"), "wordpiece", 500, 400, ["entry"])
+
+
+TOPICS = [
+    ["আম", "জাম", "লিচু", "কলা", "পেঁপে", "বেল"],
+    ["গরু", "ছাগল", "ভেড়া", "মহিষ", "হাঁস", "মুরগি"],
+    ["লাল", "নীল", "সবুজ", "হলুদ", "সাদা", "কালো"],
+    ["নদী", "খাল", "বিল", "পুকুর", "দিঘি", "সাগর"],
+]
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """Documents of one topic each, its words at random: a hidden word is one of six, whatever stands around it."""
+    chance = np.random.default_rng(0)
+    texts = [" ".join(chance.choice(TOPICS[chance.integers(4)], 60)) for _ in range(400)]
+    return prepared(tmp_path_factory.mktemp("topics"), texts, "wordpiece", 300, leak_threshold=None)
+
+
+DIGITS = "০১২৩৪৫৬৭৮৯"
+NAMES = ["শূন্য", "এক", "দুই", "তিন", "চার", "পাঁচ", "ছয়", "সাত", "আট", "নয়"]
+
+
+def numbers() -> tuple[list[tuple[str, str]], Tokenizer]:
+    """Numbers in Bangla digits, and the names of their digits, each number once: ৪২০৭, "চার দুই শূন্য সাত"."""
+    values = [str(value) for value in np.random.default_rng(0).permutation(np.arange(1000, 10_000))[:2200]]
+    pairs = [("".join(DIGITS[int(d)] for d in value), " ".join(NAMES[int(d)] for d in value)) for value in values]
+    return pairs, train_tokenizer([" ".join(pair) for pair in pairs], "char", 100)
+
+
+# Seven segments: (top, bottom, left, right) of each, and which are lit in the digits 0 to 9.
+SEGMENTS = {
+    "a": (0, 2, 0, 10),
+    "b": (0, 10, 8, 10),
+    "c": (8, 18, 8, 10),
+    "d": (16, 18, 0, 10),
+    "e": (8, 18, 0, 2),
+    "f": (0, 10, 0, 2),
+    "g": (8, 10, 0, 10),
+}
+LIT = ["abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcdefg", "abcdfg"]
+
+
+def drawn_digits(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Digits somewhere about the middle of a noisy image: (n, 28, 28) and (n,)."""
+    chance = np.random.default_rng(seed)
+    labels = chance.integers(10, size=n)
+    images = np.zeros((n, 28, 28))
+    for image, label in zip(images, labels, strict=True):
+        y, x = chance.integers(4, 6), chance.integers(8, 10)
+        for top, bottom, left, right in (SEGMENTS[segment] for segment in LIT[label]):
+            image[y + top : y + bottom, x + left : x + right] = 200
+    return np.clip(images + chance.normal(0, 20, images.shape), 0, 255).astype(np.uint8), labels
+
+
+# -- next tokens ------------------------------------------------------------------------------------------------------
+
+
+def test_gpt_learns_a_batch_by_heart(unigrams: Dataset, tmp_path: Path) -> None:
+    model = preset("pocket").replace(vocab_size=700, context_length=32, **SMALL)
+    assert learn_by_heart(model, lambda *how: NextToken(*how, unigrams), tmp_path)["loss_nats"] < 0.05
+
+
+def test_gpt_beats_the_unigram(unigrams: Dataset, tmp_path: Path) -> None:
+    model = preset("pocket").replace(vocab_size=700, context_length=64, **SMALL)
+    config = QUICK.change(steps=200)
+    task = NextToken(model, config, unigrams)
+    assert learn(model, config, task, tmp_path)["loss_nats"] < task.references()["unigram"] - 0.4
+
+
+# -- masked words -----------------------------------------------------------------------------------------------------
+
+
+def test_bert_learns_a_batch_by_heart(wordpieces: Dataset, tmp_path: Path) -> None:
+    model = preset("pocket-bert").replace(vocab_size=500, context_length=32, **SMALL)
+    score = learn_by_heart(model, lambda *how: MaskedWords(*how, wordpieces), tmp_path, n_examples=8)
+    assert score["loss_nats"] < 0.05, "words and pairs"
+    assert score["words_accuracy"] == score["pairs_accuracy"] == 1
+
+
+def test_bert_beats_the_unigram(wordpieces: Dataset, tmp_path: Path) -> None:
+    model = preset("pocket-bert").replace(vocab_size=500, context_length=32, **SMALL)
+    config = QUICK.change(steps=300)
+    task = MaskedWords(model, config, wordpieces)
+    score = learn(model, config, task, tmp_path)
+    assert 3 < score["words_nats"] < task.references()["unigram"] - 0.2, "far lower, and the words would be in sight"
+
+
+def test_bert_learns_what_belongs_together(topics: Dataset, tmp_path: Path) -> None:
+    model = preset("pocket-bert").replace(vocab_size=topics.tokenizer.vocab_size, context_length=32, **SMALL)
+    config = QUICK.change(steps=250)
+    task = MaskedWords(model, config, topics)
+    score = learn(model, config, task, tmp_path)
+    assert math.log(6) - 0.2 < score["words_nats"] < math.log(6) + 0.15, "the topic is known, and no more"
+    # An unrelated document is of the same topic one time in four, which nobody can tell: 7 of 8 is the most on average.
+    assert score["pairs_accuracy"] > 0.8
+    assert score["pairs_nats"] < task.references()["ln 2"] - 0.2
+
+
+# -- translation ------------------------------------------------------------------------------------------------------
+
+
+def test_seq2seq_learns_a_batch_by_heart(tmp_path: Path) -> None:
+    pairs, tokenizer = numbers()
+    model = preset("pocket-seq2seq").replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
+    score = learn_by_heart(model, lambda *how: Translation(*how, pairs[:8], tokenizer, pairs[:8]), tmp_path)
+    assert score["loss_nats"] < 0.05
+    assert score["accuracy"] == 1
+
+
+def test_seq2seq_reads_numbers_that_it_never_saw(tmp_path: Path) -> None:
+    pairs, tokenizer = numbers()
+    model = preset("pocket-seq2seq").replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
+    config = QUICK.change(steps=150, label_smoothing=0.1)
+    task = Translation(model, config, pairs[:2000], tokenizer, pairs[2000:])
+    score = learn(model, config, task, tmp_path)
+    # Who knows the language but not the source still has to guess the first letters of each name.
+    assert score["loss_nats"] < task.references()["unigram"] / 10
+    assert score["accuracy"] > 0.97
+
+
+# -- classes ----------------------------------------------------------------------------------------------------------
+
+
+def test_vit_learns_a_batch_by_heart(tmp_path: Path) -> None:
+    images, labels = drawn_digits(0, 8)
+    score = learn_by_heart(
+        preset("vit-digits"), lambda *how: ImageClasses(*how, images, labels, images, labels), tmp_path, n_examples=8
+    )
+    assert score["loss_nats"] < 0.05
+    assert score["accuracy"] == 1
+
+
+def test_vit_beats_the_majority(tmp_path: Path) -> None:
+    config = QUICK.change(steps=120, optimizer="muon", learning_rate=2e-3)
+    task = ImageClasses(preset("vit-digits"), config, *drawn_digits(0, 2000), *drawn_digits(1, 300))
+    score = learn(preset("vit-digits"), config, task, tmp_path)
+    assert score["accuracy"] > 4 * score["majority"]
+    assert score["loss_nats"] < task.references()["class frequencies"] - 0.8
+
+
+@pytest.mark.parametrize(("name", "kind"), [("pocket-bert", "wordpiece"), ("pocket", "unigram")])
+def test_a_text_classifier_learns_by_heart_and_beats_the_majority(name: str, kind: str) -> None:
+    documents = list(itertools.islice(stories(seed=2), 500))
+    texts, labels = [each.text for each in documents], [list(KINDS).index(each.kind) for each in documents]
+    tokenizer = train_tokenizer(texts, kind, 600)
+    model = preset(name).replace(vocab_size=600, context_length=48, **SMALL)
+    config = QUICK.change(steps=100, learning_rate=1e-3)
+    sets = texts[:400], labels[:400], texts[400:], labels[400:]
+    task = TextClasses(model, config, *sets, tokenizer, n_classes=3)
+    score = learn_plainly(model, config, task)
+    assert score["loss_nats"] < task.references()["class frequencies"] - 0.3
+    assert score["accuracy"] > score["majority"] + 0.08
+    few = config.change(batch_size=8, learning_rate=3e-3)
+    by_heart = TextClasses(model, few, texts[:8], labels[:8], texts[:8], labels[:8], tokenizer, n_classes=3)
+    assert learn_plainly(model, few, by_heart)["loss_nats"] < 0.05
+
+
+def learn_plainly(model: ModelConfig, config: TrainConfig, task: TextClasses) -> Score:
+    """A loop in ten lines: a classifier is a body with a head of its own, which no model config describes."""
+    torch.manual_seed(0)
+    learner = Learner(TextClassifier(build(model), 3), task)
+    optimizer = torch.optim.AdamW(learner.parameters(), lr=config.learning_rate)
+    for step in range(config.steps):
+        optimizer.zero_grad()
+        sum(learner(task.batch(step, 0, config.batch_size).tensors).values()).backward()
+        optimizer.step()
+    learner.eval()
+    sums: Counter[str] = Counter()
+    targets: Counter[str] = Counter()
+    for batch in task.validation():
+        sums.update({name: float(each) for name, each in learner(batch.tensors).items()})
+        targets.update(batch.targets)
+    return task.score(sums, targets)
+
+
+# -- the presets as they are ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_pocket_presets_beat_their_baselines(
+    unigrams: Dataset, wordpieces: Dataset, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    pairs, tokenizer = numbers()
+    config = QUICK.change(batch_size=16, steps=100, learning_rate=1e-3)
+    gpt, bert = preset("pocket").replace(vocab_size=700), preset("pocket-bert").replace(vocab_size=500)
+    seq2seq = preset("pocket-seq2seq").replace(vocab_size=tokenizer.vocab_size)
+    short = config.change(context_length=64)
+    runs: list[tuple[ModelConfig, TrainConfig, Task, str]] = [
+        (gpt, short, NextToken(gpt, short, unigrams), "loss_nats"),
+        (bert, short.change(steps=250), MaskedWords(bert, short.change(steps=250), wordpieces), "words_nats"),
+        (seq2seq, config, Translation(seq2seq, config, pairs[:2000], tokenizer, pairs[2000:]), "loss_nats"),
+    ]
+    for model, settings, task, figure in runs:
+        summary = learn(model, settings, task, tmp_path / task.name)
+        record_property(task.name, {name: summary[name] for name in (figure, "seconds")})
+        assert summary[figure] < task.references()["unigram"] - 0.05, task.name
