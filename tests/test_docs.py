@@ -1,5 +1,6 @@
 """What the documents say is true: commands run, code runs, named files exist, figures are those that were measured."""
 
+import io
 import json
 import re
 import shlex
@@ -20,6 +21,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody says anything to `kotha chat`
     lines = [line for block in blocks(README, "console") for line in block.splitlines() if line.startswith("kotha ")]
     assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo"}, "every command is shown (demo by make)"
     for line in lines:

@@ -6,6 +6,8 @@
     model.safetensors    every weight once; a tied one under its first name
     tokenizer.json       where the model reads text
 
+A run folder keeps its best model as such a folder under ``best/``; whoever reads a model may name either.
+
 A folder appears whole or not at all. Nothing in it is ever executed: the weights' header is read and compared with
 what the config asks for, name by name and shape by shape, before a single weight is given memory.
 """
@@ -20,6 +22,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from kotha.errors import ConfigError, KothaError
 from kotha.files import whole_folder, write_whole
@@ -30,6 +33,8 @@ from kotha.text.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+# Of a run folder: where its best model is, and what it has from the start.
+RUN_MODEL, RUN_MARK = "best", "checkpoints"
 FORMAT = "kotha-model"
 FORMAT_VERSION = 1
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
@@ -85,8 +90,8 @@ def save(folder: str | Path, model: Model, tokenizer: Tokenizer | None = None, o
 
 
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
-    """Read a model folder, checked, in evaluation mode."""
-    path = Path(folder)
+    """Read a model folder, or a run folder's best model; checked, in evaluation mode."""
+    path = find_model(folder)
     model, description = _check(path)
     tokenizer = _load_tokenizer(path, description)
     try:
@@ -101,10 +106,24 @@ def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
 
 def verify(folder: str | Path) -> ModelConfig:
     """Check a model folder without giving its weights memory: config, header, sizes, tokenizer."""
-    path = Path(folder)
+    path = find_model(folder)
     model, description = _check(path)
     _load_tokenizer(path, description)
     return model.config
+
+
+def find_model(folder: str | Path) -> Path:
+    """The model folder that a path means: itself, or the best model of a run folder."""
+    path = Path(folder)
+    if not path.exists():
+        raise KothaError(f"there is no {path}; name a run folder or a model folder")
+    if _is_model_folder(path):
+        return path
+    if _is_model_folder(path / RUN_MODEL):
+        return path / RUN_MODEL
+    if (path / RUN_MARK).is_dir():
+        raise KothaError(f"{path} holds a run that has kept no model yet; let it reach its first evaluation")
+    return path  # not a model folder; what is missing is said where it is read
 
 
 def first_names(model: nn.Module) -> dict[str, str]:
@@ -129,7 +148,8 @@ def _check(path: Path) -> tuple[Model, _Description]:
     n_layers = description.config.n_layers + getattr(description.config, "n_decoder_layers", 0)
     if n_layers * _TENSORS_PER_LAYER > len(header):  # before so many blocks are built
         raise KothaError(f"{path}: {n_layers:,} layers in its config, and {len(header):,} tensors in {WEIGHTS_FILE}")
-    model = build(description.config, "meta")
+    with _Unfilled():
+        model = build(description.config, "meta")
     expected = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
     where = path / WEIGHTS_FILE
     for name in [*expected, *header]:
@@ -148,6 +168,16 @@ def _check(path: Path) -> tuple[Model, _Description]:
     if n_bytes != n_expected:
         raise KothaError(f"{where} is truncated or broken: {n_bytes:,} bytes of weights instead of {n_expected:,}")
     return model, description
+
+
+class _Unfilled(TorchFunctionMode):
+    """Nothing is drawn for weights that are a shape alone: torch would load its compiler for it, 1.5 s of work."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in (Tensor.normal_, Tensor.uniform_) or getattr(func, "__module__", None) == nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
 
 
 def _read_description(path: Path) -> _Description:

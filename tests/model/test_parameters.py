@@ -11,7 +11,7 @@ from kotha.model.presets import PRESETS, preset
 TOTALS = {
     "mini": 908,
     "char": 14_704,
-    "pocket": 2_262_976,
+    "pocket": 578_144,
     "pocket-bert": 2_078_850,
     "pocket-seq2seq": 2_271_744,
     "bangla-58m": 58_139_648,

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -27,11 +28,19 @@ from kotha.text.view import view
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
 # One held-out document for so many to learn from.
 _LEARNED_PER_HELD_OUT = 20
-# Short sequences and small batches: many steps in little time.
+# Short sequences, small batches and large steps: what learns most in little time (docs/experiments.md).
 _RECIPE = "modern"
-_SETTINGS = {"batch_size": 16, "context_length": 128, "weight_decay": 0.1}
-_PROMPTS = ("একদিন", "গ্রামের", "বর্ষার", "")
-_TOKENS = 120
+_SETTINGS = {
+    "batch_size": 8,
+    "context_length": 128,
+    "learning_rate": 6e-3,
+    "muon_learning_rate": 2e-2,
+    "weight_decay": 0.1,
+}
+# How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
+_WRITING: dict[str, Any] = {"temperature": 0.5, "top_k": 20}
+_TOKENS, _TOKENS_ON_THE_WAY = 150, 40
+_PROMPT_WORDS = 3
 
 
 def demo(
@@ -53,14 +62,15 @@ def demo(
     shards = _make_shards(console, out, tokenizer)
     cards = _compare(console, tokenizer, written, held_out)
     floor = floor_bits_per_byte(held_out)
-    summary = _train(console, out, minutes, seed, floor)
-    told = _let_it_write(console, out / "run", written)
+    prompts = [_beginning(_first(held_out, kind).text) for kind in ("story", "news", "entry")]
+    summary = _train(console, out, minutes, seed, floor, prompts[0])
+    told = _let_it_write(console, out / "run", prompts, written)
     write_whole(out / "report.html", demo_page(written, tokenizer, shards, cards, {**summary, "floor": floor}, told))
     folder, kotha = shlex.quote(str(out)), _program()
     console.print(f"\nReport: [bold]{out / 'report.html'}[/] (open it in a browser)\n\nThree things to try next:")
-    console.print(f"  {kotha} tokenizer view {folder}/tokenizer 'আমার সোনার বাংলা'", markup=False)
+    console.print(f"  {kotha} generate {folder}/run 'নদীর ধারে' --temperature 0.5", markup=False)
     console.print(f"  {kotha} train {folder}/data --minutes 10 --out {folder}/longer", markup=False)
-    console.print(f"  {kotha} plan --preset bangla-58m", markup=False)
+    console.print(f"  {kotha} tokenizer view {folder}/tokenizer 'আমার সোনার বাংলা'", markup=False)
 
 
 def _program() -> str:
@@ -85,9 +95,8 @@ def _write_stories(console: Console, out: Path, documents: int, seed: int) -> tu
                     row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
                     advance("writing", sum(map(len, found.values())), sum(counts.values()))
-    shown = next(document for document in found[TRAIN] if document.kind == "story")
     console.print("The first of them:\n")
-    console.print(Padding(shown.text, (0, 0, 1, 2)), markup=False)
+    console.print(Padding(_first(found[TRAIN], "story").text, (0, 0, 1, 2)), markup=False)
     size = sum(len(document.text.encode()) for document in found[TRAIN])
     console.print(f"{documents:,} documents, {size:,} bytes; {counts[HELD_OUT]:,} more are held out.")
     return found[TRAIN], found[HELD_OUT]
@@ -127,11 +136,11 @@ def _compare(
     return cards
 
 
-def _train(console: Console, out: Path, minutes: float, seed: int, floor: float) -> dict[str, Any]:
+def _train(console: Console, out: Path, minutes: float, seed: int, floor: float, prompt: str) -> dict[str, Any]:
     from kotha.generate.plain import write
     from kotha.model.presets import preset
     from kotha.text.shards import Dataset
-    from kotha.train.minutes import settings_for_minutes
+    from kotha.train.minutes import settings_for_minutes, use_fastest_threads
     from kotha.train.recipes import recipe
     from kotha.train.run_folder import RunFolder
     from kotha.train.runs import start_run
@@ -141,15 +150,17 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float)
     data, run = Dataset(out / "data"), out / "run"
     shutil.rmtree(run, ignore_errors=True)
     model = preset("pocket").replace(vocab_size=data.tokenizer.vocab_size)
+    settings = recipe(_RECIPE, seed=seed, **_SETTINGS)
     with notes().status("seeing how fast this machine is …"):
-        settings = settings_for_minutes(model, recipe(_RECIPE, seed=seed, **_SETTINGS), minutes)
+        use_fastest_threads(model, settings)
+        settings = settings_for_minutes(model, settings, minutes)
     with TrainingDisplay() as display:
         training = start_run(
             model,
             settings,
             data,
             RunFolder(run),
-            sampler=lambda trained: write(trained, data.tokenizer, _PROMPTS[0], tokens=40),
+            sampler=lambda trained: write(trained, data.tokenizer, prompt, tokens=_TOKENS_ON_THE_WAY, **_WRITING),
             on_event=display.show,
             timed=True,
             floors={"bits_per_byte": floor},
@@ -167,23 +178,33 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float)
     return summary
 
 
-def _let_it_write(console: Console, run: Path, written: list[Document]) -> Told:
+def _let_it_write(console: Console, run: Path, prompts: list[str], written: list[Document]) -> Told:
     from kotha import bundle
     from kotha.generate.plain import write
     from kotha.model.gpt import GPT
     from kotha.train.run_folder import BEST_MODEL
 
-    _step(console, 6, "Writing", "the best of its weights, with different beginnings")
+    _step(console, 6, "Writing", "given the first words of texts that it has never seen")
     best = bundle.load(run / BEST_MODEL)
     assert isinstance(best.model, GPT) and best.tokenizer is not None, "the demo trains a GPT"
     texts = []
-    for number, prompt in enumerate(_PROMPTS):
+    for number, prompt in enumerate(prompts):
         with notes().status("writing …"):
-            texts.append(write(best.model, best.tokenizer, prompt, tokens=_TOKENS, seed=number))
+            texts.append(write(best.model, best.tokenizer, prompt, tokens=_TOKENS, seed=number, **_WRITING))
         console.print(Padding(texts[-1], (0, 0, 1, 2)), markup=False)
     told = Told.read(texts, (document.text for document in written))
     console.print(f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read.")
     return told
+
+
+def _first(documents: list[Document], kind: str) -> Document:
+    return next(document for document in documents if document.kind == kind)
+
+
+def _beginning(text: str) -> str:
+    """The first words of a text, line ends and all."""
+    found = re.match(rf"(\S+\s+){{{_PROMPT_WORDS - 1}}}\S+", text)
+    return found[0] if found else text
 
 
 def _step(console: Console, number: int, name: str, about: str) -> None:

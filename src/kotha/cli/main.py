@@ -15,12 +15,14 @@ OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
 # Name of the command, where its function or group is, and what help says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("kotha.cli.demo:demo", "Stories, tokenizer, shards, report: the whole way in one command."),
+    "demo": ("kotha.cli.demo:demo", "Stories, tokenizer, a model that learns and writes: all in one command."),
     "corpus": ("kotha.cli.corpus:app", "Write the built-in stories; look into a corpus."),
     "tokenizer": ("kotha.cli.tokenizer:app", "Train, compare, view and import tokenizers."),
     "prepare": ("kotha.cli.prepare:prepare", "Turn documents into token shards for training."),
     "plan": ("kotha.cli.plan:plan", "Count a model's parameters, part by part."),
     "train": ("kotha.cli.train:train", "Train a model on token shards; resume where it stopped."),
+    "generate": ("kotha.cli.generate:generate", "Let a model go on with a text."),
+    "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
 }
 
 

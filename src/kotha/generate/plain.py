@@ -1,47 +1,122 @@
 """Writing, the plain way: look at everything again for each token, as the course does.
 
-The readable twin of a faster engine to come. Past the context it slides: only the last tokens are looked at.
+The readable twin of the engine and of its sampling; tests hold them equal. Past the context it slides: only the last
+tokens are looked at. ``chances`` says in which order the settings act:
+
+1. repetition penalty, on the model's own scores (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
+2. banned tokens;
+3. temperature;
+4. top-k, then top-p of what is left (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p
+   (Nguyen et al. 2024, https://arxiv.org/abs/2407.01082);
+5. the draw.
+
+It is Hugging Face's order. llama.cpp's differs in one place, temperature comes last there; we take the former, so that
+top-p and min-p cut the very distribution that is drawn from.
 """
+
+import math
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
 
+from kotha.generate.settings import SamplingSettings
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer import Tokenizer
 
+# Numbers are drawn this many at a time, so that the first of them do not depend on how many are wanted.
+_DRAWN_AT_ONCE = 256
 
-@torch.no_grad()
+
 def write(
     model: GPT,
     tokenizer: Tokenizer,
     prompt: str,
     tokens: int = 100,
     temperature: float = 0.8,
-    top_k: int = 40,
+    top_k: int | None = 40,
     seed: int = 0,
 ) -> str:
     """The prompt and what the model writes after it, up to the end of the text."""
-    generator = torch.Generator().manual_seed(seed)
     end = tokenizer.special["eos"]
-    written = tokenizer.encode(prompt) or [end]
-    device = model.tokens.weight.device
-    was_training = model.training
+    start = tokenizer.encode(prompt) or [end]
+    settings = SamplingSettings(temperature=temperature, top_k=top_k, seed=seed)
+    return tokenizer.decode(start + continue_plainly(model, start, tokens, settings, ends={end}))
+
+
+@torch.no_grad()
+def continue_plainly(
+    model: GPT, start: Sequence[int], n_tokens: int, settings: SamplingSettings, ends: Collection[int] = ()
+) -> list[int]:
+    """The tokens that follow a start, up to one of ``ends``, which is left out."""
+    device, was_training = model.tokens.weight.device, model.training
     model.eval()
-    for _ in range(tokens):
+    written = list(start)
+    for step, number in enumerate(uniforms(settings.seed, n_tokens).tolist()):
         seen = torch.tensor([written[-model.config.context_length :]], device=device)
-        logits = model(seen)[0, -1].float().cpu()  # (V,)
-        token = sample(logits, temperature, top_k, generator)
-        if token == end:
+        logits = model(seen)[0, -1].float()  # (V,)
+        token = settings.forced[step] if step < len(settings.forced) else draw(logits, settings, written, number)
+        if token in ends:
             break
         written.append(token)
     model.train(was_training)
-    return tokenizer.decode(written)
+    return written[len(start) :]
 
 
-def sample(logits: Tensor, temperature: float, top_k: int, generator: torch.Generator) -> int:
-    """One token, drawn from the most likely ones: (V,) -> (). Temperature 0 takes the best."""
-    if temperature == 0:
-        return int(logits.argmax())
-    values, ids = logits.topk(min(top_k, len(logits)))
-    chances = (values / temperature).softmax(dim=-1)
-    return int(ids[torch.multinomial(chances, 1, generator=generator)])
+def uniforms(seed: int, count: int) -> Tensor:
+    """A number in [0, 1) for each step of a seed: (count,); more of them begin with the same."""
+    generator = torch.Generator().manual_seed(seed)
+    parts = [torch.rand(_DRAWN_AT_ONCE, generator=generator) for _ in range(-(-count // _DRAWN_AT_ONCE))]
+    return torch.cat(parts)[:count] if parts else torch.empty(0)
+
+
+def draw(logits: Tensor, settings: SamplingSettings, seen: Collection[int], number: float) -> int:
+    """The token that a number in [0, 1) falls on when the chances are laid end to end, best first: (V,) -> ()."""
+    kept = chances(logits, settings, seen)
+    reached = 0.0
+    for token, chance in kept.items():
+        reached += chance
+        if number < reached:
+            return token
+    return token  # the sum was rounded to a little less than 1
+
+
+def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -> dict[int, float]:
+    """The probability of each token that can be drawn, best first: (V,) -> token: chance.
+
+    >>> half, quarter = math.log(0.5), math.log(0.25)
+    >>> kept = chances(torch.tensor([quarter, half, quarter]), SamplingSettings(temperature=1, top_k=2), seen=[])
+    >>> {token: round(chance, 3) for token, chance in kept.items()}
+    {1: 0.667, 0: 0.333}
+    """
+    scores = dict(enumerate(logits.tolist()))
+    penalty = settings.repetition_penalty
+    if penalty is not None:
+        for token in set(seen):
+            scores[token] = scores[token] / penalty if scores[token] > 0 else scores[token] * penalty
+    for token in set(settings.banned):
+        scores[token] = -math.inf
+    ranked = sorted(scores, key=lambda token: -scores[token])
+    best = scores[ranked[0]]
+    if settings.greedy:
+        return {ranked[0]: 1.0}
+    kept = ranked[: settings.top_k]
+    weights = {token: math.exp((scores[token] - best) / settings.temperature) for token in kept}
+    if settings.top_p is not None:
+        weights = _enough(weights, settings.top_p)
+    if settings.min_p is not None:
+        weights = {token: weight for token, weight in weights.items() if weight >= settings.min_p}  # the best has 1
+    total = sum(weights.values())
+    return {token: weight / total for token, weight in weights.items() if weight > 0}
+
+
+def _enough(weights: dict[int, float], share: float) -> dict[int, float]:
+    """The first weights that together reach a share of all."""
+    wanted, reached = share * sum(weights.values()), 0.0
+    enough = {}
+    for token, weight in weights.items():
+        if reached >= wanted:
+            break
+        enough[token] = weight
+        reached += weight
+    return enough

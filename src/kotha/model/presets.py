@@ -64,7 +64,7 @@ PRESETS: dict[str, ModelConfig] = {
         tied_head=False,
         head_bias=True,
     ),
-    "pocket": GPTConfig(vocab_size=4096, context_length=256, n_layers=4, d_model=192, n_heads=6, d_ff=384, **MODERN),
+    "pocket": GPTConfig(vocab_size=4096, context_length=256, n_layers=2, d_model=96, n_heads=3, d_ff=192, **MODERN),
     "pocket-bert": BERTConfig(vocab_size=4096, context_length=128, n_layers=4, d_model=192, n_heads=6, d_ff=384),
     "pocket-seq2seq": Seq2SeqConfig(vocab_size=4096, context_length=128, n_layers=2, d_model=192, n_heads=6, d_ff=384),
     "bangla-58m": GPTConfig(

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+import torch
+
 from kotha.model.config import ModelConfig
 from kotha.train.config import TrainConfig
 from kotha.train.machine.memory import planned_micro_batch
@@ -11,6 +13,24 @@ from kotha.train.machine.speed import predict_seconds_per_step
 _EVALUATIONS = 8
 # Of the time, what goes into evaluations, samples and saving.
 _ASIDE = 0.1
+
+
+def use_fastest_threads(model: ModelConfig, settings: TrainConfig) -> int:
+    """Compute with all cores, or with one where that is faster: on a busy machine many short waits add up.
+
+    Sums may round differently with another number of threads, so a run that is to be repeated bit for bit should not
+    depend on this.
+    """
+    arithmetic, all_of_them = choose_arithmetic(settings.precision), torch.get_num_threads()
+    if arithmetic.device.type == "cpu" and all_of_them > 1:
+        seconds: dict[int, float] = {}
+        for count in (all_of_them, 1):
+            torch.set_num_threads(count)
+            seconds[count] = predict_seconds_per_step(
+                model, settings, *planned_micro_batch(model, settings, arithmetic), arithmetic
+            )
+        torch.set_num_threads(min(seconds, key=lambda count: seconds[count]))
+    return torch.get_num_threads()
 
 
 def settings_for_minutes(

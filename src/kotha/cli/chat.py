@@ -1,0 +1,97 @@
+"""``kotha chat``: talk with a model in the terminal."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from kotha.cli.generate import (
+    Json,
+    MinP,
+    Penalty,
+    Run,
+    Seed,
+    Stop,
+    Temperature,
+    Tokens,
+    TopK,
+    TopP,
+    WeightsKind,
+    open_engine,
+)
+
+_PROMPT = "› "
+_LEAVE = ("/exit", "/quit")
+
+
+def chat(
+    run: Run,
+    /,
+    *,
+    tokens: Tokens = 150,
+    temperature: Temperature = 0.8,
+    top_k: TopK = 40,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    repetition_penalty: Penalty = None,
+    seed: Seed = 0,
+    stop: Stop = (),
+    plain: Annotated[bool, Parameter(negative="", help="Go on with the text instead of taking turns.")] = False,
+    weights: WeightsKind = "as-they-are",
+    as_json: Json = False,
+) -> None:
+    """Talk with a model: a line, an answer. Ctrl-C ends an answer, Ctrl-D or /exit the talk; --json: a line a turn."""
+    from kotha.generate.conversation import Conversation
+    from kotha.generate.settings import SamplingSettings
+
+    settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    settings["repetition_penalty"] = repetition_penalty
+    SamplingSettings(**settings, seed=seed)  # a mistake is answered before the model is read
+    talk = Conversation(open_engine(run, weights), plain)
+    if talk.plain and not plain:
+        print("kotha: this model was not taught to converse; it goes on with what you write", file=sys.stderr)
+    for turn, line in enumerate(_lines(as_json)):
+        request = talk.ask(line, tokens, SamplingSettings(**settings, seed=seed + turn), stop)
+        result = _answer(talk, request, shows=not as_json)
+        talk.remember(result.text)
+        if as_json:
+            row = {"user": line, "text": result.text, "tokens": result.tokens, "stopped": result.stopped}
+            row["tokens_per_second"] = round(result.tokens_per_second, 2)
+            print(json.dumps(row, ensure_ascii=False), flush=True)
+
+
+def _lines(as_json: bool) -> Iterator[str]:
+    """What the user writes, line by line, until there is no more or they leave."""
+    asks = sys.stdin.isatty() and not as_json
+    while True:
+        try:
+            line = input(_PROMPT) if asks else sys.stdin.readline()
+        except EOFError:
+            print()
+            return
+        except KeyboardInterrupt:  # at the prompt: a line begun is dropped
+            print("\nkotha: Ctrl-D or /exit leaves", file=sys.stderr)
+            continue
+        if (not asks and line == "") or line.strip() in _LEAVE:
+            return
+        if line.strip():
+            yield line.rstrip("\n")
+
+
+def _answer(talk: Any, request: Any, shows: bool) -> Any:
+    """Let the model answer; Ctrl-C ends the answer, and what was said remains."""
+    engine, result = talk.engine, None
+    number = engine.submit(request, streams=True)
+    while result is None:
+        try:
+            for event in engine.step():
+                result = event.result or result
+                if shows:
+                    print(event.text, end="", flush=True)
+        except KeyboardInterrupt:
+            engine.cancel(number)
+    if shows:
+        print(flush=True)
+    return result

@@ -1,0 +1,190 @@
+"""What is asked and what is answered: a request, the answer while it grows, and the result.
+
+An answer turns tokens into text by whole letters, behind the prompt's last letter (a vowel sign may lean on it), looks
+for stop strings and knows why it ended. Where nobody listens and nothing has to be looked for, letters are made at the
+end: at hundreds of thousands of tokens a second, Python has no time for each.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kotha.errors import UsageError
+from kotha.generate.plain import uniforms
+from kotha.generate.settings import SamplingSettings
+from kotha.generate.stops import Stops
+from kotha.text.tokenizer import Tokenizer
+
+MOST_ALTERNATIVES = 100
+StopReason = Literal["end", "stop string", "length", "cancelled"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One text to go on with."""
+
+    prompt: str | tuple[int, ...] = ""
+    """Where to begin: text, or token ids where special tokens are among them. Empty: the start of a document."""
+    tokens: int = 150
+    """How many tokens to write at most."""
+    settings: SamplingSettings = field(default_factory=SamplingSettings)
+    """How each is chosen."""
+    stop: tuple[str, ...] = ()
+    """Texts before which the answer ends; they are not shown."""
+    alternatives: int | None = None
+    """Tell each token's probability, and this many of the likeliest tokens at its place; it costs time."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.tokens, bool) or not isinstance(self.tokens, int) or self.tokens < 0:
+            raise UsageError(f"tokens={self.tokens!r} cannot be written; use 0 or more")
+        if "" in self.stop:
+            raise UsageError("an empty stop string would end every text before its first letter; leave it out")
+        if self.alternatives is not None and not 0 <= self.alternatives <= MOST_ALTERNATIVES:
+            allowed = f"use 0 to {MOST_ALTERNATIVES}, or leave it out"
+            raise UsageError(f"alternatives={self.alternatives} is out of range; {allowed}")
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A token that could stand at a place, and how likely the model found it before any setting acted."""
+
+    id: int
+    text: str
+    log_probability: float
+
+
+@dataclass(frozen=True)
+class Written(Chance):
+    """A token that was written, beside the likeliest ones at its place."""
+
+    alternatives: tuple[Chance, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished answer."""
+
+    text: str
+    """What was written, without the prompt."""
+    ids: tuple[int, ...]
+    """Its tokens, those of a stop string among them; not the token that ended it."""
+    stopped: StopReason
+    """Why it ended."""
+    prompt_tokens: int
+    tokens_per_second: float
+    """From the moment the request got its place in the batch."""
+    written: tuple[Written, ...] = ()
+    """Each token with its probability, where ``alternatives`` asked for it."""
+
+    @property
+    def tokens(self) -> int:
+        """How many were written."""
+        return len(self.ids)
+
+
+# A token's log-probability, and the likeliest tokens at its place with theirs.
+Seen = tuple[float, list[int], list[float]]
+
+
+class Answer:
+    """A request while it is answered."""
+
+    def __init__(
+        self, number: int, request: Request, start: list[int], tokenizer: Tokenizer | None, streams: bool
+    ) -> None:
+        self.number, self.request, self.start = number, request, start
+        self.ids: list[int] = []
+        self.read = 0  # tokens that the cache holds
+        self.stopped: StopReason | None = None
+        self.numbers: list[float] = uniforms(request.settings.seed, request.tokens).tolist()
+        self._tokenizer = tokenizer
+        normalize = tokenizer.normalize if tokenizer is not None else str
+        self._stops = Stops([normalize(text) for text in request.stop])
+        self._listens = tokenizer is not None and (streams or bool(request.stop))
+        self._parts: list[str] = []
+        self._written: list[Written] = []
+        self.began = time.perf_counter()
+        self._seconds = 0.0
+        if tokenizer is not None:
+            self._stream = tokenizer.stream()
+            shown = sum(len(self._stream.push(token)) for token in start)
+            self._skip = max(0, len(tokenizer.decode(start)) - shown)  # the prompt's last letter still waits
+
+    @property
+    def remaining(self) -> int:
+        """Tokens that may still be written."""
+        return self.request.tokens - len(self.ids)
+
+    def window(self, length: int) -> list[int]:
+        """The last tokens of prompt and answer."""
+        return (self.start[-length:] + self.ids)[-length:]
+
+    def extend(self, tokens: Sequence[int], seen: Sequence[Seen], ends: frozenset[int]) -> str:
+        """Take tokens until something ends the answer; return the letters that are now certain."""
+        shown = []
+        if not self._listens and not seen:
+            end = None if ends.isdisjoint(tokens) else next(i for i, token in enumerate(tokens) if token in ends)
+            self.ids += tokens[: self.remaining if end is None else min(end, self.remaining)]
+            if end is not None and self.remaining:
+                self.finish("end")
+        for place, token in enumerate(tokens if self._listens or seen else ()):
+            if token in ends:
+                shown.append(self.finish("end"))
+                break
+            self.ids.append(token)
+            if seen:
+                self._note(token, seen[place])
+            shown.append(self._show(self._push(token)))
+            if self._stops.found is not None or self.remaining == 0:
+                break
+        if self.stopped is None and self._stops.found is not None:
+            self.finish("stop string")
+        elif self.stopped is None and self.remaining == 0:
+            shown.append(self.finish("length"))
+        return "".join(shown)
+
+    def finish(self, reason: StopReason) -> str:
+        """End here; return the letters that were still waiting."""
+        self.stopped = reason
+        self._seconds = time.perf_counter() - self.began
+        if not self._listens or reason == "stop string":
+            return ""
+        rest = self._show(self._cut(self._stream.finish()))
+        if self._stops.found is not None:
+            self.stopped = "stop string"
+        last = self._stops.finish()
+        self._parts.append(last)
+        return rest + last
+
+    def result(self) -> Result:
+        """What came of it."""
+        assert self.stopped is not None, "asked for the result of an answer that goes on"
+        text = "".join(self._parts)
+        if not self._listens and self._tokenizer is not None:
+            rest = [self._push(token) for token in self.ids]
+            text = "".join(rest) + self._cut(self._stream.finish())
+        rate = len(self.ids) / self._seconds if self._seconds > 0 else 0.0
+        return Result(text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self._written))
+
+    def _push(self, token: int) -> str:
+        return self._cut(self._stream.push(token)) if self._tokenizer is not None else ""
+
+    def _cut(self, text: str) -> str:
+        """Text without what still belongs to the prompt."""
+        skipped = min(self._skip, len(text))
+        self._skip -= skipped
+        return text[skipped:]
+
+    def _show(self, letters: str) -> str:
+        shown = self._stops.push(letters)
+        self._parts.append(shown)
+        return shown
+
+    def _note(self, token: int, seen: Seen) -> None:
+        log_probability, ids, chances = seen
+        others = tuple(Chance(i, self._spell(i), chance) for i, chance in zip(ids, chances, strict=True))
+        self._written.append(Written(token, self._spell(token), log_probability, others))
+
+    def _spell(self, token: int) -> str:
+        return self._tokenizer.decode([token], skip_special=False) if self._tokenizer is not None else ""

@@ -1,0 +1,223 @@
+"""The engine: many requests in one batch, a token a step, through a cache laid out in advance.
+
+A request waits until a row is free. Its prompt is read at once, all but the last token, which is the first that a step
+reads; from then on every row goes one token further in each step, draws with its own settings and ends for its own
+reasons, and its row is given to the next request. A text does not depend on who else is in the batch.
+
+Past the context it slides as the course does: the last ``context_length`` tokens are read again for each new one.
+Nothing cached can serve there. With the window every token moves to another place; and even where places do not matter,
+all but the first layer's keys were made in the sight of a token that has now left.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from kotha.errors import UsageError
+from kotha.generate.answers import Answer, Request, Result
+from kotha.generate.cache import RowCache
+from kotha.generate.rows import Plan, Rows
+from kotha.generate.steps import Steps, at_work
+from kotha.generate.weights import Weights, prepare
+from kotha.model.gpt import GPT
+from kotha.text.tokenizer import Tokenizer
+
+# Steps that a GPU does before the host looks for ends; a CPU gains nothing by waiting.
+_GPU_BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Event:
+    """News of one request: letters that are now certain, or its end."""
+
+    number: int
+    text: str
+    result: Result | None = None
+
+
+class Engine:
+    """Writes with a model.
+
+    ``weights`` is None (as they are), "float32", "bfloat16", "int8" or "auto" (see ``weights.py``); the model itself
+    is left as it was. ``compiled`` makes a GPU's steps faster for a minute's wait. Without a tokenizer, requests and
+    results are token ids.
+    """
+
+    def __init__(
+        self,
+        model: GPT,
+        tokenizer: Tokenizer | None,
+        *,
+        max_batch: int = 16,
+        weights: Weights | None = None,
+        compiled: bool = False,
+    ) -> None:
+        if not isinstance(model, GPT):
+            raise UsageError(f"a {type(model).__name__} does not continue text; use a GPT (beam.py translates)")
+        if max_batch < 1:
+            raise UsageError(f"max_batch={max_batch} has no room for a request; use 1 or more")
+        self.model = prepare(model, weights)
+        self.tokenizer = tokenizer
+        device, dtype = self.model.tokens.weight.device, self.model.tokens.weight.dtype
+        config = self.model.config
+        vocab_size = config.vocab_size if tokenizer is None else min(config.vocab_size, tokenizer.vocab_size)
+        roles = {} if tokenizer is None else tokenizer.special
+        self._ends = frozenset(roles[role] for role in ("eos", "end") if role in roles)
+        self._start = roles.get("eos", roles.get("bos"))
+        self._cache = RowCache(config, max_batch, dtype, device)
+        self._rows = Rows(max_batch, vocab_size, _GPU_BLOCK if device.type == "cuda" else 1, device)
+        self._steps = Steps(self.model, self._cache, self._rows, compiled)
+        self._max_batch = max_batch
+        self._numbers = itertools.count()
+        self._waiting: deque[Answer] = deque()
+        self._active: list[Answer] = []
+        self._news: list[Event] = []
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    def submit(self, request: Request, streams: bool = False) -> int:
+        """Take a request; its number comes back with each event. ``streams``: letters come as they are written."""
+        request.settings.check_vocabulary(self._rows.vocab_size)
+        answer = Answer(next(self._numbers), request, self._ids(request.prompt), self.tokenizer, streams)
+        if request.tokens == 0:
+            answer.finish("length")
+            self._news.append(Event(answer.number, "", answer.result()))
+        else:
+            self._waiting.append(answer)
+        return answer.number
+
+    def cancel(self, number: int) -> None:
+        """End a request in the middle; what it has written comes with the next step's events."""
+        for answer in [*self._active, *self._waiting]:
+            if answer.number == number:
+                rest = answer.finish("cancelled")
+                self._news.append(Event(number, rest, answer.result()))
+        self._waiting = deque(answer for answer in self._waiting if answer.stopped is None)
+        self._free_rows()
+
+    def step(self) -> list[Event]:
+        """Go a step further with every request that has a row; the news of it."""
+        with at_work(self.model):
+            self._admit()
+            if self._active:
+                self._advance()
+        news, self._news = self._news, []
+        return news
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step would bring something."""
+        return bool(self._active or self._waiting or self._news)
+
+    def stream(self, *requests: Request) -> Iterator[Event]:
+        """Answer requests, their letters as they come; each one's last event carries its result."""
+        numbers = {self.submit(request, streams=True): place for place, request in enumerate(requests)}
+        try:
+            while self.busy:
+                for event in self.step():
+                    yield Event(numbers[event.number], event.text, event.result)
+        finally:  # whoever listened may have gone
+            for number in numbers:
+                self.cancel(number)
+            self._news.clear()
+
+    def generate(self, requests: Iterable[Request]) -> list[Result]:
+        """Answer requests; as many results in their order."""
+        numbers = [self.submit(request) for request in requests]
+        results: dict[int, Result] = {}
+        while self.busy:
+            results |= {event.number: event.result for event in self.step() if event.result is not None}
+        return [results[number] for number in numbers]
+
+    # -- answering --------------------------------------------------------------------------------------------------
+
+    def _ids(self, prompt: str | tuple[int, ...]) -> list[int]:
+        if isinstance(prompt, str) and prompt and self.tokenizer is None:
+            raise UsageError("a prompt of text needs a tokenizer; give token ids")
+        if isinstance(prompt, str):
+            ids = [] if self.tokenizer is None else self.tokenizer.encode(prompt)
+        else:
+            ids = list(prompt)
+        wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)
+        if wrong is not None:
+            raise UsageError(f"token id {wrong} of the prompt is outside the vocabulary of {self._rows.vocab_size:,}")
+        if not ids and self._start is None:
+            raise UsageError("the prompt is empty, and this vocabulary has no token that starts a document; write one")
+        return ids or [self._start or 0]
+
+    def _admit(self) -> None:
+        """Give free rows to those that wait, and read their prompts."""
+        first = len(self._active)
+        while self._waiting and len(self._active) < self._max_batch:
+            self._active.append(self._waiting.popleft())
+        new = self._active[first:]
+        windows = [answer.window(self.model.config.context_length)[:-1] for answer in new]
+        for answer, window in zip(new, windows, strict=True):
+            answer.read = len(window)
+        if not new:
+            return
+        self._rows.put(first, new)
+        rows = torch.arange(first, first + len(new), device=self._rows.device)
+        self._cache.lengths[rows] = torch.tensor([len(window) for window in windows], device=self._rows.device)
+        longest = max(len(window) for window in windows)
+        if longest:
+            padded = [window + [0] * (longest - len(window)) for window in windows]
+            self.model.hidden(torch.tensor(padded, device=self._rows.device), cache=self._cache.filling(rows))
+
+    def _advance(self) -> None:
+        context = self.model.config.context_length
+        full = [row for row, answer in enumerate(self._active) if answer.read >= context]
+        room = min(context - answer.read for answer in self._active)
+        count = 1 if full else min(self._rows.block, room, max(answer.remaining for answer in self._active))
+        plan = self._plan(count)
+        self._rows.load(self._active, count, plan)
+        if full:
+            self._slide(plan, full)
+        else:
+            self._steps.run(plan, count)
+        n = len(self._active)
+        drawn, told = self._rows.drawn[:n, :count].tolist(), self._rows.told(n, count, plan)
+        for answer, tokens, seen in zip(self._active, drawn, told, strict=True):
+            answer.read += count
+            text = answer.extend(tokens, seen if answer.request.alternatives is not None else [], self._ends)
+            if answer.stopped is not None:
+                self._news.append(Event(answer.number, text, answer.result()))
+            elif text:
+                self._news.append(Event(answer.number, text))
+        self._free_rows()
+
+    def _plan(self, count: int) -> Plan:
+        """On a GPU, sizes in few steps: each other size would be recorded anew. A CPU takes them as they are."""
+        read, n_rows = [answer.read for answer in self._active], len(self._active)
+        if self._rows.device.type == "cuda":
+            n_rows = min(1 << (n_rows - 1).bit_length(), self._max_batch)
+            return self._rows.plan(self._active, n_rows, self._cache.size)
+        span = min(max(read) + count, self._cache.size)
+        even = read[0] if min(read) == max(read) < self._cache.size else None
+        return self._rows.plan(self._active, n_rows, span, even)
+
+    def _slide(self, plan: Plan, full: Sequence[int]) -> None:
+        """One step in which some rows read their last tokens again."""
+        windows = [self._active[row].window(self.model.config.context_length) for row in full]
+        hidden = self.model.hidden(torch.tensor(windows, device=self._rows.device))[:, -1]  # (rows, C)
+        scores = self._steps.scores(hidden)
+        if len(full) < len(self._active):
+            logits = self._steps.logits(plan)
+            logits[list(full)] = scores
+        else:
+            logits = scores.new_zeros(plan.n_rows, scores.shape[-1])
+            logits[: len(scores)] = scores
+        self._rows.take(logits, plan)
+
+    def _free_rows(self) -> None:
+        """Rows in use are the first ones: the last takes the place of one that ended."""
+        for row in range(len(self._active) - 1, -1, -1):
+            if self._active[row].stopped is not None:
+                last = self._active.pop()
+                if row < len(self._active):
+                    self._active[row] = last
+                    self._rows.move(len(self._active), row)
+                    self._cache.move(len(self._active), row)

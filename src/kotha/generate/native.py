@@ -1,0 +1,212 @@
+"""The bridge to ``native.c``: compiled in a fraction of a second where there is a C compiler, called through ctypes.
+
+The tables that it reads (weights, caches, room for results) are torch's own memory. A ``NativeStep`` keeps the tensors
+alive that it has handed out the addresses of; the model's weights must not move while it lives.
+"""
+
+import ctypes
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kotha.generate.cache import RowCache
+from kotha.model.gpt import GPT
+from kotha.model.norm import RMSNorm
+
+_SOURCE = Path(__file__).with_name("native.c")
+_FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
+_SLOW = 60  # seconds for a compiler that hangs
+_ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
+_POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
+
+
+class Matrix(ctypes.Structure):
+    """A linear layer, in float32 or in whole numbers with scales."""
+
+    _fields_ = (("weight", _POINTER), ("scale", _POINTER), ("bias", _POINTER), ("outs", _LONG), ("width", _LONG))
+
+
+class _Norm(ctypes.Structure):
+    _fields_ = (("weight", _POINTER), ("bias", _POINTER), ("eps", ctypes.c_float))
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = (
+        *((name, Matrix) for name in ("joined", "output", "up", "gate", "down")),
+        *((name, _Norm) for name in ("attention_norm", "feedforward_norm", "query_norm", "key_norm")),
+        ("keys", _POINTER),
+        ("values", _POINTER),
+    )
+
+
+class _Model(ctypes.Structure):
+    _fields_ = (
+        ("layers", ctypes.POINTER(_Layer)),
+        ("head", Matrix),
+        ("last", _Norm),
+        *((name, _LONG) for name in ("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "size")),
+        ("pre_norm", ctypes.c_int),
+        ("activation", ctypes.c_int),
+    )
+
+
+class _Shared(ctypes.Structure):
+    _fields_ = tuple((name, _POINTER) for name in ("joined", "mixed", "inner", "gate", "out"))
+
+
+class Own(ctypes.Structure):
+    """A thread's own memory for intermediate results."""
+
+    _fields_ = tuple((name, _POINTER) for name in ("x", "read", "scale", "whole"))
+
+
+class Pace:
+    """How many threads a step takes: one or all, whichever was quicker lately.
+
+    Threads meet forty times in a step of a few milliseconds. On a machine with other work one of them is often not
+    there, and a single thread wins by far. The result does not depend on it: every sum is made by one thread.
+    """
+
+    first, again = 3, 64  # tries of each at the beginning, and how often the slower one is tried again
+
+    def __init__(self, most: int) -> None:
+        self._seconds = dict.fromkeys(sorted({1, most}, reverse=True), 0.0)
+        self._steps, self._last = 0, 0
+
+    def threads(self) -> int:
+        """For the next step."""
+        options = list(self._seconds)
+        if self._steps < self.first * len(options):
+            return options[self._steps % len(options)]
+        quicker, *slower = sorted(options, key=lambda option: self._seconds[option])
+        return slower[0] if slower and self._steps % self.again == 0 else quicker
+
+    def took(self, threads: int, seconds: float) -> None:
+        """How long that was: a fresh try counts as it is, a run of steps by its average."""
+        known = self._seconds[threads]
+        self._seconds[threads] = 0.7 * known + 0.3 * seconds if threads == self._last else seconds
+        self._steps, self._last = self._steps + 1, threads
+
+
+class NativeStep:
+    """A step of a model, in float32 or int8, over a cache: a token for each row in, logits out."""
+
+    def __init__(self, model: GPT, kv: RowCache, library: ctypes.CDLL) -> None:
+        config, self._cache, self._library = model.config, kv, library
+        self._kept: list[Any] = [model]  # what the C side has addresses of
+        self._threads = torch.get_num_threads()
+        self._paces: dict[int, Pace] = {}  # by rows
+        heads, n_keys = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
+        widest = max(config.d_ff, config.d_model, heads)
+        shared = (heads + 2 * n_keys, heads, config.d_ff, config.d_ff, config.d_model)
+        self._shared = _Shared(*(self._room(width) for width in shared))
+        rooms = [
+            Own(self._room(config.d_model), self._room(widest), self._room(1), self._room(widest, torch.int8))
+            for _ in range(self._threads)
+        ]
+        self._owns = (Own * self._threads)(*rooms)
+        self._layers = (_Layer * config.n_layers)(*map(self._layer, model.stack.blocks, range(config.n_layers)))
+        sizes = ("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff")
+        self._model = _Model(
+            layers=self._layers,
+            head=matrix(model.head),
+            last=_norm(model.stack.norm),
+            size=kv.size,
+            pre_norm=config.norm_order == "pre",
+            activation=_ACTIVATIONS[config.activation],
+            **{name: getattr(config, name) for name in sizes},
+        )
+
+    def _room(self, width: int, dtype: torch.dtype = torch.float32) -> int:
+        tensor = torch.zeros(len(self._cache.lengths), width, dtype=dtype)
+        self._kept.append(tensor)
+        return tensor.data_ptr()
+
+    def __call__(self, model: GPT, tokens: Tensor) -> Tensor:
+        """Read a token for each row, (B,), and give the scores of the next: (B, V)."""
+        lengths = self._cache.lengths[: len(tokens)].clamp(max=self._cache.size - 1)
+        x = model.positions(model.tokens(tokens[:, None]), lengths[:, None])[:, 0].contiguous()  # (B, C)
+        rotation = model.positions.rotation(lengths[:, None])
+        angles = [None, None] if rotation is None else [part.flatten(0, 2).contiguous() for part in rotation]
+        cosine, sine = (part.data_ptr() if part is not None else None for part in angles)
+        logits = torch.empty(len(tokens), self._model.head.outs)
+        pace = self._paces.setdefault(len(tokens), Pace(self._threads))
+        threads = pace.threads()
+        given = (ctypes.byref(self._model), x.data_ptr(), lengths.data_ptr(), cosine, sine)
+        room = (ctypes.byref(self._shared), ctypes.byref(self._owns))
+        start = time.perf_counter()
+        self._library.step(*given, *room, logits.data_ptr(), len(tokens), threads)
+        pace.took(threads, time.perf_counter() - start)
+        return logits
+
+    def _layer(self, block: Any, layer: int) -> _Layer:
+        attention, forward = block.attention, block.feedforward
+        return _Layer(
+            joined=matrix(attention.joined),
+            output=matrix(attention.output),
+            up=matrix(forward.up),
+            gate=matrix(forward.gate) if hasattr(forward, "gate") else Matrix(),
+            down=matrix(forward.down),
+            attention_norm=_norm(block.attention_norm),
+            feedforward_norm=_norm(block.feedforward_norm),
+            query_norm=_norm(attention.query_norm),
+            key_norm=_norm(attention.key_norm),
+            keys=self._cache.keys[layer].data_ptr(),
+            values=self._cache.values[layer].data_ptr(),
+        )
+
+
+def matrix(linear: Any) -> Matrix:
+    """A linear layer as the C side sees it."""
+    scale = getattr(linear, "scale", None)
+    return Matrix(_at(linear.weight), _at(scale), _at(linear.bias), *linear.weight.shape)
+
+
+def _norm(norm: nn.Module) -> _Norm:
+    if isinstance(norm, RMSNorm | nn.LayerNorm):
+        return _Norm(_at(norm.weight), _at(getattr(norm, "bias", None)), norm.eps)
+    return _Norm()  # an identity
+
+
+def _at(tensor: Tensor | None) -> int | None:
+    assert tensor is None or tensor.is_contiguous(), "addresses of contiguous tensors only"
+    return None if tensor is None else tensor.data_ptr()
+
+
+@cache
+def native() -> ctypes.CDLL | None:
+    """The compiled ``native.c``; None where there is no compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    openmp = _openmp()
+    with tempfile.TemporaryDirectory() as folder:  # private to this user; once loaded, the file is not needed
+        path = Path(folder) / "native.so"
+        command = [compiler, *_FLAGS, *openmp, str(_SOURCE), "-o", str(path), "-lm"]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=_SLOW)
+            library = ctypes.CDLL(str(path))
+        except (subprocess.SubprocessError, OSError):
+            return None
+    library.step.argtypes = [*[_POINTER] * 8, _LONG, ctypes.c_int]
+    library.linear.argtypes = [*[_POINTER] * 4, _LONG, ctypes.c_int]
+    library.step.restype = library.linear.restype = None
+    return library
+
+
+def _openmp() -> list[str]:
+    """Flags for several threads: torch's own OpenMP, because a second one's threads would stand in its way."""
+    maps = Path("/proc/self/maps")
+    loaded = re.findall(r"(/\S*/libgomp\S*)", maps.read_text(encoding="utf-8")) if maps.is_file() else []
+    if not loaded:
+        return []
+    ctypes.CDLL(loaded[0], mode=ctypes.RTLD_GLOBAL)
+    return ["-fopenmp", loaded[0]]

@@ -1,0 +1,156 @@
+"""The state of a batch on the device: a row for each request, all of it in tensors that keep their place.
+
+A step reads each row's pending token, draws the next and writes it back; nothing of that needs the host, so that a GPU
+can do several steps before anyone looks, and one recording of a step serves all of them. What the host knows
+beforehand is handed over a few steps at a time: the numbers that the draws fall by, and forced tokens.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kotha.generate.answers import MOST_ALTERNATIVES, Answer, Seen
+from kotha.generate.sampling import Knobs, adjust, draw
+
+_FREE = -1  # in ``forced``: nothing is forced here
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a step must do for the rows at hand; a recorded step serves one plan."""
+
+    n_rows: int
+    """Rows that are computed."""
+    span: int
+    """Cached positions that are looked at."""
+    width: int
+    """Places of the ranking that some row needs; see ``sampling.draw``."""
+    greedy: bool
+    """Whether some row always takes the best token."""
+    penalty: bool
+    """Whether some row has a repetition penalty."""
+    bans: bool
+    """Whether some row has banned tokens."""
+    alternatives: int | None
+    """How many likely tokens are told; None: no probabilities at all."""
+    even: int | None = None
+    """How much every row has read, where that is one number and this plan is for one step alone."""
+
+
+class Rows:
+    """Pending tokens, settings and draws of each row."""
+
+    def __init__(self, max_rows: int, vocab_size: int, block: int, device: torch.device) -> None:
+        self.vocab_size, self.block, self.device = vocab_size, block, device
+        self.knobs = Knobs.make(max_rows, device)
+        self.pending = torch.zeros(max_rows, dtype=torch.long, device=device)
+        self.numbers = torch.zeros(max_rows, block, device=device)
+        self.forced = torch.full((max_rows, block), _FREE, device=device)
+        self.drawn = torch.zeros(max_rows, block, dtype=torch.long, device=device)
+        self.slot = torch.zeros(1, dtype=torch.long, device=device)  # which step of the block comes next
+        # Made when a request first needs them: a vocabulary for each row is large.
+        self.seen: Tensor | None = None  # (R, V), True: the row's text has the token
+        self.banned: Tensor | None = None  # (R, V), True: never drawn
+        self.chances: Tensor | None = None  # (R, block), log-probabilities of what was drawn
+        self.likely: tuple[Tensor, Tensor] | None = None  # (R, block, alternatives), ids and log-probabilities
+
+    def plan(self, answers: Sequence[Answer], n_rows: int, span: int, even: int | None = None) -> Plan:
+        """What these answers ask of a step."""
+        requests = [answer.request for answer in answers]
+        settings = [request.settings for request in requests]
+        wanted = [request.alternatives for request in requests if request.alternatives is not None]
+        drawing = [each for each in settings if not each.greedy]
+        return Plan(
+            n_rows=n_rows,
+            span=span,
+            width=max((min(each.top_k or self.vocab_size, self.vocab_size) for each in drawing), default=1),
+            greedy=len(drawing) < len(settings),
+            penalty=any(each.repetition_penalty is not None for each in settings),
+            bans=any(each.banned for each in settings),
+            alternatives=min(max(wanted), self.vocab_size) if wanted else None,
+            even=even,
+        )
+
+    def put(self, first: int, answers: Sequence[Answer]) -> None:
+        """Give rows to answers, from the first on."""
+        settings = [answer.request.settings for answer in answers]
+        self.knobs.put(first, settings, self.vocab_size)
+        last = torch.tensor([answer.start[-1] for answer in answers], device=self.device)
+        self.pending[first : first + len(answers)] = last
+        if self.seen is None and any(each.repetition_penalty is not None for each in settings):
+            self.seen = self._table()
+        if self.banned is None and any(each.banned for each in settings):
+            self.banned = self._table()
+        for row, answer in enumerate(answers, first):
+            for table, tokens in ((self.seen, answer.start), (self.banned, answer.request.settings.banned)):
+                if table is not None:
+                    table[row] = False
+                    table[row, torch.tensor(tokens, dtype=torch.long, device=self.device)] = True
+
+    def move(self, source: int, target: int) -> None:
+        """Copy a row over another; what is handed over for each block is not copied."""
+        self.knobs.move(source, target)
+        for tensor in (self.pending, self.seen, self.banned):
+            if tensor is not None:
+                tensor[target] = tensor[source]
+
+    def load(self, answers: Sequence[Answer], count: int, plan: Plan) -> None:
+        """Hand over what the next steps need."""
+        coming = [answer.numbers[len(answer.ids) : len(answer.ids) + count] for answer in answers]
+        filled = [some + [0.0] * (count - len(some)) for some in coming]
+        self.numbers[: len(answers), :count] = torch.tensor(filled, device=self.device)
+        self.forced[: plan.n_rows] = _FREE
+        for row, answer in enumerate(answers):
+            forced = answer.request.settings.forced[len(answer.ids) : len(answer.ids) + count]
+            if forced:
+                self.forced[row, : len(forced)] = torch.tensor(forced, device=self.device)
+        if plan.alternatives is not None and self.likely is None:
+            shape = (
+                *self.drawn.shape,
+                min(MOST_ALTERNATIVES, self.vocab_size),
+            )  # never anew: recorded steps point here
+            self.chances = torch.zeros(self.drawn.shape, device=self.device)
+            ids = torch.zeros(shape, dtype=torch.long, device=self.device)
+            self.likely = ids, torch.zeros(shape, device=self.device)
+        self.slot.zero_()
+
+    def take(self, logits: Tensor, plan: Plan) -> None:
+        """Draw the next token of each row: (B, V)."""
+        n = plan.n_rows
+        knobs = self.knobs.first(n)
+        seen = self.seen[:n] if plan.penalty and self.seen is not None else None
+        banned = self.banned[:n] if plan.bans and self.banned is not None else None
+        number = self.numbers[:n].index_select(1, self.slot)[:, 0]
+        forced = self.forced[:n].index_select(1, self.slot)[:, 0]
+        drawn = draw(adjust(logits, knobs, seen, banned), knobs, number, plan.width, plan.greedy)
+        tokens = torch.where(forced == _FREE, drawn, forced)[:, None]  # (B, 1)
+        self.pending[:n].copy_(tokens[:, 0])
+        self.drawn[:n].index_copy_(1, self.slot, tokens)
+        if seen is not None:
+            seen.scatter_(1, tokens, True)
+        if plan.alternatives is not None:
+            self._note(logits, tokens, plan.alternatives)
+        self.slot.add_(1)
+
+    def told(self, n_rows: int, count: int, plan: Plan) -> list[list[Seen]]:
+        """The probabilities of the last steps, for each row and step."""
+        if plan.alternatives is None or self.chances is None or self.likely is None:
+            return [[] for _ in range(n_rows)]
+        ids, likely = (tensor[:n_rows, :count, : plan.alternatives].tolist() for tensor in self.likely)
+        chances = self.chances[:n_rows, :count].tolist()
+        return [list(zip(chances[row], ids[row], likely[row], strict=True)) for row in range(n_rows)]
+
+    def _note(self, logits: Tensor, tokens: Tensor, count: int) -> None:
+        """Keep the probabilities that the model itself gave."""
+        assert self.chances is not None and self.likely is not None, "no room was made for probabilities"
+        chances = logits.log_softmax(dim=-1)
+        n = len(chances)
+        self.chances[:n].index_copy_(1, self.slot, chances.gather(1, tokens))
+        best, ids = chances.topk(count, dim=-1)
+        self.likely[0][:n, :, :count].index_copy_(1, self.slot, ids[:, None])
+        self.likely[1][:n, :, :count].index_copy_(1, self.slot, best[:, None])
+
+    def _table(self) -> Tensor:
+        return torch.zeros(len(self.pending), self.vocab_size, dtype=torch.bool, device=self.device)

@@ -1,0 +1,112 @@
+"""Sampling for a batch: every row with its own settings, all on the device, nothing looked at by the host.
+
+The same choices as in ``plain.py``, made on the best few scores only: a row's tokens are ranked, its unlikely end is
+cut off, and one number in [0, 1) points into what is left. That number belongs to the row's own seed and step, so a
+row draws the same alone or in a batch. A full ranking of a vocabulary costs more than the rest together, so it is made
+only where it is needed: a row with top-k needs no more than k places, and on a CPU the others are first tried with a
+few hundred, which is enough whenever the number falls on one of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from kotha.generate.settings import SamplingSettings
+
+# How many of the best are ranked first where a whole ranking might not be needed.
+_FEW = 256
+
+
+@dataclass
+class Knobs:
+    """The settings of each row: every field (B,)."""
+
+    temperature: Tensor
+    top_k: Tensor
+    top_p: Tensor
+    min_p: Tensor
+    penalty: Tensor
+
+    @classmethod
+    def make(cls, n_rows: int, device: torch.device) -> "Knobs":
+        """Rows that take the best token."""
+        numbers = [torch.zeros(n_rows, device=device) for _ in fields(cls)]
+        knobs = cls(*numbers)
+        knobs.top_k = torch.ones(n_rows, dtype=torch.long, device=device)
+        return knobs
+
+    def put(self, first: int, settings: Sequence[SamplingSettings], vocab_size: int) -> None:
+        """Give rows their settings, from the first on; what is off gets the value that changes nothing."""
+        for tensor, values in (
+            (self.temperature, [each.temperature for each in settings]),
+            (self.top_k, [min(each.top_k or vocab_size, vocab_size) for each in settings]),
+            (self.top_p, [torch.inf if each.top_p is None else each.top_p for each in settings]),
+            (self.min_p, [each.min_p or 0.0 for each in settings]),
+            (self.penalty, [each.repetition_penalty or 1.0 for each in settings]),
+        ):
+            tensor[first : first + len(settings)] = torch.tensor(values, dtype=tensor.dtype, device=tensor.device)
+
+    def move(self, source: int, target: int) -> None:
+        """Copy a row over another."""
+        for each in fields(self):
+            tensor = getattr(self, each.name)
+            tensor[target] = tensor[source]
+
+    def first(self, n_rows: int) -> "Knobs":
+        """The first rows alone."""
+        return Knobs(*(getattr(self, each.name)[:n_rows] for each in fields(self)))
+
+
+def adjust(logits: Tensor, knobs: Knobs, seen: Tensor | None, banned: Tensor | None) -> Tensor:
+    """Scores after repetition penalty and bans: (B, V) -> (B, V). ``seen`` and ``banned`` are booleans (B, V)."""
+    if seen is not None:
+        penalty = knobs.penalty[:, None]
+        logits = torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
+    return logits if banned is None else logits.masked_fill(banned, -torch.inf)
+
+
+def draw(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, greedy: bool = True) -> Tensor:
+    """A token for each row: (B, V) and numbers (B,) in [0, 1) -> (B,).
+
+    ``width`` is how many places of the ranking the rows need: the largest top-k, or the vocabulary where a row has
+    none, or 1 where every row takes the best. ``greedy``: whether some row does.
+    """
+    if width == 1:
+        return logits.argmax(dim=-1)  # the first where several are best
+    if width > _FEW and logits.device.type == "cpu":
+        tokens, certain = _point(logits, knobs, numbers, _FEW, whole=width >= logits.shape[-1])
+        if not bool((certain | (knobs.temperature == 0)).all()):
+            tokens, _ = _point(logits, knobs, numbers, width)
+    else:
+        tokens, _ = _point(logits, knobs, numbers, width)
+    return torch.where(knobs.temperature == 0, logits.argmax(dim=-1), tokens) if greedy else tokens
+
+
+def _point(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, whole: bool = False) -> tuple[Tensor, Tensor]:
+    """What each number falls on among the best ``width`` tokens, and whether it is certain without the others: (B,).
+
+    ``whole``: some row has no top-k, so that its share of all is needed although not all are ranked.
+    """
+    width, vocab_size = min(width, logits.shape[-1]), logits.shape[-1]
+    values, tokens = logits.topk(width, dim=-1)  # (B, width), best first
+    heat = knobs.temperature.clamp(min=1e-30)[:, None]
+    weights = ((values - values[:, :1]) / heat).exp()  # of the best: 1
+    places = torch.arange(width, device=logits.device)
+    weights = weights * (places < knobs.top_k[:, None])
+    reached = weights.cumsum(dim=-1)
+    total = reached[:, -1:]  # what top-p is a share of: all that top-k left
+    if whole and width < vocab_size:
+        everything = ((logits - values[:, :1]) / heat).exp().sum(dim=-1, keepdim=True)
+        total = torch.where(knobs.top_k[:, None] == vocab_size, everything, total)
+    kept = (reached - weights < knobs.top_p[:, None] * total) & (weights >= knobs.min_p[:, None]) & (weights > 0)
+    reached = (weights * kept).cumsum(dim=-1)
+    unranked = knobs.top_k == vocab_size
+    closed = (knobs.top_k <= width) | (unranked & ~kept[:, -1])  # nothing beyond the last place would be kept
+    open_end = unranked & torch.isinf(knobs.top_p) & (knobs.min_p == 0)  # all beyond it would be
+    goal = numbers * torch.where(closed, reached[:, -1], total[:, 0])
+    place = (reached <= goal[:, None]).sum(dim=-1)  # the first that goes beyond
+    certain = closed | (open_end & (goal < reached[:, -1]))
+    place = torch.minimum(place, kept.sum(dim=-1) - 1)[:, None]  # the sum was rounded down
+    return tokens.gather(1, place)[:, 0], certain

@@ -1,0 +1,82 @@
+"""How the next token is chosen: one frozen set of settings for a request, checked when made.
+
+``None`` means off. The order in which they act is that of ``plain.py``: what was said before is made less likely, some
+tokens are ruled out, the scores are sharpened or flattened, the unlikely end is cut off three ways, and one token is
+drawn. Nothing here imports torch.
+"""
+
+import math
+from dataclasses import dataclass
+
+from kotha.errors import UsageError
+
+LARGEST_SEED = (1 << 63) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingSettings:
+    """How one request draws its tokens.
+
+    >>> SamplingSettings(top_p=1.5)
+    Traceback (most recent call last):
+    ...
+    kotha.errors.UsageError: top_p=1.5 is no share; use a number above 0 and up to 1, or leave it out
+    """
+
+    temperature: float = 0.8
+    """0 always takes the best token, 1 draws as the model says, more is wilder."""
+    top_k: int | None = 40
+    """Draw among this many of the best tokens."""
+    top_p: float | None = None
+    """Draw among the fewest best tokens that together have this probability."""
+    min_p: float | None = None
+    """Draw among tokens at least this likely, as a share of the best one's probability."""
+    repetition_penalty: float | None = None
+    """Above 1, tokens that the text already has become less likely."""
+    seed: int = 0
+    """The same seed gives the same text, alone or beside others."""
+    banned: tuple[int, ...] = ()
+    """Tokens that are never drawn."""
+    forced: tuple[int, ...] = ()
+    """Tokens that the answer begins with, whatever the model says."""
+
+    def __post_init__(self) -> None:
+        _number("temperature", self.temperature, self.temperature >= 0, "use 0 (always the best) or more; 0.8 is usual")
+        if self.top_k is not None and (not _whole(self.top_k) or self.top_k < 1):
+            raise UsageError(f"top_k={self.top_k!r} leaves nothing to draw from; use 1 or more, or leave it out")
+        for name in ("top_p", "min_p"):
+            share = getattr(self, name)
+            if share is not None:
+                fits = 0 < share <= 1
+                _number(name, share, fits, "use a number above 0 and up to 1, or leave it out", "is no share")
+        if self.repetition_penalty is not None:
+            fits = 0 < self.repetition_penalty <= 100
+            _number("repetition_penalty", self.repetition_penalty, fits, "use 1.1 or so, up to 100, or leave it out")
+        if not _whole(self.seed) or not 0 <= self.seed <= LARGEST_SEED:
+            raise UsageError(f"seed={self.seed!r} must be a whole number from 0 to {LARGEST_SEED}")
+        both = set(self.banned) & set(self.forced)
+        if both:
+            raise UsageError(f"token {min(both)} is both banned and forced; choose one")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether nothing is left to chance."""
+        return self.temperature == 0
+
+    def check_vocabulary(self, vocab_size: int) -> None:
+        """Refuse tokens that a vocabulary does not have, and a ban on all that it has."""
+        for name in ("banned", "forced"):
+            wrong = next((token for token in getattr(self, name) if not 0 <= token < vocab_size), None)
+            if wrong is not None:
+                raise UsageError(f"{name} token {wrong} is outside the vocabulary of {vocab_size:,}")
+        if len(set(self.banned)) == vocab_size:
+            raise UsageError(f"all {vocab_size:,} tokens are banned; leave at least one")
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(name: str, value: float, fits: bool, advice: str, problem: str = "cannot work") -> None:
+    if isinstance(value, bool) or not math.isfinite(value) or not fits:
+        raise UsageError(f"{name}={value!r} {problem}; {advice}")

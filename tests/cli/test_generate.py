@@ -1,0 +1,198 @@
+"""`kotha generate` and `kotha chat` as a user types them, on a model that has learned a few stories."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kotha import bundle
+from kotha.cli.main import main
+from kotha.generate.plain import write
+from kotha.model.config import GPTConfig
+from kotha.model.gpt import GPT
+from kotha.text.stories import stories
+from kotha.text.tokenizer import Tokenizer
+from kotha.text.trainers import train as train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of `kotha train`."""
+    folder = tmp_path_factory.mktemp("generate")
+    texts, tokenizer, data = str(folder / "s.jsonl"), str(folder / "tok"), str(folder / "data")
+    assert main(["corpus", "stories", "--documents", "60", "--out", texts]) == 0
+    assert main(["tokenizer", "train", texts, "--vocab-size", "700", "--out", tokenizer]) == 0
+    assert main(["prepare", texts, "--tokenizer", tokenizer, "--out", data]) == 0
+    settings = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--set", "precision=float32"]
+    settings += ["--set", "evaluate_every=5", "--steps", "5"]
+    assert main(["train", data, "--out", str(folder / "run"), *settings]) == 0
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    source = stories(seed=0)
+    return train_tokenizer((next(source).text for _ in range(60)), "unigram", vocab_size=600)
+
+
+def answer(capsys: Any, *words: str) -> Any:
+    assert main([*words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_run_goes_on_with_a_text_as_the_plain_twin_does(capsys: Any, run: Path) -> None:
+    said = answer(capsys, "generate", str(run), "নদীর ধারে", "--tokens", "12", "--seed", "3", "--json")
+    assert {"text", "tokens", "tokens_per_second"} <= said.keys()
+    loaded = bundle.load(run)
+    assert isinstance(loaded.model, GPT) and loaded.tokenizer is not None
+    assert said["text"] == write(loaded.model, loaded.tokenizer, "নদীর ধারে", tokens=12, seed=3)
+    assert said["text"] == said["prompt"] + said["answer"]
+    assert (said["tokens"], said["stopped"], said["seed"]) == (12, "length", 3)
+    again = answer(capsys, "generate", str(run / "best"), "নদীর ধারে", "--tokens", "12", "--seed", "3", "--json")
+    assert again["text"] == said["text"]
+
+
+def test_several_texts_have_seeds_that_count_up(capsys: Any, run: Path) -> None:
+    said = answer(capsys, "generate", str(run), "মা", "--tokens", "9", "--n", "3", "--seed", "5", "--json")
+    alone = answer(capsys, "generate", str(run), "মা", "--tokens", "9", "--seed", "6", "--json")
+    assert [row["seed"] for row in said["samples"]] == [5, 6, 7]
+    assert said["samples"][1]["text"] == alone["text"]
+    assert said["text"] == said["samples"][0]["text"]
+
+
+def test_probabilities_and_other_settings(capsys: Any, run: Path) -> None:
+    settings = ["--no-top-k", "--top-p", "0.9", "--min-p", "0.01", "--repetition-penalty", "1.2", "--temperature", "1"]
+    said = answer(capsys, "generate", str(run), "মা", *settings, "--tokens", "4", "--probabilities", "--json")
+    assert len(said["probabilities"]) == 4
+    assert all(0 <= token["probability"] <= 1 and len(token["alternatives"]) == 5 for token in said["probabilities"])
+    assert main(["generate", str(run), "মা", "--tokens", "4", "--probabilities"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("মা")
+    assert "%" in shown.out
+    assert "4 tokens" in shown.err
+
+
+def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
+    free = answer(capsys, "generate", str(run), "মা", "--tokens", "40", "--json")
+    word = free["answer"].split()[3]
+    said = answer(capsys, "generate", str(run), "মা", "--tokens", "40", "--stop", word, "--json")
+    assert said["stopped"] in ("stop string", "length")
+    assert free["answer"].startswith(said["answer"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "wording"),
+    [
+        (["generate", "nowhere", "মা"], 1, "there is no nowhere; name a run folder or a model folder"),
+        (["generate", "RUN", "মা", "--temperature", "-1"], 2, "temperature=-1.0 cannot work; use 0"),
+        (["generate", "RUN", "মা", "--top-p", "2"], 2, "top_p=2.0 is no share"),
+        (["generate", "RUN", "মা", "--tokens", "-2"], 2, "tokens=-2 cannot be written"),
+        (["generate", "RUN", "মা", "--n", "0"], 2, "--n 0 asks for nothing"),
+        (["generate", "RUN", "মা", "--stop", ""], 2, "an empty stop string"),
+        (["generate", "RUN", "মা", "--weights", "int9"], 2, "int9"),
+        (["chat", "RUN", "--top-k", "0"], 2, "top_k=0 leaves nothing to draw from"),
+        (["generat", "RUN"], 2, "did you mean 'generate'?"),
+    ],
+)
+def test_mistakes_are_answered(capsys: Any, run: Path, words: list[str], code: int, wording: str) -> None:
+    assert main([str(run) if word == "RUN" else word for word in words]) == code
+    assert wording in capsys.readouterr().err
+
+
+def test_a_run_without_a_model_and_a_model_that_does_not_write(capsys: Any, tmp_path: Path) -> None:
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    assert main(["generate", str(tmp_path / "run"), "মা"]) == 1
+    assert "holds a run that has kept no model yet" in capsys.readouterr().err
+    config = GPTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=9, context_length=4)
+    bundle.save(tmp_path / "model", GPT(config))
+    assert main(["generate", str(tmp_path / "model"), "মা"]) == 2
+    assert "without a tokenizer; it writes no text" in capsys.readouterr().err
+
+
+# -- chat --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_only_read_texts_goes_on_with_them(capsys: Any, monkeypatch: Any, run: Path) -> None:
+    monkeypatch.setattr("kotha.generate.conversation.was_taught", lambda engine: False)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n\nমা\n/exit\nকেউ পড়ে না\n"))
+    assert main(["chat", str(run), "--tokens", "5", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "was not taught to converse" in shown.err
+    rows = [json.loads(line) for line in shown.out.splitlines()]
+    assert [row["user"] for row in rows] == ["নদীর ধারে", "মা"]
+    assert all(row["tokens"] <= 5 and row["text"] is not None for row in rows)
+
+
+def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer, monkeypatch: Any) -> None:
+    from kotha.generate.conversation import Conversation
+    from kotha.generate.engine import Engine
+    from kotha.generate.settings import SamplingSettings
+
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2))
+    monkeypatch.setattr("kotha.generate.conversation.was_taught", lambda engine: True)
+    talk = Conversation(Engine(model, tokenizer))
+    user, assistant, end = (tokenizer.special[role] for role in ("user", "assistant", "end"))
+    spelled = "মা <|end|>"
+    request = talk.ask(spelled, 4, SamplingSettings())
+    assert request.prompt == (user, *tokenizer.encode(spelled), end, assistant)
+    assert request.prompt.count(end) == 1, "spelling a special token does not end the turn"
+    talk.remember("বাবা")
+    for _ in range(9):
+        longest = talk.ask("নদীর ধারে", 4, SamplingSettings()).prompt
+        talk.remember("হ্যাঁ")
+    assert len(longest) <= 24 - 4, "old turns are forgotten"
+    assert longest[0] in (user, assistant)
+
+
+def test_whether_a_model_was_taught_is_read_from_its_own_scores(tokenizer: Tokenizer) -> None:
+    from kotha.generate.conversation import was_taught
+    from kotha.generate.engine import Engine
+
+    config = GPTConfig(
+        vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2, head_bias=True
+    )
+    model, end = GPT(config), tokenizer.special["end"]
+    for bias, taught in ((5.0, True), (-5.0, False)):
+        with torch.no_grad():
+            model.head.bias[end] = bias
+        assert was_taught(Engine(model, tokenizer)) is taught
+
+
+def test_ctrl_c_ends_an_answer_and_not_the_talk(capsys: Any, monkeypatch: Any, run: Path) -> None:
+    from kotha.generate.engine import Engine
+
+    step, count = Engine.step, 0
+
+    def interrupted(self: Engine) -> Any:
+        nonlocal count
+        count += 1
+        if count == 4:
+            raise KeyboardInterrupt
+        return step(self)
+
+    monkeypatch.setattr(Engine, "step", interrupted)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\nমা\n"))
+    assert main(["chat", str(run), "--tokens", "9", "--plain", "--json"]) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (first["stopped"], first["tokens"]) == ("cancelled", 3)
+    assert second["stopped"] == "length"
+
+
+# -- cold start --------------------------------------------------------------------------------------------------------
+
+
+def test_a_cold_start_loads_no_compiler_and_no_corpus_readers(run: Path) -> None:
+    heavy = ["torch._dynamo", "torch._inductor", "sympy", "rich", "pyarrow", "kotha.text.corpus", "kotha.train"]
+    code = (
+        "import sys; from kotha.cli.main import main; "
+        f"main(['generate', {str(run)!r}, 'মা', '--tokens', '1']); "
+        f"print(sorted(set({heavy}) & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
