@@ -21,6 +21,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "prepare": ("kotha.cli.prepare:prepare", "Turn documents into token shards for training."),
     "plan": ("kotha.cli.plan:plan", "Count a model's parameters, part by part."),
     "train": ("kotha.cli.train:train", "Train a model on token shards; resume where it stopped."),
+    "evaluate": ("kotha.cli.evaluate:evaluate", "Measure a model on unseen text, beside what counting reaches."),
+    "doctor": ("kotha.cli.doctor:doctor", "Say in plain words what a training curve shows, and what to try."),
+    "compare": ("kotha.cli.compare:compare", "Set several models side by side, fairly across tokenizers."),
     "generate": ("kotha.cli.generate:generate", "Let a model go on with a text."),
     "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
 }

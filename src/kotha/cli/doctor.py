@@ -1,0 +1,61 @@
+"""``kotha doctor``: what a training curve shows, and what to try."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from kotha.cli.terminal import notes, print_json, results
+from kotha.errors import UsageError
+
+_HEADINGS = {"en": "What to try:", "bn": "যা করে দেখতে পারেন:"}
+
+
+def doctor(
+    run: Annotated[Path, Parameter(help="A run folder, finished or not.")],
+    /,
+    *,
+    language: Annotated[Literal["en", "bn"], Parameter(help="English or Bangla.")] = "en",
+    data: Annotated[Path | None, Parameter(help="The run's data folder, where it is not where it was.")] = None,
+    ngrams: Annotated[bool, Parameter(negative="", help="Also count n-grams in the data, to compare with.")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
+    from kotha.evaluate.advice import HEALTHY
+    from kotha.evaluate.baselines import find_data
+    from kotha.evaluate.doctor import diagnose, look_at
+    from kotha.text.shards import Dataset
+    from kotha.train.run_folder import RunFolder
+
+    folder = RunFolder(run)
+    config = folder.about()
+    place = data or find_data(config, run)
+    dataset = None if place is None else Dataset(place, verify=False)
+    facts = None if dataset is None else look_at(dataset)
+    references = _count(dataset, config) if ngrams else None
+    findings = diagnose(config, folder.metrics(), references=references, data=facts)
+    if as_json:
+        print_json({"findings": [asdict(each) for each in findings], "looked_at_data": facts is not None})
+        return
+    console = results()
+    if not findings:
+        console.print(HEALTHY[language], markup=False)
+    for finding in findings:
+        console.print(finding.words[language], markup=False)
+        console.print(_HEADINGS[language], markup=False)
+        for each in finding.advice[language]:
+            console.print(f"  - {each}", markup=False)
+    if facts is None:
+        notes().print("kotha: the data folder was not found, so copies and unknown tokens were not looked for")
+
+
+def _count(dataset: Any, config: dict[str, Any]) -> dict[str, float]:
+    """The losses of n-gram models on the run's own data."""
+    from kotha.evaluate.baselines import count_baselines
+    from kotha.evaluate.held_out import from_dataset
+
+    if dataset is None:
+        raise UsageError("--ngrams counts in the data folder, which was not found; name it with --data")
+    vocab_size = config.get("model", {}).get("vocab_size", dataset.tokenizer.vocab_size)
+    return count_baselines(dataset, from_dataset(dataset, dataset.tokenizer), vocab_size).references

@@ -1,0 +1,160 @@
+"""Several models in one table, and what may be set side by side.
+
+Perplexity is per token: a tokenizer that cuts a word in two makes two easier guesses of it, and looks better for it. So
+perplexities stand in the table only where all models share one tokenizer and were measured on one text; bits per byte
+and per character are of the text itself, and compare across tokenizers. They too need the same text, and the table says
+so where it was not, or where nobody can tell any more.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kotha.errors import KothaError
+from kotha.evaluate.curve import figure
+from kotha.evaluate.perplexity import TextScore, perplexity
+from kotha.model.config import ModelConfig, config_from_dict
+from kotha.model.parameters import count_parameters
+from kotha.text.shards import DATASET_FILE, Dataset
+
+# The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
+_SAME_BYTES = 0.01
+_WORD_TASK = "next-token"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The text that a model was measured on, as far as it is known."""
+
+    documents: int
+    bytes: int
+
+    def same_as(self, other: "Measured") -> bool:
+        """Whether it is one text; two tokenizers may normalize a few letters of it differently."""
+        return self.documents == other.documents and abs(self.bytes - other.bytes) <= _SAME_BYTES * self.bytes
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model: what it is, how long it learned, how well it does."""
+
+    name: str
+    model: str
+    parameters: int | None
+    task: str | None
+    tokenizer: str | None
+    measured: Measured | None = None
+    steps: int | None = None
+    tokens: int | None = None
+    best_step: int | None = None
+    bits_per_byte: float | None = None
+    bits_per_character: float | None = None
+    perplexity: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The table, and what must be said about it."""
+
+    rows: list[Row]
+    remarks: list[str]
+
+
+def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data: Path | None = None) -> Row:
+    """A row from the files of a run folder; ``data`` is its data folder, where that still exists."""
+    given, training = config.get("data"), figure(summary, "loss_nats")
+    found = ((key, figure(summary, key)) for key in ("steps", "tokens", "best_step"))
+    counts = {key: None if value is None else int(value) for key, value in found}
+    described, parameters = _describe(config.get("model"))
+    return Row(
+        name=name,
+        model=described,
+        parameters=parameters,
+        task=config.get("task"),
+        tokenizer=given.get("tokenizer") if isinstance(given, dict) else None,
+        measured=None if data is None else validation_of(data),
+        bits_per_byte=figure(summary, "bits_per_byte"),
+        bits_per_character=figure(summary, "bits_per_character"),
+        perplexity=None if training is None else perplexity(training),
+        **counts,
+    )
+
+
+def row_of_score(row: Row, score: TextScore) -> Row:
+    """A row with the figures of a fresh measurement in place of the training's own."""
+    return replace(
+        row,
+        task=_WORD_TASK,
+        tokenizer=score.tokenizer,
+        measured=Measured(score.documents, score.bytes),
+        bits_per_byte=score.bits_per_byte,
+        bits_per_character=score.bits_per_character,
+        perplexity=score.perplexity,
+    )
+
+
+def row_of_model(name: str, config: ModelConfig) -> Row:
+    """A row for a model folder that comes without its run."""
+    described, parameters = _describe(config.to_dict())
+    return Row(name=name, model=described, parameters=parameters, task=None, tokenizer=None)
+
+
+def compare(rows: Sequence[Row]) -> Comparison:
+    """Keep what may be set side by side, and say why the rest is left out."""
+    remarks = []
+    tokenizers = list(dict.fromkeys(row.tokenizer or "unknown" for row in rows))
+    texts, unknown = _texts(rows)
+    one_task = all(row.task == _WORD_TASK for row in rows)
+    if len(tokenizers) > 1:
+        remarks.append(
+            f"Perplexity is left out: the models read with {len(tokenizers)} tokenizers "
+            f"({', '.join(each[:8] for each in tokenizers)}), and perplexity is per token. Who cuts a word in two "
+            "makes two easier guesses of it. Bits per byte and per character are of the text, and can be compared."
+        )
+    if texts > 1:
+        remarks.append(
+            f"The models were measured on {texts} different texts, so bits per byte and per character do not compare "
+            "either; measure all on one: kotha compare … --text FILE"
+        )
+    if unknown:
+        remarks.append(
+            f"On which text {', '.join(unknown)} was measured is not known any more (its data folder is gone); "
+            "measure all on one: kotha compare … --text FILE"
+        )
+    if not one_task:
+        tasks = sorted({str(row.task) for row in rows})
+        remarks.append(f"Perplexity is of next tokens, and these learned {', '.join(tasks)}; it is left out.")
+    if len(tokenizers) > 1 or texts > 1 or unknown or not one_task:
+        rows = [replace(row, perplexity=None) for row in rows]
+    return Comparison(list(rows), remarks)
+
+
+def validation_of(data: Path) -> Measured | None:
+    """What the validation split of a data folder holds."""
+    if not (data / DATASET_FILE).is_file():
+        return None
+    with suppress(KothaError):
+        info = Dataset(data, verify=False)["validation"].info
+        return Measured(info.documents, info.bytes)
+    return None
+
+
+def _texts(rows: Sequence[Row]) -> tuple[int, list[str]]:
+    """How many different texts were measured on, and the models of which it is not known."""
+    different: list[Measured] = []
+    for row in rows:
+        if row.measured is not None and not any(row.measured.same_as(each) for each in different):
+            different.append(row.measured)
+    unknown = [row.name for row in rows if row.measured is None]
+    return len(different), unknown if len(rows) > 1 else []
+
+
+def _describe(model: Any) -> tuple[str, int | None]:
+    if not isinstance(model, dict):
+        return "?", None
+    words = f"{model.get('family', '?')} {model.get('n_layers', '?')}x{model.get('d_model', '?')}"
+    with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version
+        return words, count_parameters(config_from_dict(model)).total
+    return words, None

@@ -1,0 +1,139 @@
+"""Text that a model has not learned from, as tokens, with the bytes and characters that they stand for.
+
+The documents lie end to end and each ends in the end-of-text token, as in a data folder; that token is to be guessed
+like any other. So a file and a validation split give the same figures, and both count as training does: bits of all
+tokens, ends included, over bytes or characters of the normalized text without them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kotha.errors import DataError
+from kotha.text.corpus import CorpusProblem, Errors, read_documents
+from kotha.text.shards import DATASET_FILE, Dataset, Split
+from kotha.text.tokenizer import Tokenizer
+
+Line = NDArray[np.int64]
+
+_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Documents to be measured on."""
+
+    name: str
+    """Where they come from."""
+    line: Line
+    """All tokens, each document closed by ``end``: (N,)."""
+    end: int
+    """The end-of-text token."""
+    bytes: int
+    """Of the normalized text, in UTF-8."""
+    characters: int
+    """Code points of the normalized text."""
+    tokenizer: str
+    """Fingerprint of the tokenizer that made the tokens."""
+    unknown: int = 0
+    """Tokens that stand for something that the tokenizer does not know."""
+
+    @cached_property
+    def offsets(self) -> Line:
+        """Where each document starts, and the end of the last: (documents + 1,)."""
+        return np.concatenate([[0], np.flatnonzero(self.line == self.end) + 1])
+
+    @property
+    def documents(self) -> int:
+        """How many there are."""
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[Line]:
+        """Each document's tokens, its end included."""
+        return (self.line[start:stop] for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True))
+
+
+def read_held_out(
+    path: str | Path,
+    tokenizer: Tokenizer,
+    *,
+    split: str = "validation",
+    field: str = "text",
+    errors: Errors = "stop",
+    on_problem: Callable[[CorpusProblem], None] | None = None,
+) -> HeldOut:
+    """The text at a path: a split of a data folder, or whatever ``read_documents`` reads."""
+    if (Path(path) / DATASET_FILE).is_file():
+        return from_dataset(Dataset(path), tokenizer, split)
+    documents = read_documents([path], field=field, errors=errors, on_problem=on_problem)
+    return from_texts((document.text for document in documents), tokenizer, str(path))
+
+
+def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: str = "texts") -> HeldOut:
+    """Documents given as text."""
+    end = end_token(tokenizer)
+    parts: list[Line] = []
+    n_bytes = n_characters = 0
+    for batch in _batches(texts):
+        for text, ids in zip(batch, tokenizer.encode_batch(batch), strict=True):
+            if ids:  # else nothing of it is left once it is normalized
+                normalized = tokenizer.normalize(text)
+                n_bytes += len(normalized.encode())
+                n_characters += len(normalized)
+                parts.append(np.array([*ids, end], np.int64))
+    if not parts:
+        raise DataError(f"{name} holds no text to measure on")
+    return _made(name, np.concatenate(parts), n_bytes, n_characters, tokenizer)
+
+
+def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation") -> HeldOut:
+    """A split of a data folder that the same tokenizer has made."""
+    if data.tokenizer.fingerprint != tokenizer.fingerprint:
+        raise DataError(
+            f"{data.path} was made by tokenizer {data.tokenizer.fingerprint}, and the model reads with "
+            f"{tokenizer.fingerprint}; the same ids mean other text. Give the text itself, or prepare it again"
+        )
+    held_out = data[split]
+    if not held_out.info.tokens:
+        raise DataError(f"{data.path} has no {split} documents; prepare with --validation 0.05, or give a text")
+    line = tokens_of(held_out)
+    return _made(f"{data.path} ({split})", line, held_out.info.bytes, held_out.info.characters, tokenizer)
+
+
+def tokens_of(split: Split, most: int | None = None) -> Line:
+    """The tokens of a split end to end, or the first of them."""
+    taken: list[Line] = []
+    room = split.info.tokens if most is None else most
+    for shard in split.shards:
+        taken.append(np.asarray(shard[:room], np.int64))
+        room -= len(taken[-1])
+    return np.concatenate(taken) if taken else np.empty(0, np.int64)
+
+
+def end_token(tokenizer: Tokenizer) -> int:
+    """The token between documents."""
+    if "eos" not in tokenizer.special:
+        raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
+    return tokenizer.special["eos"]
+
+
+def _made(name: str, line: Line, n_bytes: int, n_characters: int, tokenizer: Tokenizer) -> HeldOut:
+    unknown = tokenizer.special.get("unk")
+    n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
+    end = end_token(tokenizer)
+    return HeldOut(name, line, end, n_bytes, n_characters, tokenizer.fingerprint, n_unknown)
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    for text in texts:
+        batch.append(text)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,81 @@
+"""How close translations come to those of people: BLEU and chrF++, by sacrebleu.
+
+BLEU (https://aclanthology.org/P02-1040) counts runs of words in common, chrF++ (https://aclanthology.org/W17-4770) runs
+of letters and words; for a language that inflects as Bangla does the second is the fairer one. Two figures can be
+compared only where cutting into words, case and references were the same, so each comes with sacrebleu's signature
+(https://aclanthology.org/W18-6319). Install it with ``pip install kotha[scores]``.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kotha.errors import DataError, KothaError
+from kotha.generate.beam import BeamSettings, beam_search
+from kotha.model.seq2seq import Seq2Seq
+from kotha.text.tokenizer import Tokenizer
+
+OnProgress = Callable[[str, int, int], None]
+
+# chrF with words is chrF++: runs of up to two.
+_WORDS = 2
+
+
+@dataclass(frozen=True)
+class TranslationScore:
+    """Two figures from 0 to 100, each with what must agree before it is compared."""
+
+    bleu: float
+    bleu_signature: str
+    chrf: float
+    """chrF++."""
+    chrf_signature: str
+    sentences: int
+
+
+def score_translations(translations: Sequence[str], *references: Sequence[str]) -> TranslationScore:
+    """Compare translations with one or several sets of references, sentence by sentence."""
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ImportError as error:
+        raise KothaError("BLEU and chrF++ need sacrebleu: pip install 'kotha[scores]'") from error
+    if not translations or not references:
+        raise DataError("there is nothing to compare; give translations, and references for them")
+    for each in references:
+        if len(each) != len(translations):
+            raise DataError(
+                f"{len(translations):,} translations and {len(each):,} references; give a reference to each"
+            )
+    bleu, chrf = BLEU(), CHRF(word_order=_WORDS)
+    given = [list(each) for each in references]
+    found = bleu.corpus_score(list(translations), given), chrf.corpus_score(list(translations), given)
+    return TranslationScore(
+        bleu=float(found[0].score),
+        bleu_signature=str(bleu.get_signature()),
+        chrf=float(found[1].score),
+        chrf_signature=str(chrf.get_signature()),
+        sentences=len(translations),
+    )
+
+
+def translate(
+    model: Seq2Seq,
+    tokenizer: Tokenizer,
+    sources: Sequence[str],
+    *,
+    beams: int = 4,
+    on_progress: OnProgress | None = None,
+) -> list[str]:
+    """Translate by beam search, with the marks of training; of a source that is too long the beginning is read."""
+    if not {"bos", "eos"} <= tokenizer.special.keys():
+        raise DataError("the tokenizer has no mark to start and end a target; use the one the model was trained with")
+    settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=beams)
+    room = model.config.context_length - 1
+    found = []
+    for done, source in enumerate(sources, 1):
+        ids = [*tokenizer.encode(source)[:room], settings.end]
+        best = beam_search(model, ids, settings)
+        found.append(tokenizer.decode(best[0].ids) if best else "")
+        if on_progress is not None:
+            on_progress("translating", done, len(sources))
+    return found

@@ -1,0 +1,201 @@
+"""`kotha evaluate`, `kotha doctor` and `kotha compare` as a user types them."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kotha import bundle
+from kotha.cli.main import main
+from kotha.model.family import build
+from kotha.model.presets import preset
+from kotha.text.tokenizer import Tokenizer
+
+SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--set", "precision=float32"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stories, two tokenizers, data for each, and three short runs."""
+    folder = tmp_path_factory.mktemp("made")
+    stories = str(folder / "s.jsonl")
+    assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
+    for size, name in (("700", "a"), ("500", "b")):
+        tokenizer, data = str(folder / f"tok-{name}"), str(folder / f"data-{name}")
+        assert main(["tokenizer", "train", stories, "--vocab-size", size, "--out", tokenizer]) == 0
+        assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", data]) == 0
+    for run, name, steps in (("one", "a", "6"), ("two", "a", "4"), ("three", "b", "4")):
+        settings = [*SMALL, "--steps", steps, "--set", "evaluate_every=2"]
+        assert main(["train", str(folder / f"data-{name}"), "--out", str(folder / run), *settings]) == 0
+    return folder
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+    capsys.readouterr()
+    assert main([str(each) for each in [*arguments, "--json"]]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
+    capsys.readouterr()
+    assert main([str(each) for each in arguments]) == code
+    captured = capsys.readouterr()
+    return captured.out if code == 0 else captured.err
+
+
+# -- evaluate ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_on_its_validation_split_beside_what_counting_reaches(capsys, made: Path) -> None:
+    found = answer(capsys, "evaluate", made / "one", made / "data-a")
+    keys = {
+        "loss_nats",
+        "perplexity",
+        "bits_per_byte",
+        "bits_per_character",
+        "tokens",
+        "context",
+        "stride",
+        "tokenizer",
+    }
+    assert keys <= found.keys()
+    assert (found["context"], found["stride"]) == (4, 2)
+    config = json.loads((made / "one" / "config.json").read_text())
+    assert found["tokenizer"] == config["data"]["tokenizer"]
+    rows = {row["name"]: row for row in found["baselines"]["rows"]}
+    assert list(rows) == ["ln V", "unigram", "3-gram", "5-gram"]
+    assert rows["unigram"]["loss_nats"] == pytest.approx(config["references"]["unigram"])
+    assert rows["ln V"]["perplexity"] == pytest.approx(700)
+    assert abs(found["loss_nats"] - math.log(700)) < 0.5, "hardly trained"
+
+
+def test_the_model_folder_and_other_windows(capsys, made: Path) -> None:
+    whole = answer(capsys, "evaluate", made / "one", made / "s.jsonl", "--baselines", "none")
+    assert whole["baselines"] is None
+    assert whole["documents"] == 60
+    model = answer(capsys, "evaluate", made / "one" / "best", made / "s.jsonl", "--baselines", made / "data-a")
+    assert model["loss_nats"] == whole["loss_nats"]
+    assert model["baselines"]["counted"] == str(made / "data-a")
+    apart = answer(capsys, "evaluate", made / "one" / "best", made / "s.jsonl", "--context", "2", "--stride", "2")
+    assert (apart["context"], apart["stride"]) == (2, 2)
+    assert apart["loss_nats"] != whole["loss_nats"]
+
+
+def test_the_table_carries_what_the_figures_mean(capsys, made: Path) -> None:
+    out = said(capsys, "evaluate", made / "one", made / "data-a")
+    assert all(name in out for name in ("bits per byte", "ln V", "unigram", "3-gram", "5-gram"))
+    assert "context 4, stride 2; tokenizer " in out
+    out = said(capsys, "evaluate", made / "one" / "best", made / "data-a")
+    assert "No baselines: the data folder of the run was not found; name it with --baselines DATA" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "wording"),
+    [
+        (["@one", "@data-b"], 1, "the same ids mean other text"),
+        (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines are counted on the tokens of the model"),
+        (["@one", "@data-a", "--stride", "9"], 2, "a stride of 9 is not between 1 and the context, 4"),
+        (["@one", "@nowhere.txt"], 1, "nowhere.txt does not exist"),
+        (["@none", "@data-a"], 1, "there is no"),
+        (["@one", "@data-a", "--baselines", "none", "--split", "tset"], 1, "has no split 'tset'"),
+        (["@one", "@task.yaml"], 2, "there is no task file"),
+    ],
+)
+def test_mistakes_are_answered(capsys, made: Path, arguments: list[str], code: int, wording: str) -> None:
+    if "@task.yaml" in arguments:
+        pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed; it is the extra `harness`")
+    places = [each.replace("@", f"{made}/") for each in arguments]
+    err = said(capsys, "evaluate", *places, code=code)
+    assert wording in err
+    assert "Traceback" not in err
+
+
+def test_a_model_that_translates(capsys, made: Path, tmp_path: Path) -> None:
+    tokenizer = Tokenizer.load(made / "tok-a")
+    sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 12, "d_model": 16, "n_heads": 2, "n_layers": 1}
+    bundle.save(tmp_path / "model", build(preset("pocket-seq2seq").replace(**sizes)), tokenizer)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("en\tbn\nI eat rice\tআমি ভাত খাই\nhe reads\tসে পড়ে\n", encoding="utf-8")
+    found = answer(capsys, "evaluate", tmp_path / "model", pairs, "--pair", "en", "bn")
+    assert found["sentences"] == 2
+    assert "tok:13a" in found["bleu_signature"]
+    assert "chrf_signature" in said(capsys, "evaluate", tmp_path / "model", pairs, "--pair", "en", "bn")
+    assert "their fields with --pair" in said(capsys, "evaluate", tmp_path / "model", pairs, code=2)
+    assert "--pair is for one that translates" in said(
+        capsys, "evaluate", made / "one", pairs, "--pair", "en", "bn", code=2
+    )
+
+
+# -- doctor -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_doctor_in_two_languages(capsys, made: Path) -> None:
+    out = said(capsys, "doctor", made / "one")
+    assert "After 6 steps the loss is" in out
+    assert "What to try:\n  - More steps." in out
+    out = said(capsys, "doctor", made / "one", "--language", "bn")
+    assert "৬ ধাপের পরেও লস" in out
+    assert "যা করে দেখতে পারেন:" in out
+
+
+def test_the_doctor_as_json(capsys, made: Path) -> None:
+    found = answer(capsys, "doctor", made / "one", "--ngrams")
+    (finding,) = found["findings"]
+    assert finding["kind"] == "untrained"
+    assert finding["evidence"]["steps"] == 6
+    assert found["looked_at_data"] is True
+
+
+def test_the_doctor_without_data_and_without_a_run(capsys, made: Path, tmp_path: Path) -> None:
+    run = tmp_path / "deep" / "run"
+    shutil.copytree(made / "one", run)
+    config = json.loads((run / "config.json").read_text())
+    config["data"]["path"] = "/gone"
+    (run / "config.json").write_text(json.dumps(config))
+    assert answer(capsys, "doctor", run)["looked_at_data"] is False
+    assert "name it with --data" in said(capsys, "doctor", run, "--ngrams", code=2)
+    assert answer(capsys, "doctor", run, "--data", made / "data-a")["looked_at_data"] is True
+    assert "holds no run" in said(capsys, "doctor", tmp_path, code=1)
+    (run / "metrics.jsonl").write_text("")
+    assert "Nothing has been logged yet" in said(capsys, "doctor", run)
+
+
+# -- compare ----------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_one_tokenizer(capsys, made: Path) -> None:
+    found = answer(capsys, "compare", made / "one", made / "two")
+    assert found["remarks"] == []
+    first, second = found["rows"]
+    assert (first["steps"], second["steps"]) == (6, 4)
+    best = json.loads((made / "one" / "best.json").read_text())
+    assert first["best_step"] == best["step"]
+    assert first["bits_per_byte"] == best["bits_per_byte"]
+    assert first["perplexity"] == pytest.approx(math.exp(best["loss_nats"]))
+    assert first["tokens"] == 6 * 2 * 4
+    assert "perplexity" in said(capsys, "compare", made / "one", made / "two")
+
+
+def test_runs_of_two_tokenizers(capsys, made: Path, tmp_path: Path) -> None:
+    page = tmp_path / "table.html"
+    out = said(capsys, "compare", made / "one", made / "three", "--html", page)
+    head = out.split("Perplexity is left out")[0]
+    assert "perplexity" not in head
+    assert "bits per byte" in head
+    assert "and perplexity is per token" in out
+    html = page.read_text(encoding="utf-8")
+    assert "Perplexity is left out" in html
+    assert 'class="best"' in html
+
+
+def test_all_measured_on_one_text(capsys, made: Path) -> None:
+    runs = [made / "one", made / "three", made / "two" / "best"]
+    found = answer(capsys, "compare", *runs, "--text", made / "s.jsonl")
+    alone = answer(capsys, "evaluate", made / "three", made / "s.jsonl", "--baselines", "none")
+    assert found["rows"][1]["bits_per_byte"] == alone["bits_per_byte"]
+    assert found["rows"][2]["steps"] is None
+    assert len(found["remarks"]) == 1, "only the tokenizers differ"
+    assert "--text FILE" in said(capsys, "compare", made / "two" / "best", code=2)

@@ -1,0 +1,77 @@
+"""What the tests of measuring share: one thread, a small data folder, small models."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kotha.model.config import GPTConfig
+from kotha.model.gpt import GPT
+from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.shards import Dataset
+from kotha.text.stories import stories
+from kotha.text.tokenizer import Tokenizer
+from kotha.text.trainers import train
+
+VOCAB_SIZE = 700
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def texts() -> list[str]:
+    source = stories(seed=3)
+    return [next(source).text for _ in range(400)]
+
+
+@pytest.fixture(scope="session")
+def tokenizer(texts: list[str]) -> Tokenizer:
+    return train(texts[:150], "unigram", VOCAB_SIZE)
+
+
+@pytest.fixture(scope="session")
+def make_data(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Dataset]:
+    def make(texts: Sequence[str], tokenizer: Tokenizer = tokenizer, **options: Any) -> Dataset:
+        """A data folder of some texts; ``held_out`` gives its validation documents."""
+        folder = tmp_path_factory.mktemp("data")
+        held_out = options.pop("held_out", None)
+        if held_out is not None:
+            options["validation"] = str(write_lines(folder / "held_out.jsonl", held_out))
+        prepare([write_lines(folder / "texts.jsonl", texts)], tokenizer, folder / "data", PrepareOptions(**options))
+        return Dataset(folder / "data")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def data(make_data: Callable[..., Dataset], texts: list[str]) -> Dataset:
+    return make_data(texts[:60], validation=0.1)
+
+
+def write_lines(path: Path, texts: Sequence[str]) -> Path:
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., GPT]:
+    def tiny(vocab_size: int = VOCAB_SIZE, context_length: int = 8, seed: int = 0, **more: Any) -> GPT:
+        """A model with weights large enough that its scores differ."""
+        torch.manual_seed(seed)
+        sizes: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 2, "dropout": 0.1}
+        model = GPT(GPTConfig(vocab_size=vocab_size, context_length=context_length, **{**sizes, **more})).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(0.2 * torch.randn_like(parameter))
+        return model
+
+    return tiny

@@ -1,0 +1,58 @@
+"""BLEU and chrF++ through sacrebleu, with its signature."""
+
+import math
+import sys
+
+import pytest
+import torch
+
+from kotha.errors import DataError, KothaError
+from kotha.evaluate.translation import score_translations, translate
+from kotha.generate.beam import BeamSettings, beam_search
+from kotha.model.family import build
+from kotha.model.presets import preset
+
+
+def test_a_translation_that_is_its_reference() -> None:
+    score = score_translations(["আমি ভাত খেতে ভালোবাসি ।"], ["আমি ভাত খেতে ভালোবাসি ।"])
+    assert (score.bleu, score.chrf) == (pytest.approx(100), pytest.approx(100))
+    assert score.sentences == 1
+
+
+def test_bleu_on_paper() -> None:
+    """All runs of words are found; four words for five give a brevity penalty of e to 1 - 5/4."""
+    score = score_translations(["ক খ গ ঘ"], ["ক খ গ ঘ ঙ"])
+    assert score.bleu == pytest.approx(100 * math.exp(1 - 5 / 4))
+    assert score.chrf < 100
+
+
+def test_the_signatures_say_what_must_agree() -> None:
+    score = score_translations(["ক খ"], ["ক খ"], ["ক গ"])
+    assert "nrefs:2" in score.bleu_signature
+    assert "tok:13a" in score.bleu_signature
+    assert "nw:2" in score.chrf_signature, "chrF++ counts words too"
+    assert "version:" in score.chrf_signature
+
+
+def test_what_cannot_be_compared_is_refused(monkeypatch) -> None:
+    with pytest.raises(DataError, match="2 translations and 1 references"):
+        score_translations(["ক", "খ"], ["ক"])
+    with pytest.raises(DataError, match="nothing to compare"):
+        score_translations([], [])
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
+    with pytest.raises(KothaError, match=r"pip install 'kotha\[scores\]'"):
+        score_translations(["ক"], ["ক"])
+
+
+def test_a_model_translates_with_the_marks_of_training(tokenizer) -> None:
+    torch.manual_seed(0)
+    model = build(preset("pocket-seq2seq").replace(vocab_size=700, context_length=8, d_model=32, n_heads=2)).eval()
+    told: list[tuple[str, int, int]] = []
+    sources = ["সে বই পড়ে।", "আমি ভাত খাই। " * 9]
+    found = translate(model, tokenizer, sources, beams=2, on_progress=lambda *each: told.append(each))
+    start, end = tokenizer.special["bos"], tokenizer.special["eos"]
+    ids = [*tokenizer.encode("সে বই পড়ে।")[:7], end]
+    best = beam_search(model, ids, BeamSettings(start=start, end=end, beams=2))[0]
+    assert found[0] == tokenizer.decode(best.ids)
+    assert len(found) == 2, "of a long source the beginning is read"
+    assert told[-1] == ("translating", 2, 2)
