@@ -69,7 +69,7 @@ class Answers:
 def harness_model(model: GPT, tokenizer: Tokenizer) -> Any:
     """The model as the harness wants it: an ``lm_eval.api.model.LM``."""
     try:
-        from lm_eval.api.model import LM  # type: ignore[import-untyped]
+        from lm_eval.api.model import LM
     except ImportError as error:
         raise KothaError("task files need lm-evaluation-harness: pip install 'kotha[harness]'") from error
     answers = Answers(model, tokenizer)
@@ -94,8 +94,8 @@ def harness_model(model: GPT, tokenizer: Tokenizer) -> Any:
 def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | None = None) -> dict[str, Any]:
     """The results of a task file, by the names of its metrics; ``limit`` takes its first documents only."""
     driven = harness_model(model, tokenizer)
-    from lm_eval import simple_evaluate  # type: ignore[import-untyped]
-    from lm_eval.tasks import TaskManager  # type: ignore[import-untyped]
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
 
     path = Path(file).resolve()
     manager = TaskManager(include_path=str(path.parent), include_defaults=False)
