@@ -205,8 +205,11 @@ def native() -> ctypes.CDLL | None:
 def _openmp() -> list[str]:
     """Flags for several threads: torch's own OpenMP, because a second one's threads would stand in its way."""
     maps = Path("/proc/self/maps")
-    loaded = re.findall(r"(/\S*/libgomp\S*)", maps.read_text(encoding="utf-8")) if maps.is_file() else []
-    if not loaded:
+    lines = maps.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if maps.is_file() else []
+    # Five columns and then the path, which may hold spaces.
+    loaded = [found[1] for line in lines if (found := re.match(r"(?:\S+\s+){5}(/.*/libgomp[^/]*)$", line))]
+    try:
+        ctypes.CDLL(loaded[0], mode=ctypes.RTLD_GLOBAL)
+    except (IndexError, OSError):  # none, or replaced while we run: one thread will do
         return []
-    ctypes.CDLL(loaded[0], mode=ctypes.RTLD_GLOBAL)
     return ["-fopenmp", loaded[0]]
