@@ -69,7 +69,7 @@ def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
     path = write_report(write_run(tmp_path / "run", CONFIG, METRICS, SUMMARY))
     html = path.read_text(encoding="utf-8")
     assert path.name == "report.html"
-    assert "<h1>GPT, 4 layers, width 192, 2.26 million parameters</h1>" in html
+    assert "<h1>GPT, 2 layers, width 96, 578,144 parameters</h1>" in html
     assert (
         "Trained for 400 steps, 3.28 million tokens, 3.3 times through its text, 100 seconds. "
         "At its best, step 200, it needs 1.375 bits per byte of unseen text, 2.750 per character."
