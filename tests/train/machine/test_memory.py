@@ -128,7 +128,7 @@ def test_a_real_training_needs_what_was_planned() -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads that wait for each other make a busy machine crawl
     command = [sys.executable, str(script), "--measure", case]
     found = json.loads(subprocess.check_output(command, text=True, env=environment))
-    # How much of torch's libraries the system keeps resident before anything is computed is not ours to plan: 300 to 700
-    # MB were seen for the same process.
+    # How much of torch's libraries is resident before anything is computed is the system's affair: 300 to 700 MB were
+    # seen for the same process.
     grown = found["measured"] - found["stages"]["start"] + found["predicted"]["base"]
     assert grown == pytest.approx(found["predicted"]["total"], rel=0.25), found
