@@ -38,7 +38,7 @@ _SETTINGS = {
     "weight_decay": 0.1,
 }
 # How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
-_WRITING: dict[str, Any] = {"temperature": 0.5, "top_k": 20}
+_WRITING: dict[str, Any] = {"temperature": 0.2, "top_k": 5}
 _TOKENS, _TOKENS_ON_THE_WAY = 150, 40
 _PROMPT_WORDS = 3
 
@@ -68,7 +68,7 @@ def demo(
     write_whole(out / "report.html", demo_page(written, tokenizer, shards, cards, {**summary, "floor": floor}, told))
     folder, kotha = shlex.quote(str(out)), _program()
     console.print(f"\nReport: [bold]{out / 'report.html'}[/] (open it in a browser)\n\nThree things to try next:")
-    console.print(f"  {kotha} generate {folder}/run 'নদীর ধারে' --temperature 0.5", markup=False)
+    console.print(f"  {kotha} generate {folder}/run 'নদীর ধারে' --temperature 0.3", markup=False)
     console.print(f"  {kotha} train {folder}/data --minutes 10 --out {folder}/longer", markup=False)
     console.print(f"  {kotha} tokenizer view {folder}/tokenizer 'আমার সোনার বাংলা'", markup=False)
 
