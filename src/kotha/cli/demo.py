@@ -38,16 +38,17 @@ _SETTINGS = {
     "weight_decay": 0.1,
 }
 # How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
-_WRITING: dict[str, Any] = {"temperature": 0.2, "top_k": 5}
+_WRITING: dict[str, Any] = {"temperature": 0.3, "top_k": 10}
 _TOKENS, _TOKENS_ON_THE_WAY = 150, 40
-_PROMPT_WORDS = 3
+# Past the title, which by itself looks like a text's last sentence.
+_PROMPT_WORDS = 8
 
 
 def demo(
     *,
     out: Annotated[Path, Parameter(help="Folder for everything that is made.")] = Path("kotha-demo"),
     documents: Annotated[int, Parameter(help="How many stories to write.")] = 3000,
-    vocab_size: Annotated[int, Parameter(help="Pieces of the tokenizer.")] = 4096,
+    vocab_size: Annotated[int, Parameter(help="Pieces of the tokenizer.")] = 8192,
     minutes: Annotated[float, Parameter(help="How long to train, about.")] = 2.0,
     seed: Annotated[int, Parameter(help="Which stories, and which first weights.")] = 0,
 ) -> None:
