@@ -94,8 +94,9 @@ class Attention(nn.Module):
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], -1, self.d_head).transpose(1, 2)  # (B, T, H D) -> (B, H, T, D)
 
-    def _mix_explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        k, v = k.repeat_interleave(self.n_shares, dim=1), v.repeat_interleave(self.n_shares, dim=1)  # (B, H, S, D)
+    def weigh(self, q: Tensor, k: Tensor, mask: Mask) -> Tensor:
+        """How much each position looks at each: (B, H, T, D), (B, n_kv_heads, S, D) -> (B, H, T, S)."""
+        k = k.repeat_interleave(self.n_shares, dim=1)  # (B, H, S, D)
         scores = self.scores(q @ k.mT / math.sqrt(self.d_head))  # (B, H, T, S)
         may_look = as_tensor(mask, scores)
         if may_look is None:
@@ -103,8 +104,12 @@ class Attention(nn.Module):
         else:
             weights = self.masked_scores(scores.masked_fill(~may_look, -math.inf)).softmax(dim=-1)
             weights = weights.masked_fill(~may_look, 0)  # a row that may look nowhere has no softmax
-        weights = dropout(self.weights(weights), self.dropout, self.training)
-        mixed: Tensor = weights @ v  # (B, H, T, D)
+        seen: Tensor = self.weights(weights)
+        return seen
+
+    def _mix_explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        weights = dropout(self.weigh(q, k, mask), self.dropout, self.training)  # (B, H, T, S)
+        mixed: Tensor = weights @ v.repeat_interleave(self.n_shares, dim=1)  # (B, H, T, D)
         return mixed
 
     def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:

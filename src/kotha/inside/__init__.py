@@ -1,0 +1,1 @@
+"""What happens inside a model: every number on paper, every head in view."""

@@ -1,0 +1,80 @@
+"""Names for the places in a model that are worth looking at.
+
+One scheme for the whole family. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``; a layer is
+``blocks.0``, what happens in it ``blocks.0.attention.weights`` or ``decoder.2.cross.queries``:
+
+==========================  ===============  =====================================================================
+place                       shape            what it is
+==========================  ===============  =====================================================================
+``tokens``                  (B, T, C)        embedded tokens; ``tokens`` of a Seq2Seq: source, then target
+``patches``                 (B, T, C)        embedded patches of an image
+``positions``               (B, T, C)        tokens with their places added (a ViT's: the places alone)
+``L.residual_in``           (B, T, C)        what enters a layer
+``L.attention_norm``        (B, T, C)        normalised, for the attention (or after it, where norms come last)
+``L.attention.queries``     (B, H, T, D)     what each position asks for, turned by its place where places turn
+``L.attention.keys``        (B, n_kv, S, D)  what each position offers
+``L.attention.values``      (B, n_kv, S, D)  what it gives
+``L.attention.scores``      (B, H, T, S)     queries times keys, over the root of D
+``L.attention.masked_scores``  (B, H, T, S)  with -inf where nobody may look
+``L.attention.weights``     (B, H, T, S)     each row sums to one
+``L.attention.head_outputs``  (B, H, T, D)   values, mixed by the weights
+``L.attention``             (B, T, C)        what the attention adds
+``L.residual_mid``          (B, T, C)        after the attention (of a decoder: before it looks at the source)
+``L.cross...``              as attention     a decoder's look at the source
+``L.feedforward_norm``      (B, T, C)        normalised, for the feed-forward (or after it)
+``L.feedforward``           (B, T, C)        what the feed-forward adds
+``L.residual_out``          (B, T, C)        what leaves a layer
+``norm``                    (B, T, C)        after the last norm; ``encoder.norm``, ``decoder.norm`` where there are two
+``logits``                  (B, T, V)        scores of every token; of a ViT, of every class
+==========================  ===============  =====================================================================
+"""
+
+from typing import cast
+
+from torch import nn
+
+from kotha.errors import UsageError, nearest
+from kotha.model.attention import Attention
+from kotha.model.block import Block, Stack
+
+# What an attention lets be watched; the last three exist in the explicit reading alone.
+ATTENTION_PLACES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
+
+
+def stacks(model: nn.Module) -> dict[str, Stack]:
+    """The stacks of a model by name, in the order in which they work.
+
+    >>> from kotha.model.family import build
+    >>> from kotha.model.presets import preset
+    >>> list(stacks(build(preset("mini"))))
+    ['blocks']
+    """
+    found = {name.rsplit(".", 1)[-1]: module for name, module in model.named_modules() if isinstance(module, Stack)}
+    return {"blocks": next(iter(found.values()))} if len(found) == 1 else found
+
+
+def layers(model: nn.Module) -> dict[str, Block]:
+    """Every layer by its name: ``blocks.0``, ``decoder.2``."""
+    return {
+        f"{stack}.{layer}": cast("Block", block)
+        for stack, each in stacks(model).items()
+        for layer, block in enumerate(each.blocks)
+    }
+
+
+def attentions(model: nn.Module) -> dict[str, Attention]:
+    """Every attention by its name: ``blocks.0.attention``, ``decoder.2.cross``."""
+    found = {}
+    for name, block in layers(model).items():
+        found[f"{name}.attention"] = block.attention
+        if block.cross is not None:
+            found[f"{name}.cross"] = block.cross
+    return found
+
+
+def attention_at(model: nn.Module, name: str) -> Attention:
+    """The attention of a name; an unknown one is refused with the nearest."""
+    known = attentions(model)
+    if name not in known:
+        raise UsageError(f"there is no attention {name!r} in this model{nearest(name, known)}")
+    return known[name]

@@ -1,0 +1,191 @@
+"""Trace: record what happens at named places of any model, in one pass.
+
+    with trace(model) as seen:
+        model(tokens)
+    seen["blocks.0.attention.weights"]          # (B, H, T, S)
+
+Forward hooks come and go with the ``with``; the model, its weights and its answers stay as they are, to the last bit,
+and a model that is not traced pays nothing. A fused attention never builds its scores, so for the layers looked at they
+are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``places.py`` lists the
+names.
+
+What it does not do: change what flows, or look into a compiled model; trace the one that was given to
+``torch.compile``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kotha.errors import UsageError, nearest
+from kotha.inside.places import ATTENTION_PLACES, layers, stacks
+from kotha.model.attention import Attention
+from kotha.model.block import Block
+
+_WORKED_OUT = ("scores", "masked_scores", "weights")
+Record = Callable[[str, Tensor], None]
+
+
+class Trace:
+    """What was seen at each place, pass after pass."""
+
+    def __init__(self, known: Sequence[str], places: Iterable[str] | None, keep_graph: bool) -> None:
+        self._wanted = None if places is None else tuple(places)
+        self.keeps_graph = keep_graph
+        self._seen: dict[str, list[Tensor]] = {}
+        self._known = [name for name in known if self.wants(name)]
+        for pattern in self._wanted or ():
+            if not any(fnmatchcase(name, pattern) for name in self._known):
+                raise UsageError(f"there is no place {pattern!r} to look at{nearest(pattern, known)}")
+
+    def wants(self, name: str) -> bool:
+        """Whether a place is recorded."""
+        return self._wanted is None or any(fnmatchcase(name, pattern) for pattern in self._wanted)
+
+    def record(self, name: str, value: Tensor) -> None:
+        """Keep what was seen at a place: a copy, or the very tensor where a gradient shall find it."""
+        if self.wants(name):
+            self._seen.setdefault(name, []).append(value if self.keeps_graph else value.detach().clone())
+
+    def __getitem__(self, name: str) -> Tensor:
+        """What the last pass showed at a place."""
+        return self.passes(name)[-1]
+
+    def passes(self, name: str) -> list[Tensor]:
+        """What each pass showed at a place, first to last; a Seq2Seq passes its token embedding twice."""
+        if name in self._seen:
+            return self._seen[name]
+        if name in self._known:
+            raise UsageError(f"nothing has passed {name} yet; call the model inside the `with`")
+        raise UsageError(f"{name!r} was not traced{nearest(name, self._known)}")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._seen
+
+    def __iter__(self) -> Iterator[str]:
+        """The places where something was seen, in the order of their first sight."""
+        return iter(self._seen)
+
+
+@contextmanager
+def trace(
+    model: nn.Module,
+    *,
+    layers: Iterable[str] | None = None,
+    places: Iterable[str] | None = None,
+    keep_graph: bool = False,
+) -> Iterator[Trace]:
+    """Record named activations of every pass inside the ``with``.
+
+    ``layers`` are names such as ``blocks.0`` (all, if left out), ``places`` names or patterns such as
+    ``*.attention.weights``. With ``keep_graph`` a gradient can flow back through what was seen.
+    """
+    chosen = _chosen(model, None if layers is None else set(layers))
+    seen = Trace(_names(model, chosen), places, keep_graph)
+    with ExitStack() as hooks:
+        _watch_ends(model, seen.record, hooks)
+        for name, block in chosen.items():
+            _watch_block(name, block, seen, hooks)
+        yield seen
+
+
+def _chosen(model: nn.Module, wanted: set[str] | None) -> dict[str, Block]:
+    known = layers(model)
+    unknown = sorted((wanted or set()) - set(known))
+    if unknown:
+        raise UsageError(f"there is no layer {unknown[0]!r} in this model{nearest(unknown[0], known)}")
+    return {name: block for name, block in known.items() if wanted is None or name in wanted}
+
+
+def _names(model: nn.Module, chosen: dict[str, Block]) -> list[str]:
+    """Every place of a model and its chosen layers."""
+    names = [name for name in ("tokens", "patches", "positions") if _body(model, name) is not None]
+    for name, block in chosen.items():
+        parts = ["attention"] if block.cross is None else ["attention", "cross"]
+        names += [f"{name}.residual_in", *(f"{name}.{part}.{place}" for part in parts for place in ATTENTION_PLACES)]
+        names += [f"{name}.{part}{end}" for part in [*parts, "feedforward"] for end in ("", "_norm")]
+        names += [f"{name}.residual_mid", f"{name}.residual_out"]
+    names += [f"{prefix}norm" for prefix in _prefixes(model).values()]
+    return [*names, "logits"]
+
+
+def _prefixes(model: nn.Module) -> dict[str, str]:
+    found = stacks(model)
+    return {stack: "" if len(found) == 1 else f"{stack}." for stack in found}
+
+
+def _body(model: nn.Module, name: str) -> nn.Module | None:
+    """A part of the model, or of the body that a classifier has."""
+    found = getattr(model, name, getattr(getattr(model, "body", None), name, None))
+    return found if isinstance(found, nn.Module) else None
+
+
+def _watch(module: nn.Module, name: str, record: Record, hooks: ExitStack) -> None:
+    hooks.enter_context(module.register_forward_hook(lambda _module, _inputs, output: record(name, output)))
+
+
+def _watch_input(module: nn.Module, name: str, record: Record, hooks: ExitStack) -> None:
+    hooks.enter_context(module.register_forward_pre_hook(lambda _module, inputs: record(name, inputs[0])))
+
+
+def _watch_ends(model: nn.Module, record: Record, hooks: ExitStack) -> None:
+    """What comes before the first layer and after the last."""
+    for name in ("tokens", "patches", "positions"):
+        module = _body(model, name)
+        if module is not None:
+            _watch(module, name, record, hooks)
+    for stack, prefix in _prefixes(model).items():
+        _watch(stacks(model)[stack].norm, f"{prefix}norm", record, hooks)
+    head = getattr(model, "head", None)
+    if isinstance(head, nn.Module):
+        _watch(head, "logits", record, hooks)
+
+
+def _watch_block(name: str, block: Block, seen: Trace, hooks: ExitStack) -> None:
+    _watch_input(block, f"{name}.residual_in", seen.record, hooks)
+    parts = {"attention": block.attention, "cross": block.cross, "feedforward": block.feedforward}
+    norms = {f"{part}_norm": getattr(block, f"{part}_norm") for part in parts}
+    for part, module in {**parts, **norms}.items():
+        if module is not None:
+            _watch(module, f"{name}.{part}", seen.record, hooks)
+    for part in ("attention", "cross"):
+        attention = parts[part]
+        if isinstance(attention, Attention):
+            _watch_attention(f"{name}.{part}", attention, seen, hooks)
+    # The stream between the parts: what the next norm is given where norms come first, what the first one gives where
+    # they come last.
+    if block.norm_order == "pre":
+        following = block.feedforward_norm if block.cross_norm is None else block.cross_norm
+        _watch_input(following, f"{name}.residual_mid", seen.record, hooks)
+    else:
+        _watch(block.attention_norm, f"{name}.residual_mid", seen.record, hooks)
+    _watch(block, f"{name}.residual_out", seen.record, hooks)
+
+
+def _watch_attention(name: str, attention: Attention, seen: Trace, hooks: ExitStack) -> None:
+    for place in ATTENTION_PLACES:
+        _watch(getattr(attention, place), f"{name}.{place}", seen.record, hooks)
+    if not any(seen.wants(f"{name}.{place}") for place in _WORKED_OUT):
+        return
+    # The fused kernel says nothing on its way. Its queries and keys are caught as they pass, and when it has
+    # answered, the explicit lines run over them; the hooks above see what they make.
+    caught: dict[str, Tensor] = {}
+
+    def catch(place: str) -> Callable[..., None]:
+        return lambda _module, _inputs, output: caught.update({place: output})
+
+    def work_out(attention: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _output: Tensor) -> None:
+        assert isinstance(attention, Attention), "hooked to an attention"
+        q, k = caught.pop("queries"), caught.pop("keys")
+        if attention.reading == "fused":
+            mask = kwargs.get("mask", args[1] if len(args) > 1 else None)
+            with torch.set_grad_enabled(torch.is_grad_enabled() and seen.keeps_graph):
+                attention.weigh(q, k, mask)
+
+    for place in ("queries", "keys"):
+        hooks.enter_context(getattr(attention, place).register_forward_hook(catch(place)))
+    hooks.enter_context(attention.register_forward_hook(work_out, with_kwargs=True))

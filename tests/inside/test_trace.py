@@ -1,0 +1,140 @@
+"""The trace: what it sees is what happens, and it changes nothing."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from kotha.errors import UsageError
+from kotha.inside.places import attentions, layers
+from kotha.inside.trace import trace
+from kotha.model.attention import set_reading
+from kotha.model.classifier import TextClassifier
+from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
+from kotha.model.family import build
+
+SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 4, "d_ff": 24, "n_layers": 2}
+TEXT: dict[str, Any] = {**SMALL, "vocab_size": 50, "context_length": 12}
+CONFIGS = {
+    "gpt": GPTConfig(**TEXT),
+    "gpt-modern": GPTConfig(
+        **{**TEXT, "n_kv_heads": 2, "norm": "rms", "qk_norm": True, "positions": "rotary", "activation": "swiglu"}
+    ),
+    "bert": BERTConfig(**TEXT),
+    "seq2seq": Seq2SeqConfig(**TEXT),
+    "vit": ViTConfig(**SMALL, image_size=8, patch_size=4, n_channels=1, n_classes=3),
+}
+
+
+def made(name: str) -> tuple[nn.Module, list[torch.Tensor]]:
+    torch.manual_seed(0)
+    model = build(CONFIGS[name]).eval()
+    if name == "vit":
+        return model, [torch.randn(2, 1, 8, 8)]
+    tokens = torch.randint(0, 50, (2, 7))
+    return model, [torch.randint(0, 50, (2, 9)), tokens] if name == "seq2seq" else [tokens]
+
+
+def first(answer: Any) -> torch.Tensor:
+    return answer if isinstance(answer, torch.Tensor) else answer[0]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("reading", ["fused", "explicit"])
+@pytest.mark.parametrize("training", [False, True])
+def test_tracing_changes_nothing(name: str, reading: Any, training: bool) -> None:
+    model, inputs = made(name)
+    set_reading(model, reading)
+    model.train(training)
+    weights = {key: value.clone() for key, value in model.state_dict().items()}
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
+    torch.manual_seed(1)
+    alone = first(model(*inputs))
+    torch.manual_seed(1)
+    with trace(model) as seen:
+        traced = first(model(*inputs))
+    assert torch.equal(alone, traced)
+    assert traced.requires_grad and not any(value.requires_grad for value in map(seen.__getitem__, seen))
+    assert all(torch.equal(value, weights[key]) for key, value in model.state_dict().items())
+    assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_fused_model_shows_what_the_explicit_one_does(name: str) -> None:
+    model, inputs = made(name)
+    sights = []
+    for reading in ("explicit", "fused"):
+        set_reading(model, reading)
+        with trace(model) as seen:
+            model(*inputs)
+        sights.append(seen)
+    explicit, fused = sights
+    assert set(explicit) == set(fused)
+    for place in explicit:
+        assert len(explicit.passes(place)) == len(fused.passes(place)), place
+        torch.testing.assert_close(fused[place], explicit[place], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_place_is_seen_and_fits_its_neighbours(name: str) -> None:
+    model, inputs = made(name)
+    with trace(model) as seen:
+        model(*inputs)
+    for attention in attentions(model):
+        weights, values = seen[f"{attention}.weights"], seen[f"{attention}.values"]
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+        mixed = weights @ values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
+        torch.testing.assert_close(mixed, seen[f"{attention}.head_outputs"])
+    for layer, block in layers(model).items():
+        pre = block.norm_order == "pre"
+        added = seen[f"{layer}.residual_in"] + seen[f"{layer}.attention"]
+        torch.testing.assert_close(added if pre else block.attention_norm(added), seen[f"{layer}.residual_mid"])
+        if block.cross is None:
+            added = seen[f"{layer}.residual_mid"] + seen[f"{layer}.feedforward"]
+            torch.testing.assert_close(added if pre else block.feedforward_norm(added), seen[f"{layer}.residual_out"])
+    torch.testing.assert_close(seen["logits"], first(model(*inputs)))
+
+
+def test_only_what_is_asked_for_is_kept() -> None:
+    model, inputs = made("gpt")
+    with trace(model, layers=["blocks.1"], places=["*.attention.weights", "logits"]) as seen:
+        model(*inputs)
+        model(*inputs)
+    assert list(seen) == ["blocks.1.attention.weights", "logits"]
+    assert len(seen.passes("logits")) == 2
+    with pytest.raises(UsageError, match="was not traced"):
+        seen["blocks.0.attention.weights"]
+
+
+def test_gradients_flow_back_through_what_was_seen() -> None:
+    model, inputs = made("gpt")
+    with trace(model, places=["*.head_outputs"], keep_graph=True) as seen:
+        loss = model(*inputs).square().mean()
+    (gradient,) = torch.autograd.grad(loss, seen["blocks.0.attention.head_outputs"])
+    assert gradient.abs().max() > 0
+
+
+def test_a_wrong_name_is_refused_with_the_nearest() -> None:
+    model, _ = made("gpt")
+    with pytest.raises(UsageError, match=r"did you mean 'blocks\.1'"), trace(model, layers=["blocks1"]):
+        pass
+    with pytest.raises(UsageError, match="did you mean 'logits'"), trace(model, places=["logit"]):
+        pass
+    with trace(model) as seen, pytest.raises(UsageError, match="nothing has passed logits yet"):
+        seen["logits"]
+
+
+def test_hooks_go_when_the_model_fails() -> None:
+    model, _ = made("gpt")
+    with pytest.raises(Exception, match="token"), trace(model):
+        model(torch.tensor([[99]]))
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+def test_a_classifier_is_traced_too() -> None:
+    body, inputs = made("bert")
+    model = TextClassifier(body, 3).eval()  # type: ignore[arg-type]
+    with trace(model) as seen:
+        answer = model(*inputs, torch.ones(2, 7, dtype=torch.bool))
+    assert torch.equal(seen["logits"], answer) and "tokens" in seen and "blocks.1.attention.weights" in seen
