@@ -1,8 +1,11 @@
 """Train on a prepared data folder without the command line: for a GPU machine that has torch and little else.
 
     python benchmarks/train_course.py DATA OUT [--preset bangla-58m] [--recipe course] [--set steps=10000 …]
+                                      [--bring-weights]
 
-Writes config.json, metrics.jsonl and summary.json under OUT; the checkpoints stay in a temporary folder.
+Writes config.json, metrics.jsonl and summary.json under OUT; the checkpoints stay in a temporary folder. With
+--bring-weights the best model comes along too, its numbers as bfloat16 and its file in parts of 16 MB (a lent machine
+sends back no larger ones); `cat OUT/best.* > model.safetensors` joins them.
 """
 
 import argparse
@@ -16,11 +19,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
+import torch
+
+from kotha import bundle
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
-from kotha.train.loop import Training
 from kotha.train.recipes import recipe
 from kotha.train.run_folder import RunFolder
+from kotha.train.runs import start_run
+
+PART_BYTES = 16_000_000
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -31,6 +39,15 @@ def setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def bring_weights(run: Path, out: Path) -> None:
+    best = bundle.load(run)
+    bundle.save(run / "narrow", best.model.to(torch.bfloat16), best.tokenizer)
+    data = (run / "narrow" / bundle.WEIGHTS_FILE).read_bytes()
+    for part, start in enumerate(range(0, len(data), PART_BYTES)):
+        (out / f"best.{part:02}").write_bytes(data[start : start + PART_BYTES])
+    shutil.copy(run / "narrow" / bundle.CONFIG_FILE, out / "best-config.json")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
@@ -39,13 +56,13 @@ def main() -> None:
     parser.add_argument("--recipe", default="course")
     parser.add_argument("--set", nargs="*", type=setting, default=[], metavar="NAME=VALUE")
     parser.add_argument("--model", nargs="*", type=setting, default=[], metavar="NAME=VALUE")
+    parser.add_argument("--bring-weights", action="store_true")
     options = parser.parse_args()
     data = Dataset(options.data)
     model = preset(options.preset).replace(**dict(options.model))
     config = recipe(options.recipe, **dict(options.set))
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder) / "run")
-        run.start(model, config, data)
         start = time.perf_counter()
 
         def tell(event: dict[str, Any]) -> None:
@@ -58,11 +75,13 @@ def main() -> None:
                     flush=True,
                 )
 
-        summary = Training(model, config, data, run, on_event=tell).run()
+        summary = start_run(model, config, data, run, on_event=tell).run()
         print(summary)
         options.out.mkdir(parents=True, exist_ok=True)
         for name in ("config.json", "metrics.jsonl", "summary.json"):
             shutil.copy(run.path / name, options.out / name)
+        if options.bring_weights:
+            bring_weights(run.path, options.out)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""``kotha inside``: look into a model, one file a command."""
