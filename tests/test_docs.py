@@ -39,7 +39,9 @@ def test_the_make_targets_of_the_readme_exist() -> None:
 
 def test_the_python_of_the_readme_runs() -> None:
     (code,) = blocks(README, "python")
-    exec(compile(code, "README.md", "exec"), {})
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert len(names) > 1, "the example makes something"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

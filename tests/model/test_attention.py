@@ -55,15 +55,19 @@ def both_readings(attention: Attention, x: Tensor, *arguments: Any, **named: Any
 @pytest.mark.parametrize("mask", NAMES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("rotary", [False, True])
-def test_explicit_is_fused(mask: str, layout: dict[str, Any], rotary: bool, device: str = "cpu") -> None:
+def test_explicit_is_fused(mask: str, layout: dict[str, Any], rotary: bool) -> None:
+    assert largest_difference(mask, layout, rotary, "cpu") <= 1e-5
+
+
+def largest_difference(mask: str, layout: dict[str, Any], rotary: bool, device: str) -> float:
+    """Between the two readings, of answers and gradients; NaN, which is below nothing, where one is not finite."""
     torch.manual_seed(0)
     with torch.device(device):
         attention = Attention(BlockConfig(d_model=C, n_heads=4, **layout))
         rotation = RotaryPositions(attention.d_head, 10_000).rotation(torch.arange(T)) if rotary else None
         explicit, fused = both_readings(attention, torch.randn(B, T, C), masks(mask, T), rotation)
-    for one, two in zip(explicit, fused, strict=True):
-        assert one.isfinite().all()
-        assert (one - two).abs().max() <= 1e-5
+    differences = [(one - two).abs().max() for one, two in zip(explicit, fused, strict=True)]
+    return torch.stack(differences).max().item()
 
 
 @pytest.mark.parametrize("mask", ["none", "padding", "a row that may look nowhere"])
@@ -83,7 +87,7 @@ def test_explicit_is_fused_across(mask: str, layout: dict[str, Any], remembered:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 def test_explicit_is_fused_on_a_gpu() -> None:
     for mask, layout, rotary in itertools.product(NAMES, LAYOUTS, [False, True]):
-        test_explicit_is_fused(mask, layout, rotary, device="cuda")
+        assert largest_difference(mask, layout, rotary, "cuda") <= 1e-5
 
 
 def test_causal_counts_from_the_first_key_where_keys_are_more() -> None:

@@ -7,20 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.generate import (
-    Json,
-    MinP,
-    Penalty,
-    Run,
-    Seed,
-    Stop,
-    Temperature,
-    Tokens,
-    TopK,
-    TopP,
-    WeightsKind,
-    open_engine,
-)
+from kotha.cli.writing import Json, Run, Writing
 
 _PROMPT = "› "
 _LEAVE = ("/exit", "/quit")
@@ -30,30 +17,19 @@ def chat(
     run: Run,
     /,
     *,
-    tokens: Tokens = 150,
-    temperature: Temperature = 0.8,
-    top_k: TopK = 40,
-    top_p: TopP = None,
-    min_p: MinP = None,
-    repetition_penalty: Penalty = None,
-    seed: Seed = 0,
-    stop: Stop = (),
     plain: Annotated[bool, Parameter(negative="", help="Go on with the text instead of taking turns.")] = False,
-    weights: WeightsKind = "as-they-are",
+    writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
     """Talk with a model: a line, an answer. Ctrl-C ends an answer, Ctrl-D or /exit the talk; --json: a line a turn."""
     from kotha.generate.conversation import Conversation
-    from kotha.generate.settings import SamplingSettings
 
-    settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
-    settings["repetition_penalty"] = repetition_penalty
-    SamplingSettings(**settings, seed=seed)  # a mistake is answered before the model is read
-    talk = Conversation(open_engine(run, weights), plain)
+    writing.settings()  # a mistake is answered before the model is read
+    talk = Conversation(writing.open_engine(run), plain)
     if talk.plain and not plain:
         print("kotha: this model was not taught to converse; it goes on with what you write", file=sys.stderr)
     for turn, line in enumerate(_lines(as_json)):
-        request = talk.ask(line, tokens, SamplingSettings(**settings, seed=seed + turn), stop)
+        request = talk.ask(line, writing.tokens, writing.settings(turn), writing.stop)
         result = _answer(talk, request, shows=not as_json)
         talk.remember(result.text)
         if as_json:

@@ -82,7 +82,8 @@ def _open(run: Path, device: str) -> Any:
 
     from kotha import bundle
 
-    return bundle.load(run, ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    return bundle.load(run, chosen).widened()
 
 
 def _translated(run: Path, path: str, fields: tuple[str, str], errors: Errors, device: str) -> dict[str, Any]:

@@ -4,11 +4,11 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from kotha.cli.writing import Json, Run, Writing
 from kotha.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,58 +18,33 @@ if TYPE_CHECKING:
 # How many other tokens --probabilities shows at each place.
 _ALTERNATIVES = 5
 
-Run = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.")]
-Tokens = Annotated[int, Parameter(help="Tokens to write at most.")]
-Temperature = Annotated[float, Parameter(help="0 always takes the best token, 1 draws as the model says.")]
-TopK = Annotated[int | None, Parameter(negative_none="no-", help="Draw among this many of the best tokens.")]
-TopP = Annotated[float | None, Parameter(help="Draw among the fewest best tokens with this probability together.")]
-MinP = Annotated[float | None, Parameter(help="Draw among tokens at least this share as likely as the best.")]
-Penalty = Annotated[float | None, Parameter(help="Above 1: what was said becomes less likely.")]
-Seed = Annotated[int, Parameter(help="The same seed gives the same text.")]
-Stop = Annotated[tuple[str, ...], Parameter(negative="", help="End before this text; may be given again.")]
-WeightsKind = Annotated[
-    Literal["as-they-are", "auto", "float32", "bfloat16", "int8"],
-    Parameter(help="Narrower ones are read faster and say almost the same; auto measures."),
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="JSON on stdout.")]
-
 
 def generate(
     run: Run,
     prompt: Annotated[str, Parameter(help="Where the text begins; left out, the start of a document.")] = "",
     /,
     *,
-    tokens: Tokens = 150,
-    temperature: Temperature = 0.8,
-    top_k: TopK = 40,
-    top_p: TopP = None,
-    min_p: MinP = None,
-    repetition_penalty: Penalty = None,
-    seed: Seed = 0,
-    stop: Stop = (),
     n: Annotated[int, Parameter(name="--n", help="How many texts; their seeds count up.")] = 1,
     probabilities: Annotated[bool, Parameter(negative="", help="Also each token's probability.")] = False,
-    weights: WeightsKind = "as-they-are",
+    writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
     """Go on with a text. Letters appear as they are written."""
     from kotha.generate.answers import Request
-    from kotha.generate.settings import SamplingSettings
 
     if n < 1:
         raise UsageError(f"--n {n} asks for nothing; use 1 or more")
-    settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     requests = [
         Request(
             prompt=prompt,
-            tokens=tokens,
-            settings=SamplingSettings(**settings, repetition_penalty=repetition_penalty, seed=seed + place),
-            stop=stop,
+            tokens=writing.tokens,
+            settings=writing.settings(place),
+            stop=writing.stop,
             alternatives=_ALTERNATIVES if probabilities else None,
         )
         for place in range(n)
     ]
-    engine = open_engine(run, weights, min(n, 64))
+    engine = writing.open_engine(run, min(n, 64))
     if as_json:
         rows = [
             as_row(prompt, request, result) for request, result in zip(requests, engine.generate(requests), strict=True)
@@ -82,20 +57,6 @@ def generate(
             print("\n".join(_table(result)))
         note = f"{result.tokens} tokens, {result.tokens_per_second:,.0f} a second, ended by {result.stopped}"
         print(f"kotha: {note}", file=sys.stderr)
-
-
-def open_engine(run: Path, weights: str, max_batch: int = 1) -> "Engine":
-    """The engine of a run or model folder, on a GPU where there is one."""
-    import torch
-
-    from kotha import bundle
-    from kotha.generate.engine import Engine
-
-    loaded = bundle.load(run, "cuda" if torch.cuda.is_available() else "cpu")
-    if loaded.tokenizer is None:
-        raise UsageError(f"{run} holds a {loaded.config.family} model without a tokenizer; it writes no text")
-    kind: Any = None if weights == "as-they-are" else weights
-    return Engine(loaded.model, loaded.tokenizer, max_batch=max_batch, weights=kind)  # type: ignore[arg-type]
 
 
 def show(prompt: str, engine: "Engine", request: "Request") -> "Result":

@@ -41,18 +41,15 @@ def train(
     """
     from kotha.text.shards import Dataset
     from kotha.train.distributed import joined
-    from kotha.train.run_folder import CONFIG, RunFolder
+    from kotha.train.run_folder import RunFolder
     from kotha.train.runs import resume_run, start_run
-    from kotha.train.show.report import write_report
 
     flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed}
     given = {name: value for name, value in flags.items() if value is not None}
     given = {**from_toml(config), **from_words(set_), **given}
     if minutes is not None and (minutes <= 0 or "steps" in given or resume):
         raise UsageError("--minutes takes a positive number, for a new run, and no --steps beside it")
-    dataset, folder = Dataset(data), RunFolder(out)
-    place = _place()
-    going_on = resume or (place.restarts > 0 and (out / CONFIG).exists())  # torchrun started us again: one had died
+    dataset, folder, place = Dataset(data), RunFolder(out), _place()
     with ExitStack() as stack:
         ranks = stack.enter_context(joined(place, shard))
         display = stack.enter_context(TrainingDisplay(speaks=ranks.is_first))
@@ -62,18 +59,30 @@ def train(
             "on_event": lambda event: [listen(event) for listen in listeners],
             "ranks": ranks,
         }
-        if going_on:
+        if resume or _was_restarted(place, out):
             training = resume_run(dataset, folder, given, **about)
             display.say(f"going on from step {training.progress.step:,}")
         else:
             model, settings = _settings(dataset, preset, recipe, given, minutes)
             training = start_run(model, settings, dataset, folder, timed=True, **about)
-        arithmetic = training.arithmetic
         display.expect(training.config.steps)
-        display.say(f"{arithmetic.precision} on {arithmetic.device} ({arithmetic.reason})")
+        display.say(f"{training.arithmetic.precision} on {training.arithmetic.device} ({training.arithmetic.reason})")
         summary = training.run()
-    if not ranks.is_first:
-        return
+    if ranks.is_first:
+        _tell(out, summary, as_json)
+
+
+def _was_restarted(place: Any, out: Path) -> bool:
+    """Whether torchrun has started us again, because a process had died, in the middle of a run."""
+    from kotha.train.run_folder import CONFIG
+
+    return place.restarts > 0 and (out / CONFIG).exists()
+
+
+def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
+    """How it went; and the report, which is written here."""
+    from kotha.train.show.report import write_report
+
     report = write_report(out)
     if as_json:
         print_json(summary)
