@@ -19,6 +19,7 @@ from kotha.text.tokenizer import Tokenizer
 from kotha.text.trainers import train
 
 CONFIG = GPTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=40, context_length=6)
+N_WEIGHTS = sum(weight.numel() for weight in GPT(CONFIG).parameters())
 Header = dict[str, Any]
 
 
@@ -69,6 +70,14 @@ def test_a_model_with_its_tokenizer_comes_back(tokenizer: Tokenizer, tmp_path: P
     assert back.config == model.config == bundle.verify(folder)
     assert back.tokenizer is not None
     assert back.tokenizer.fingerprint == tokenizer.fingerprint
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_widening_loses_no_number(dtype: torch.dtype, tmp_path: Path) -> None:
+    folder = bundle.save(tmp_path / "model", GPT(CONFIG).to(dtype))
+    wide, narrow = bundle.load(folder).widened().model, bundle.load(folder).model
+    assert wide.head.weight.dtype == torch.float32 and wide.head.weight is wide.tokens.weight
+    assert all(torch.equal(one, two.float()) for one, two in zip(wide.parameters(), narrow.parameters(), strict=True))
 
 
 def test_a_tied_weight_is_stored_once(folder: Path) -> None:
@@ -204,8 +213,10 @@ def test_a_broken_byte_is_refused_or_harmless(folder: Path, where: int, byte: in
     broken[where % len(data)] = byte
     file.write_bytes(bytes(broken))
     try:
-        bundle.load(folder)
-    except KothaError:
-        pass
+        loaded = bundle.load(folder)
+    except KothaError as error:
+        assert str(error), "a refusal says why"
+    else:
+        assert sum(weight.numel() for weight in loaded.model.parameters()) == N_WEIGHTS
     finally:
         file.write_bytes(data)

@@ -55,6 +55,13 @@ class Bundle:
         """The model's config."""
         return self.model.config
 
+    def widened(self) -> "Bundle":
+        """The same numbers, as float32 where a CPU would be slow with narrower ones; none is lost."""
+        weight = next(self.model.parameters())
+        if weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float16):
+            self.model.float()
+        return self
+
 
 @dataclass(frozen=True)
 class _Description:
@@ -133,6 +140,20 @@ def first_names(model: nn.Module) -> dict[str, str]:
     return {name: stored.setdefault(parameter, name) for name, parameter in named}
 
 
+def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
+    """A model without memory for its weights, once its layers can all be among so many tensors of a file."""
+    n_layers = config.n_layers + getattr(config, "n_decoder_layers", 0)
+    if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before so many blocks are built
+        raise KothaError(f"{n_layers:,} layers in its config, and {n_tensors:,} tensors")
+    try:
+        with _Unfilled():
+            return build(config, "meta")
+    except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
+        raise KothaError(
+            f"its config asks for matrices beyond any machine, and there are {n_tensors:,} tensors"
+        ) from error
+
+
 def unique_weights(model: nn.Module) -> dict[str, Tensor]:
     """The weights to store: each once, under its first name."""
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
@@ -144,12 +165,13 @@ def unique_weights(model: nn.Module) -> dict[str, Tensor]:
 def _check(path: Path) -> tuple[Model, _Description]:
     """The model of a folder as its shape alone, once config and header agree on it."""
     description = _read_description(path)
-    header, n_bytes = _read_header(path / WEIGHTS_FILE)
-    n_layers = description.config.n_layers + getattr(description.config, "n_decoder_layers", 0)
-    if n_layers * _TENSORS_PER_LAYER > len(header):  # before so many blocks are built
-        raise KothaError(f"{path}: {n_layers:,} layers in its config, and {len(header):,} tensors in {WEIGHTS_FILE}")
-    with _Unfilled():
-        model = build(description.config, "meta")
+    if not (path / WEIGHTS_FILE).is_file():
+        raise KothaError(f"{path} is not a model folder: it has no {WEIGHTS_FILE}")
+    header, n_bytes = read_header(path / WEIGHTS_FILE)
+    try:
+        model = shape_alone(description.config, len(header))
+    except KothaError as error:
+        raise KothaError(f"{path}: {error} in {WEIGHTS_FILE}") from error
     expected = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
     where = path / WEIGHTS_FILE
     for name in [*expected, *header]:
@@ -205,10 +227,8 @@ def _read_description(path: Path) -> _Description:
     return _Description(config, values["dtype"], values.get("tokenizer"))
 
 
-def _read_header(file: Path) -> tuple[dict[str, Any], int]:
+def read_header(file: Path) -> tuple[dict[str, Any], int]:
     """Names, types and shapes of a safetensors file, and how many bytes of weights follow; they are not read."""
-    if not file.is_file():
-        raise KothaError(f"{file.parent} is not a model folder: it has no {WEIGHTS_FILE}")
     with file.open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
         if not 2 <= size <= min(_MAX_HEADER_BYTES, file.stat().st_size - 8):
