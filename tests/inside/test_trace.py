@@ -11,40 +11,18 @@ from kotha.inside.places import attentions, layers
 from kotha.inside.trace import trace
 from kotha.model.attention import set_reading
 from kotha.model.classifier import TextClassifier
-from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
-from kotha.model.family import build
 
-SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 4, "d_ff": 24, "n_layers": 2}
-TEXT: dict[str, Any] = {**SMALL, "vocab_size": 50, "context_length": 12}
-CONFIGS = {
-    "gpt": GPTConfig(**TEXT),
-    "gpt-modern": GPTConfig(
-        **{**TEXT, "n_kv_heads": 2, "norm": "rms", "qk_norm": True, "positions": "rotary", "activation": "swiglu"}
-    ),
-    "bert": BERTConfig(**TEXT),
-    "seq2seq": Seq2SeqConfig(**TEXT),
-    "vit": ViTConfig(**SMALL, image_size=8, patch_size=4, n_channels=1, n_classes=3),
-}
-
-
-def made(name: str) -> tuple[nn.Module, list[torch.Tensor]]:
-    torch.manual_seed(0)
-    model = build(CONFIGS[name]).eval()
-    if name == "vit":
-        return model, [torch.randn(2, 1, 8, 8)]
-    tokens = torch.randint(0, 50, (2, 7))
-    return model, [torch.randint(0, 50, (2, 9)), tokens] if name == "seq2seq" else [tokens]
+Member = tuple[nn.Module, list[torch.Tensor]]
 
 
 def first(answer: Any) -> torch.Tensor:
     return answer if isinstance(answer, torch.Tensor) else answer[0]
 
 
-@pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("reading", ["fused", "explicit"])
 @pytest.mark.parametrize("training", [False, True])
-def test_tracing_changes_nothing(name: str, reading: Any, training: bool) -> None:
-    model, inputs = made(name)
+def test_tracing_changes_nothing(family_member: Member, reading: Any, training: bool) -> None:
+    model, inputs = family_member
     set_reading(model, reading)
     model.train(training)
     weights = {key: value.clone() for key, value in model.state_dict().items()}
@@ -60,9 +38,8 @@ def test_tracing_changes_nothing(name: str, reading: Any, training: bool) -> Non
     assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_the_fused_model_shows_what_the_explicit_one_does(name: str) -> None:
-    model, inputs = made(name)
+def test_the_fused_model_shows_what_the_explicit_one_does(family_member: Member) -> None:
+    model, inputs = family_member
     sights = []
     for reading in ("explicit", "fused"):
         set_reading(model, reading)
@@ -76,9 +53,8 @@ def test_the_fused_model_shows_what_the_explicit_one_does(name: str) -> None:
         torch.testing.assert_close(fused[place], explicit[place], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_place_is_seen_and_fits_its_neighbours(name: str) -> None:
-    model, inputs = made(name)
+def test_every_place_is_seen_and_fits_its_neighbours(family_member: Member) -> None:
+    model, inputs = family_member
     with trace(model) as seen:
         model(*inputs)
     for attention in attentions(model):
@@ -96,8 +72,8 @@ def test_every_place_is_seen_and_fits_its_neighbours(name: str) -> None:
     torch.testing.assert_close(seen["logits"], first(model(*inputs)))
 
 
-def test_only_what_is_asked_for_is_kept() -> None:
-    model, inputs = made("gpt")
+def test_only_what_is_asked_for_is_kept(gpt: Member) -> None:
+    model, inputs = gpt
     with trace(model, layers=["blocks.1"], places=["*.attention.weights", "logits"]) as seen:
         model(*inputs)
         model(*inputs)
@@ -107,16 +83,16 @@ def test_only_what_is_asked_for_is_kept() -> None:
         seen["blocks.0.attention.weights"]
 
 
-def test_gradients_flow_back_through_what_was_seen() -> None:
-    model, inputs = made("gpt")
+def test_gradients_flow_back_through_what_was_seen(gpt: Member) -> None:
+    model, inputs = gpt
     with trace(model, places=["*.head_outputs"], keep_graph=True) as seen:
         loss = model(*inputs).square().mean()
     (gradient,) = torch.autograd.grad(loss, seen["blocks.0.attention.head_outputs"])
     assert gradient.abs().max() > 0
 
 
-def test_a_wrong_name_is_refused_with_the_nearest() -> None:
-    model, _ = made("gpt")
+def test_a_wrong_name_is_refused_with_the_nearest(gpt: Member) -> None:
+    model, _ = gpt
     with pytest.raises(UsageError, match=r"did you mean 'blocks\.1'"), trace(model, layers=["blocks1"]):
         pass
     with pytest.raises(UsageError, match="did you mean 'logits'"), trace(model, places=["logit"]):
@@ -125,15 +101,15 @@ def test_a_wrong_name_is_refused_with_the_nearest() -> None:
         seen["logits"]
 
 
-def test_hooks_go_when_the_model_fails() -> None:
-    model, _ = made("gpt")
+def test_hooks_go_when_the_model_fails(gpt: Member) -> None:
+    model, _ = gpt
     with pytest.raises(Exception, match="token"), trace(model):
         model(torch.tensor([[99]]))
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
-def test_a_classifier_is_traced_too() -> None:
-    body, inputs = made("bert")
+def test_a_classifier_is_traced_too(bert: Member) -> None:
+    body, inputs = bert
     model = TextClassifier(body, 3).eval()  # type: ignore[arg-type]
     with trace(model) as seen:
         answer = model(*inputs, torch.ones(2, 7, dtype=torch.bool))
