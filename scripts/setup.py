@@ -18,8 +18,11 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 EXTRAS = {"demo": "", "dev": "[dev]"}
 OLDEST = (3, 11)
-# For the browser tests: a browser, and fonts that have Bangla.
-BROWSER_PACKAGES = ["chromium", "fonts-noto-core", "fonts-beng"]
+# What some tests need beside Python, by its command: a browser with fonts that have Bangla, and a spreadsheet.
+PROGRAMS = {
+    "chromium": ["chromium", "fonts-noto-core", "fonts-beng"],
+    "soffice": ["libreoffice-calc"],
+}
 
 
 def say(text: str) -> None:
@@ -83,14 +86,15 @@ def install_packages(level: str) -> None:
     stamp.write_text(state)
 
 
-def install_browser() -> None:
-    """A browser for the tests that need one."""
-    if shutil.which("chromium"):
-        return
-    say("installing Debian's chromium and Bangla fonts for the browser tests")
-    if not apt_install(BROWSER_PACKAGES):
-        reason = "that takes root" if os.geteuid() != 0 else "apt-get could not install it"
-        say(f"skipped: no chromium ({reason}); the browser tests will be skipped")
+def install_programs() -> None:
+    """Programs for the tests that look at pages and spreadsheets with others' eyes."""
+    for program, packages in PROGRAMS.items():
+        if shutil.which(program):
+            continue
+        say(f"installing Debian's {' '.join(packages)} for the tests that use {program}")
+        if not apt_install(packages):
+            reason = "that takes root" if os.geteuid() != 0 else "apt-get could not install it"
+            say(f"skipped: no {program} ({reason}); the tests that need it will be skipped")
 
 
 def main() -> None:
@@ -101,7 +105,7 @@ def main() -> None:
     make_environment()
     install_packages(level)
     if level == "dev":
-        install_browser()
+        install_programs()
 
 
 main()
