@@ -8,6 +8,7 @@ from tests.generate.conftest import LAYOUTS, tiny
 from tests.text.conftest import KINDS, trained
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
+import kotha.generate.engine as engine_module
 from kotha.errors import UsageError
 from kotha.generate.answers import Request, Result
 from kotha.generate.engine import Engine
@@ -29,6 +30,13 @@ MIXED = [
 ]
 
 
+@pytest.fixture(params=["a CPU's pace", "a GPU's pace"])
+def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of looking for ends: after each step, and behind blocks of steps while the next are under way."""
+    if request.param == "a GPU's pace":
+        monkeypatch.setitem(engine_module._PACE, "cpu", (4, True))
+
+
 def ask(place: int, tokens: int = 24, **more: Any) -> Request:
     return Request(prompt=PROMPTS[place], tokens=tokens, settings=MIXED[place], **more)
 
@@ -43,6 +51,7 @@ def plainly(model: GPT, request: Request) -> list[int]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.usefixtures("pace")
 def test_a_mixed_batch_past_the_context_is_the_plain_twin(layout: str) -> None:
     model = tiny(layout, context_length=8)
     requests = [ask(place) for place in range(6)]  # prompts and 24 tokens: three times the context
@@ -52,6 +61,7 @@ def test_a_mixed_batch_past_the_context_is_the_plain_twin(layout: str) -> None:
 
 
 @pytest.mark.parametrize("max_batch", [1, 2, 3])
+@pytest.mark.usefixtures("pace")
 def test_who_else_is_in_the_batch_does_not_matter(max_batch: int) -> None:
     model, tokenizer = tiny("modern", context_length=16), trained("unigram")
     requests = [ask(place, tokens=3 + 5 * place) for place in range(6)] * 2
@@ -62,6 +72,7 @@ def test_who_else_is_in_the_batch_does_not_matter(max_batch: int) -> None:
     assert [r.text for r in waiting] == [r.text for r in together] == [r.text for r in alone]
 
 
+@pytest.mark.usefixtures("pace")
 def test_it_writes_what_the_course_writes() -> None:
     model, tokenizer = tiny(context_length=8), trained("unigram")
     settings = SamplingSettings(temperature=0.8, top_k=40, seed=3)
@@ -69,6 +80,7 @@ def test_it_writes_what_the_course_writes() -> None:
     assert "নদীর ঘাটে" + result.text == write(model, tokenizer, "নদীর ঘাটে", tokens=30, seed=3)
 
 
+@pytest.mark.usefixtures("pace")
 def test_every_length_from_one_below_the_context_to_one_above() -> None:
     model = tiny(context_length=6, vocab_size=30)
     for n in (1, 5, 6, 7, 20):
@@ -77,6 +89,7 @@ def test_every_length_from_one_below_the_context_to_one_above() -> None:
         assert list(result.ids) == continue_plainly(model, prompt, 8, MIXED[1])
 
 
+@pytest.mark.usefixtures("pace")
 def test_a_context_of_one_token_writes_too() -> None:
     model = tiny("no positions", context_length=1, vocab_size=30)
     (result,) = Engine(model, None).generate([Request(prompt=(3, 4), tokens=5, settings=MIXED[1])])
@@ -87,6 +100,7 @@ def test_a_context_of_one_token_writes_too() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("pace")
 def test_a_stream_joins_to_the_text_of_its_tokens(kind: str) -> None:
     tokenizer = trained(kind)
     model = tiny(context_length=16, vocab_size=tokenizer.vocab_size)
@@ -105,6 +119,7 @@ def test_a_stream_joins_to_the_text_of_its_tokens(kind: str) -> None:
     assert [result.text for result in Engine(model, tokenizer).generate(requests)] == shown, "also when nobody listens"
 
 
+@pytest.mark.usefixtures("pace")
 def test_an_answer_ends_for_a_reason() -> None:
     model, tokenizer = tiny(context_length=16), trained("unigram")
     end = tokenizer.special["eos"]
@@ -118,6 +133,7 @@ def test_an_answer_ends_for_a_reason() -> None:
     assert full.tokens_per_second > 0
 
 
+@pytest.mark.usefixtures("pace")
 def test_a_banned_end_is_never_reached() -> None:
     model, tokenizer = tiny(context_length=16), trained("unigram")
     ends = tuple(tokenizer.special[role] for role in ("eos", "end"))
@@ -128,6 +144,7 @@ def test_a_banned_end_is_never_reached() -> None:
 
 @pytest.mark.parametrize("streams", [True, False])
 @pytest.mark.parametrize("stop", ["ছাদে", "ধ্যায় ছা", "।", " তারা", "সন্ধ্যায়"])
+@pytest.mark.usefixtures("pace")
 def test_a_stop_string_that_straddles_tokens_is_not_shown(stop: str, streams: bool) -> None:
     tokenizer, text = trained("char-codepoint"), "আমরা সন্ধ্যায় ছাদে বসে তারা দেখি। আর"
     model = tiny(context_length=64, vocab_size=tokenizer.vocab_size)
@@ -147,6 +164,7 @@ def test_a_stop_string_that_straddles_tokens_is_not_shown(stop: str, streams: bo
         assert shown == result.text == normal[: normal.index(tokenizer.normalize(stop))]
 
 
+@pytest.mark.usefixtures("pace")
 def test_probabilities_are_the_models_own() -> None:
     model, tokenizer = tiny(context_length=16), trained("unigram")
     quiet, telling = ask(3, tokens=10), ask(3, tokens=10, alternatives=5)
@@ -198,6 +216,25 @@ def test_one_that_still_waits_can_be_cancelled_and_a_listener_may_go() -> None:
     next(stream)
     stream.close()
     assert not engine.busy
+
+
+@pytest.mark.usefixtures("pace")
+def test_cancelling_while_steps_are_under_way_leaves_the_others_unchanged() -> None:
+    model, tokenizer = tiny(context_length=12), trained("unigram")
+    requests = [ask(place, tokens=20) for place in range(5)]
+    expected = [result.ids for result in Engine(model, tokenizer).generate(requests)]
+    engine = Engine(model, tokenizer, max_batch=3)
+    numbers = [engine.submit(request) for request in requests]
+    results: dict[int, Result] = {}
+    cancelled = False
+    while engine.busy:
+        results |= {event.number: event.result for event in engine.step() if event.result is not None}
+        if not cancelled and numbers[0] not in results:
+            engine.cancel(numbers[1])
+            cancelled = True
+    assert results[numbers[1]].stopped == "cancelled"
+    assert results[numbers[1]].ids == expected[1][: results[numbers[1]].tokens]
+    assert [results[n].ids for n in numbers if n != numbers[1]] == [expected[i] for i in (0, 2, 3, 4)]
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.generate import plain, sampling
-from kotha.generate.sampling import Knobs, adjust
+from kotha.generate.sampling import Knobs, adjust, best_in_two_rounds
 from kotha.generate.settings import SamplingSettings
 
 
@@ -86,3 +86,15 @@ def test_tokens_outside_the_vocabulary_are_refused() -> None:
         SamplingSettings(banned=(9,)).check_vocabulary(9)
     with pytest.raises(UsageError, match="all 3 tokens are banned; leave at least one"):
         SamplingSettings(banned=(0, 1, 2)).check_vocabulary(3)
+
+
+@pytest.mark.parametrize(("vocab_size", "width"), [(32, 1), (33, 2), (1000, 7), (5000, 40), (32_100, 40)])
+def test_the_best_in_two_rounds_are_the_best(vocab_size: int, width: int) -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(5, vocab_size)
+    logits[0] = torch.arange(vocab_size)  # all in the last group
+    logits[1] = torch.arange(vocab_size).roll(vocab_size // 2)
+    logits[2, : vocab_size - width] = -torch.inf  # banned
+    values, tokens = best_in_two_rounds(logits, width)
+    expected, places = logits.topk(width)
+    assert torch.equal(values, expected) and torch.equal(tokens, places)

@@ -8,7 +8,11 @@ end: at hundreds of thousands of tokens a second, Python has no time for each.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kotha.errors import UsageError
 from kotha.generate.plain import uniforms
@@ -95,9 +99,9 @@ class Answer:
     ) -> None:
         self.number, self.request, self.start = number, request, start
         self.ids: list[int] = []
-        self.read = 0  # tokens that the cache holds
+        self.read = 0  # tokens that the cache holds, or will when the steps that are under way have been done
+        self.asked = 0  # tokens that were drawn, or are being drawn
         self.stopped: StopReason | None = None
-        self.numbers: list[float] = uniforms(request.settings.seed, request.tokens).tolist()
         self._tokenizer = tokenizer
         normalize = tokenizer.normalize if tokenizer is not None else str
         self._stops = Stops([normalize(text) for text in request.stop])
@@ -111,10 +115,26 @@ class Answer:
             shown = sum(len(self._stream.push(token)) for token in start)
             self._skip = max(0, len(tokenizer.decode(start)) - shown)  # the prompt's last letter still waits
 
+    @cached_property
+    def numbers(self) -> NDArray[np.float32]:
+        """What each draw falls by; made when first needed, which is when a GPU already reads the prompt."""
+        drawn: NDArray[np.float32] = uniforms(self.request.settings.seed, self.request.tokens).numpy()
+        return drawn
+
     @property
     def remaining(self) -> int:
         """Tokens that may still be written."""
         return self.request.tokens - len(self.ids)
+
+    @property
+    def unasked(self) -> int:
+        """Tokens that no step is under way for."""
+        return self.request.tokens - self.asked
+
+    def go_on(self, count: int) -> None:
+        """Know that some steps are under way."""
+        self.read += count
+        self.asked += count
 
     def window(self, length: int) -> list[int]:
         """The last tokens of prompt and answer."""

@@ -19,14 +19,17 @@ import torch
 from kotha.errors import UsageError
 from kotha.generate.answers import Answer, Request, Result
 from kotha.generate.cache import RowCache
-from kotha.generate.rows import Plan, Rows
+from kotha.generate.rows import Draws, Plan, Rows
 from kotha.generate.steps import Steps, at_work
 from kotha.generate.weights import Weights, prepare
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer import Tokenizer
 
-# Steps that a GPU does before the host looks for ends; a CPU gains nothing by waiting.
-_GPU_BLOCK = 32
+# Steps that are done before the host looks for ends, and whether it looks while the next ones are under way. A GPU
+# is kept at work by both; a CPU would gain nothing.
+_PACE = {"cuda": (32, True), "cpu": (1, False)}
+# Cached positions that a GPU's step looks at, at least; beyond, the next power of two, so that few steps are recorded.
+_SHORTEST_SPAN = 64
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,14 @@ class Event:
     number: int
     text: str
     result: Result | None = None
+
+
+@dataclass(frozen=True)
+class Flight:
+    """Steps under way: for whom, and what they draw. Rows may change hands before it is read."""
+
+    answers: list[Answer]
+    draws: Draws
 
 
 class Engine:
@@ -68,13 +79,15 @@ class Engine:
         self._ends = frozenset(roles[role] for role in ("eos", "end") if role in roles)
         self._start = roles.get("eos", roles.get("bos"))
         self._cache = RowCache(config, max_batch, dtype, device)
-        self._rows = Rows(max_batch, vocab_size, _GPU_BLOCK if device.type == "cuda" else 1, device)
+        block, self._lags = _PACE.get(device.type, _PACE["cpu"])
+        self._rows = Rows(max_batch, vocab_size, block, device)
         self._steps = Steps(self.model, self._cache, self._rows, compiled)
         self._max_batch = max_batch
         self._numbers = itertools.count()
         self._waiting: deque[Answer] = deque()
         self._active: list[Answer] = []
         self._news: list[Event] = []
+        self._flight: Flight | None = None
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
@@ -168,20 +181,38 @@ class Engine:
             self.model.hidden(torch.tensor(padded, device=self._rows.device), cache=self._cache.filling(rows))
 
     def _advance(self) -> None:
+        """Send the next steps off, then read what the last ones drew: a GPU works while the host reads."""
+        if any(answer.read >= self.model.config.context_length for answer in self._active):
+            self._land(self._flight)  # who slides needs what was drawn
+            self._flight = None
+        landing = self._take_off() if any(answer.unasked for answer in self._active) else None
+        if self._lags:
+            landing, self._flight = self._flight, landing
+        self._land(landing)
+
+    def _take_off(self) -> Flight:
+        """Start some steps for every row."""
         context = self.model.config.context_length
         full = [row for row, answer in enumerate(self._active) if answer.read >= context]
         room = min(context - answer.read for answer in self._active)
-        count = 1 if full else min(self._rows.block, room, max(answer.remaining for answer in self._active))
+        count = 1 if full else min(self._rows.block, room, max(answer.unasked for answer in self._active))
         plan = self._plan(count)
         self._rows.load(self._active, count, plan)
         if full:
             self._slide(plan, full)
         else:
             self._steps.run(plan, count)
-        n = len(self._active)
-        drawn, told = self._rows.drawn[:n, :count].tolist(), self._rows.told(n, count, plan)
-        for answer, tokens, seen in zip(self._active, drawn, told, strict=True):
-            answer.read += count
+        for answer in self._active:
+            answer.go_on(count)
+        return Flight(list(self._active), self._rows.catch(len(self._active), count, plan))
+
+    def _land(self, flight: Flight | None) -> None:
+        """Give answers what was drawn for them; those that end leave their rows."""
+        if flight is None:
+            return
+        for answer, tokens, seen in zip(flight.answers, flight.draws.tokens(), flight.draws.seen(), strict=True):
+            if answer.stopped is not None:  # it ended, or was cancelled, while this was under way
+                continue
             text = answer.extend(tokens, seen if answer.request.alternatives is not None else [], self._ends)
             if answer.stopped is not None:
                 self._news.append(Event(answer.number, text, answer.result()))
@@ -192,11 +223,12 @@ class Engine:
     def _plan(self, count: int) -> Plan:
         """On a GPU, sizes in few steps: each other size would be recorded anew. A CPU takes them as they are."""
         read, n_rows = [answer.read for answer in self._active], len(self._active)
-        if self._rows.device.type == "cuda":
-            n_rows = min(1 << (n_rows - 1).bit_length(), self._max_batch)
-            return self._rows.plan(self._active, n_rows, self._cache.size)
         span = min(max(read) + count, self._cache.size)
-        even = read[0] if min(read) == max(read) < self._cache.size else None
+        if self._rows.device.type == "cuda":
+            n_rows = min(_doubled(n_rows), self._max_batch)
+            span = min(max(_SHORTEST_SPAN, _doubled(span)), self._cache.size)
+            return self._rows.plan(self._active, n_rows, span)
+        even = read[0] if count == 1 and min(read) == max(read) < self._cache.size else None
         return self._rows.plan(self._active, n_rows, span, even)
 
     def _slide(self, plan: Plan, full: Sequence[int]) -> None:
@@ -221,3 +253,8 @@ class Engine:
                     self._active[row] = last
                     self._rows.move(len(self._active), row)
                     self._cache.move(len(self._active), row)
+
+
+def _doubled(size: int) -> int:
+    """The power of two that holds a size."""
+    return 1 << (size - 1).bit_length()

@@ -66,8 +66,8 @@ def continue_plainly(
 def uniforms(seed: int, count: int) -> Tensor:
     """A number in [0, 1) for each step of a seed: (count,); more of them begin with the same."""
     generator = torch.Generator().manual_seed(seed)
-    parts = [torch.rand(_DRAWN_AT_ONCE, generator=generator) for _ in range(-(-count // _DRAWN_AT_ONCE))]
-    return torch.cat(parts)[:count] if parts else torch.empty(0)
+    first, *others = (torch.rand(_DRAWN_AT_ONCE, generator=generator) for _ in range(0, max(1, count), _DRAWN_AT_ONCE))
+    return (torch.cat((first, *others)) if others else first)[:count]
 
 
 def draw(logits: Tensor, settings: SamplingSettings, seen: Collection[int], number: float) -> int:

@@ -50,6 +50,8 @@ class Rows:
         self.forced = torch.full((max_rows, block), _FREE, device=device)
         self.drawn = torch.zeros(max_rows, block, dtype=torch.long, device=device)
         self.slot = torch.zeros(1, dtype=torch.long, device=device)  # which step of the block comes next
+        pinned = device.type == "cuda"
+        self._staging = [torch.zeros(max_rows, block, pin_memory=pinned) for _ in range(2)]
         # Made when a request first needs them: a vocabulary for each row is large.
         self.seen: Tensor | None = None  # (R, V), True: the row's text has the token
         self.banned: Tensor | None = None  # (R, V), True: never drawn
@@ -97,24 +99,30 @@ class Rows:
                 tensor[target] = tensor[source]
 
     def load(self, answers: Sequence[Answer], count: int, plan: Plan) -> None:
-        """Hand over what the next steps need."""
-        coming = [answer.numbers[len(answer.ids) : len(answer.ids) + count] for answer in answers]
-        filled = [some + [0.0] * (count - len(some)) for some in coming]
-        self.numbers[: len(answers), :count] = torch.tensor(filled, device=self.device)
+        """Hand over what the next steps need, without waiting for the steps before them."""
+        n_rows = len(answers)
+        coming = self._spare()
+        view = coming.numpy()
+        for row, answer in enumerate(answers):
+            some = answer.numbers[answer.asked : answer.asked + count]
+            view[row, : len(some)] = some  # a row that needs fewer draws the rest by old numbers; nobody looks
+        self.numbers[:n_rows].copy_(coming[:n_rows], non_blocking=True)
         self.forced[: plan.n_rows] = _FREE
         for row, answer in enumerate(answers):
-            forced = answer.request.settings.forced[len(answer.ids) : len(answer.ids) + count]
+            forced = answer.request.settings.forced[answer.asked : answer.asked + count]
             if forced:
                 self.forced[row, : len(forced)] = torch.tensor(forced, device=self.device)
         if plan.alternatives is not None and self.likely is None:
-            shape = (
-                *self.drawn.shape,
-                min(MOST_ALTERNATIVES, self.vocab_size),
-            )  # never anew: recorded steps point here
+            shape = (*self.drawn.shape, min(MOST_ALTERNATIVES, self.vocab_size))  # for good: recorded steps point here
             self.chances = torch.zeros(self.drawn.shape, device=self.device)
             ids = torch.zeros(shape, dtype=torch.long, device=self.device)
             self.likely = ids, torch.zeros(shape, device=self.device)
         self.slot.zero_()
+
+    def _spare(self) -> Tensor:
+        """Host memory that a copy can start from: the one that the last copy but one has long left."""
+        self._staging.reverse()
+        return self._staging[0]
 
     def take(self, logits: Tensor, plan: Plan) -> None:
         """Draw the next token of each row: (B, V)."""
@@ -134,13 +142,13 @@ class Rows:
             self._note(logits, tokens, plan.alternatives)
         self.slot.add_(1)
 
-    def told(self, n_rows: int, count: int, plan: Plan) -> list[list[Seen]]:
-        """The probabilities of the last steps, for each row and step."""
-        if plan.alternatives is None or self.chances is None or self.likely is None:
-            return [[] for _ in range(n_rows)]
-        ids, likely = (tensor[:n_rows, :count, : plan.alternatives].tolist() for tensor in self.likely)
-        chances = self.chances[:n_rows, :count].tolist()
-        return [list(zip(chances[row], ids[row], likely[row], strict=True)) for row in range(n_rows)]
+    def catch(self, n_rows: int, count: int, plan: Plan) -> "Draws":
+        """What these steps draw, on its way to the host; later steps may write over it here."""
+        kept = [self.drawn[:n_rows, :count]]
+        if plan.alternatives is not None and self.chances is not None and self.likely is not None:
+            kept.append(self.chances[:n_rows, :count])
+            kept += [tensor[:n_rows, :count, : plan.alternatives] for tensor in self.likely]
+        return Draws(kept)
 
     def _note(self, logits: Tensor, tokens: Tensor, count: int) -> None:
         """Keep the probabilities that the model itself gave."""
@@ -154,3 +162,27 @@ class Rows:
 
     def _table(self) -> Tensor:
         return torch.zeros(len(self.pending), self.vocab_size, dtype=torch.bool, device=self.device)
+
+
+class Draws:
+    """What some steps drew, copied to the host while the device goes on."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._tensors = [tensor.to("cpu", non_blocking=True, copy=True) for tensor in tensors]
+        self._arrived = torch.cuda.Event() if tensors[0].is_cuda else None  # type: ignore[no-untyped-call]
+        if self._arrived is not None:
+            self._arrived.record()
+
+    def tokens(self) -> list[list[int]]:
+        """The tokens of each row, when they have come."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        tokens: list[list[int]] = self._tensors[0].tolist()
+        return tokens
+
+    def seen(self) -> list[list[Seen]]:
+        """The probabilities of each row's tokens; none where nobody asked."""
+        if len(self._tensors) == 1:
+            return [[] for _ in self._tensors[0]]
+        chances, ids, likely = (tensor.tolist() for tensor in self._tensors[1:])
+        return [list(zip(*row, strict=True)) for row in zip(chances, ids, likely, strict=True)]
