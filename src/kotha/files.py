@@ -17,18 +17,19 @@ from kotha.errors import KothaError
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
     """A text file (UTF-8) to write into, at ``path`` when the block ends well; missing folders are made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("w", encoding="utf-8") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise KothaError(f"{path} could not be written: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, text: str) -> None:
