@@ -107,3 +107,9 @@ def test_the_chart_can_be_heard() -> None:
 
 def test_numbers_on_axes_are_short() -> None:
     assert [number(value) for value in (1e15, -0.5, 0.1 + 0.2, 1e-5)] == ["1e15", "-0.5", "0.3", "1e-5"]
+
+
+def test_between_two_layers_there_is_no_half() -> None:
+    few = Chart("t", "layer", "y", [Series("a", [(0, 0.1), (1, 0.3), (2, 0.2)])]).svg()
+    shares = Chart("t", "share", "y", [Series("a", [(0, 10.0), (0.5, 30.0), (2, 20.0)])]).svg()
+    assert ">1.5<" not in few and ">1.5<" in shares

@@ -86,7 +86,7 @@ class Chart:
         up = _Scale.over(ys, HEIGHT - BOTTOM, TOP, log=self.log_y, rounded=True)
         parts = [
             f"<title>{escape(self.title)}</title><desc>{escape(self._words())}</desc>",
-            _grid(across, up),
+            _grid(across, up, whole=all(x == round(x) for x in xs)),
             _texts(self),
             *(_line(each, points, across, up) for each, points in series),
             _levels(levels, up),
@@ -212,7 +212,8 @@ def _drawable(value: float | None, log: bool = False) -> float | None:
 # -- drawing -------------------------------------------------------------------------------------------------------
 
 
-def _grid(across: _Scale, up: _Scale) -> str:
+def _grid(across: _Scale, up: _Scale, whole: bool) -> str:
+    """Lines and numbers of both axes; ``whole``: there are no steps, layers or the like between two whole ones."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     lines, labels = "", ""
     for tick in up.ticks():
@@ -220,6 +221,8 @@ def _grid(across: _Scale, up: _Scale) -> str:
         lines += f"M{LEFT} {y:g}H{right}"
         labels += f'<text x="{LEFT - 8}" y="{y:g}" dy=".35em" text-anchor="end">{number(tick)}</text>'
     for tick in across.ticks():
+        if whole and tick != round(tick):
+            continue
         x = across.place(tick)
         lines += f"M{x:g} {bottom}v5"
         x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # the last one has no room on its right
