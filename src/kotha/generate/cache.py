@@ -28,10 +28,11 @@ class RowCache:
         size: int | None = None,
     ) -> None:
         self.size = config.context_length if size is None else size
-        n_layers: int = getattr(config, "n_decoder_layers", config.n_layers)
-        shape = (max_rows, self.size, config.n_kv_heads, config.d_head)
-        self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(n_layers)]
-        self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(n_layers)]
+        stack, (n_layers, _) = list(config.stacks().items())[-1]  # the one that writes
+        n_heads = [len(config.key_heads_of(f"{stack}.{layer}.attention")) for layer in range(n_layers)]
+        shapes = [(max_rows, self.size, n, config.d_head) for n in n_heads]
+        self.keys = [torch.zeros(shape, dtype=dtype, device=device) for shape in shapes]
+        self.values = [torch.zeros(shape, dtype=dtype, device=device) for shape in shapes]
         self.lengths = torch.zeros(max_rows, dtype=torch.long, device=device)
         self.n_rows = max_rows
         self.span = self.size

@@ -33,13 +33,15 @@ typedef struct {
     Matrix joined, output, up, gate, down;
     Norm attention_norm, feedforward_norm, query_norm, key_norm;
     float *keys, *values;
+    const long *first;         /* (n_kv_heads + 1): where the query heads of each key head begin, and all end */
+    long n_heads, n_kv_heads;  /* a layer's own: heads can be removed */
 } Layer;
 
 typedef struct {
     const Layer *layers;
     Matrix head;
     Norm last;
-    long n_layers, d_model, n_heads, n_kv_heads, d_head, d_ff, size;
+    long n_layers, d_model, d_head, d_ff, size;
     int pre_norm, activation;
 } Model;
 
@@ -140,9 +142,8 @@ static void settle(const Norm *norm, float *head, const float *cosine, const flo
 }
 
 /* One head of one row looks at what the row has read. */
-static void mix(const Model *model, const Layer *layer, const float *query, long row, long head, long length, float *y) {
-    const long width = model->d_head, stride = model->n_kv_heads * width;
-    const long shared = head / (model->n_heads / model->n_kv_heads);
+static void mix(const Model *model, const Layer *layer, const float *query, long row, long shared, long length, float *y) {
+    const long width = model->d_head, stride = layer->n_kv_heads * width;
     const float *keys = layer->keys + row * model->size * stride + shared * width;
     const float *values = layer->values + row * model->size * stride + shared * width;
     float weights[length], largest = -3e38f, total = 0;
@@ -164,14 +165,14 @@ static void mix(const Model *model, const Layer *layer, const float *query, long
 /* One key head of one row, and the query heads that share it: normed, turned, kept, and looked with. */
 static void attend(const Model *model, const Layer *layer, float *row, float *mixed, long m, long shared, long length,
                    const float *cosine, const float *sine) {
-    const long width = model->d_head, n_shares = model->n_heads / model->n_kv_heads;
-    float *key = row + (model->n_heads + shared) * width, *value = key + model->n_kv_heads * width;
-    const long kept = ((m * model->size + length) * model->n_kv_heads + shared) * width;
+    const long width = model->d_head;
+    float *key = row + (layer->n_heads + shared) * width, *value = key + layer->n_kv_heads * width;
+    const long kept = ((m * model->size + length) * layer->n_kv_heads + shared) * width;
     settle(&layer->key_norm, key, cosine, sine, width);
     for (long k = 0; k < width; k++) layer->keys[kept + k] = key[k], layer->values[kept + k] = value[k];
-    for (long head = shared * n_shares; head < (shared + 1) * n_shares; head++) {
+    for (long head = layer->first[shared]; head < layer->first[shared + 1]; head++) {
         settle(&layer->query_norm, row + head * width, cosine, sine, width);
-        mix(model, layer, row + head * width, m, head, length + 1, mixed + head * width);
+        mix(model, layer, row + head * width, m, shared, length + 1, mixed + head * width);
     }
 }
 
@@ -195,13 +196,13 @@ static void leave(const Model *model, const Norm *norm, const float *out, const 
 
 static void block(const Model *model, const Layer *layer, const Own *own, const Shared *all, long rows,
                   const long *lengths, const float *cosine, const float *sine) {
-    const long half = model->d_head / 2, heads = model->n_heads * model->d_head;
+    const long half = model->d_head / 2, heads = layer->n_heads * model->d_head;
     enter(model, &layer->attention_norm, &layer->joined, own, rows);
     product(&layer->joined, own->read, own, all->joined, rows, NONE);
 #pragma omp for schedule(static)
-    for (long job = 0; job < rows * model->n_kv_heads; job++) {
-        const long m = job / model->n_kv_heads;
-        attend(model, layer, all->joined + m * layer->joined.outs, all->mixed + m * heads, m, job % model->n_kv_heads,
+    for (long job = 0; job < rows * layer->n_kv_heads; job++) {
+        const long m = job / layer->n_kv_heads;
+        attend(model, layer, all->joined + m * layer->joined.outs, all->mixed + m * heads, m, job % layer->n_kv_heads,
                lengths[m], cosine ? cosine + m * half : 0, cosine ? sine + m * half : 0);
     }
     round_rows(&layer->output, all->mixed, own, rows);

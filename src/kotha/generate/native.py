@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,9 @@ class _Layer(ctypes.Structure):
         *((name, _Norm) for name in ("attention_norm", "feedforward_norm", "query_norm", "key_norm")),
         ("keys", _POINTER),
         ("values", _POINTER),
+        ("first", _POINTER),
+        ("n_heads", _LONG),
+        ("n_kv_heads", _LONG),
     )
 
 
@@ -55,7 +59,7 @@ class _Model(ctypes.Structure):
         ("layers", ctypes.POINTER(_Layer)),
         ("head", Matrix),
         ("last", _Norm),
-        *((name, _LONG) for name in ("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "size")),
+        *((name, _LONG) for name in ("n_layers", "d_model", "d_head", "d_ff", "size")),
         ("pre_norm", ctypes.c_int),
         ("activation", ctypes.c_int),
     )
@@ -117,7 +121,7 @@ class NativeStep:
         ]
         self._owns = (Own * self._threads)(*rooms)
         self._layers = (_Layer * config.n_layers)(*map(self._layer, model.stack.blocks, range(config.n_layers)))
-        sizes = ("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff")
+        sizes = ("n_layers", "d_model", "d_head", "d_ff")
         self._model = _Model(
             layers=self._layers,
             head=matrix(model.head),
@@ -152,6 +156,8 @@ class NativeStep:
 
     def _layer(self, block: Any, layer: int) -> _Layer:
         attention, forward = block.attention, block.feedforward
+        first = torch.tensor([0, *accumulate(attention.shares)])
+        self._kept.append(first)
         return _Layer(
             joined=matrix(attention.joined),
             output=matrix(attention.output),
@@ -164,6 +170,9 @@ class NativeStep:
             key_norm=_norm(attention.key_norm),
             keys=self._cache.keys[layer].data_ptr(),
             values=self._cache.values[layer].data_ptr(),
+            first=first.data_ptr(),
+            n_heads=len(attention.heads),
+            n_kv_heads=len(attention.shares),
         )
 
 

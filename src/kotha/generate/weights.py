@@ -70,7 +70,8 @@ class JoinedAttention(Attention):
 
     def __init__(self, attention: Attention) -> None:
         nn.Module.__init__(self)
-        self.d_head, self.n_shares, self.dropout = attention.d_head, attention.n_shares, attention.dropout
+        self.d_head, self.heads, self.shares = attention.d_head, attention.heads, attention.shares
+        self.dropout = attention.dropout
         self._reading = attention.reading
         for name, module in attention.named_children():
             if name not in ("query", "key", "value"):
@@ -100,7 +101,7 @@ class JoinedAttention(Attention):
         if store is not None:
             k, v = store(k, v)
         mix = self._mix_explicit if self._reading == "explicit" else self._mix_fused
-        if q.is_cuda and q.shape[2] == 1 and torch.compiler.is_compiling():
+        if q.is_cuda and q.shape[2] == 1 and self.shares_evenly and torch.compiler.is_compiling():
             mix = mix_one
         y: Tensor = self.output(mix(q, k, v, mask).transpose(1, 2).flatten(2))  # (B, T, C)
         return y

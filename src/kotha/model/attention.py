@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
@@ -40,7 +41,8 @@ class Attention(nn.Module):
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
         self.d_head = config.d_head
-        self.n_shares = config.n_heads // config.n_kv_heads  # query heads that share a key head
+        self.heads = tuple(range(config.n_heads))  # the heads' names for good, also when pruning.py takes some out
+        self.shares = (config.n_heads // config.n_kv_heads,) * config.n_kv_heads  # query heads of each key head
         self.dropout = config.attention_dropout
         d_kv, bias = config.n_kv_heads * config.d_head, config.attention_bias
         self.query = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=bias)
@@ -96,8 +98,7 @@ class Attention(nn.Module):
 
     def weigh(self, q: Tensor, k: Tensor, mask: Mask) -> Tensor:
         """How much each position looks at each: (B, H, T, D), (B, n_kv_heads, S, D) -> (B, H, T, S)."""
-        k = k.repeat_interleave(self.n_shares, dim=1)  # (B, H, S, D)
-        scores = self.scores(q @ k.mT / math.sqrt(self.d_head))  # (B, H, T, S)
+        scores = self.scores(q @ self._share(k).mT / math.sqrt(self.d_head))  # (B, H, T, S)
         may_look = as_tensor(mask, scores)
         if may_look is None:
             weights = self.masked_scores(scores).softmax(dim=-1)
@@ -109,10 +110,24 @@ class Attention(nn.Module):
 
     def _mix_explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         weights = dropout(self.weigh(q, k, mask), self.dropout, self.training)  # (B, H, T, S)
-        mixed: Tensor = weights @ v.repeat_interleave(self.n_shares, dim=1)  # (B, H, T, D)
+        mixed: Tensor = weights @ self._share(v)  # (B, H, T, D)
         return mixed
 
+    @property
+    def shares_evenly(self) -> bool:
+        """Whether every key head serves as many query heads."""
+        return len(set(self.shares)) == 1
+
+    def _share(self, x: Tensor) -> Tensor:
+        """To each query head its key head: (B, n_kv_heads, S, D) -> (B, H, S, D)."""
+        if self.shares_evenly:
+            return x.repeat_interleave(self.shares[0], dim=1)
+        each = zip(x.unbind(dim=1), self.shares, strict=True)
+        return torch.cat([one[:, None].expand(-1, n, -1, -1) for one, n in each], dim=1)
+
     def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        if not self.shares_evenly:  # the kernel knows groups of one size only
+            k, v = self._share(k), self._share(v)
         return scaled_dot_product_attention(
             q,
             k,
@@ -120,7 +135,7 @@ class Attention(nn.Module):
             attn_mask=None if isinstance(mask, str) else mask,
             dropout_p=self.dropout if self.training else 0.0,
             is_causal=isinstance(mask, str),
-            enable_gqa=self.n_shares > 1,
+            enable_gqa=k.shape[1] < q.shape[1],
         )
 
 

@@ -10,12 +10,15 @@ from typing import Any, ClassVar, Literal, Self
 
 from kotha.errors import ConfigError, nearest
 from kotha.model.fields import check_fields, closest_divisor, follows, refuse_missing, refuse_unknown, roomier_width
+from kotha.model.heads import Stacks, attention_names, head_number, in_order
 
 Norm = Literal["layer", "rms"]
 NormOrder = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "none"]
 Initialization = Literal["gpt2", "xavier"]
+# Heads are kept by name, one by one: a file must not make us list a billion.
+MOST_HEADS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,8 @@ class BlockConfig:
         return {"n_kv_heads": self.n_heads, "d_head": self.d_model // self.n_heads, "d_ff": 4 * self.d_model}
 
     def _check(self) -> None:
+        if self.n_heads > MOST_HEADS:
+            raise ConfigError(f"n_heads={self.n_heads} is more than any model has; use 1 to {MOST_HEADS:,}")
         if self.n_heads % self.n_kv_heads:
             raise ConfigError(
                 f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}; "
@@ -108,13 +113,36 @@ class ModelConfig(BlockConfig):
     """A norm after the last block. Left out: where norms come before the parts, so that the last sum has one too."""
     initialization: Initialization = "gpt2"
     """How weights start; see initialization.py."""
+    removed_heads: tuple[str, ...] = ()
+    """Heads that were taken out of the weights, by name: blocks.0.attention.3; see pruning.py."""
 
     def _following(self) -> dict[str, Any]:
         return {**super()._following(), "final_norm": self.norm_order == "pre"}
 
+    def _check(self) -> None:
+        super()._check()
+        object.__setattr__(self, "removed_heads", in_order(self.removed_heads, self.stacks(), self.n_heads))
+
+    def stacks(self) -> Stacks:
+        """Each stack's layers, and the attentions of a layer."""
+        return {"blocks": (self.n_layers, ("attention",))}
+
+    def attentions(self) -> list[str]:
+        """The names of all attentions, first to last: blocks.0.attention, blocks.1.attention, ..."""
+        return list(attention_names(self.stacks()))
+
+    def heads_of(self, attention: str) -> list[int]:
+        """The numbers of the heads that an attention still has."""
+        removed = {number for name, number in map(head_number, self.removed_heads) if name == attention}
+        return [number for number in range(self.n_heads) if number not in removed]
+
+    def key_heads_of(self, attention: str) -> list[int]:
+        """The numbers of the key heads that an attention's remaining heads look at."""
+        return sorted({head * self.n_kv_heads // self.n_heads for head in self.heads_of(attention)})
+
     def to_dict(self) -> dict[str, Any]:
         """All of it, resolved, ready for JSON."""
-        return {"family": self.family, **asdict(self)}
+        return {"family": self.family, **asdict(self), "removed_heads": list(self.removed_heads)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +210,10 @@ class Seq2SeqConfig(TextConfig):
 
     def _following(self) -> dict[str, Any]:
         return {**super()._following(), "n_decoder_layers": self.n_layers}
+
+    def stacks(self) -> Stacks:
+        """A decoder's layer looks at itself, then, ``cross``, at the source."""
+        return {"encoder": (self.n_layers, ("attention",)), "decoder": (self.n_decoder_layers, ("attention", "cross"))}
 
 
 @dataclass(frozen=True, kw_only=True)

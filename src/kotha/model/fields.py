@@ -38,6 +38,9 @@ def _check(name: str, value: object, hint: Any) -> None:
     elif hint is float:
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
             raise ConfigError(f"{name}={value!r} must be a number")
+    elif hint == tuple[str, ...]:
+        if not isinstance(value, tuple | list) or not all(isinstance(each, str) for each in value):
+            raise ConfigError(f"{name}={value!r} must be a list of names")
     else:
         raise AssertionError(f"no check for {name}: {hint}")
 

@@ -9,7 +9,7 @@
             paper's embedding turns into 1 (https://arxiv.org/abs/1706.03762).
 ==========  ============================================================================================================
 
-Biases start at 0, norms at 1.
+Biases start at 0, norms at 1. Heads that the config has removed are cut off at the end: a body is built whole.
 """
 
 import math
@@ -21,6 +21,7 @@ from kotha.model.attention import Attention
 from kotha.model.config import ModelConfig
 from kotha.model.feedforward import FeedForward, SwiGLU
 from kotha.model.norm import RMSNorm
+from kotha.model.pruning import cut
 
 STANDARD_DEVIATION = 0.02
 
@@ -45,6 +46,7 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
             nn.init.ones_(module.weight)
             if isinstance(module, nn.LayerNorm):
                 nn.init.zeros_(module.bias)
+    cut(model, config)
 
 
 def residual_writers(model: nn.Module) -> set[nn.Linear]:

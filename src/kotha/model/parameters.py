@@ -36,7 +36,7 @@ class ParameterCount:
     total: int
     """All of it."""
     attention_per_layer: int
-    """One attention; a decoder's block that also looks at an encoder has two."""
+    """One attention (the first, where heads were removed); a decoder's block that looks at an encoder has two."""
     attention_per_head: int
     """What one head works with: its slices of the four matrices and their biases, less the output's."""
     feedforward_per_layer: int
@@ -65,7 +65,7 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
         **parts,
         total=sum(parts.values()),
         attention_per_layer=_size(attention) - _size(attention.query_norm) - _size(attention.key_norm),
-        attention_per_head=_one_head(attention, config),
+        attention_per_head=_one_head(attention),
         feedforward_per_layer=_size(feedforward),
         tied_head=not isinstance(model, ViT) and model.head.weight is model.tokens.weight,
     )
@@ -97,10 +97,10 @@ def _part_of(module: nn.Module, name: str, outer: str) -> str:
     return {"tokens": "token_embedding", "segments": "segments"}.get(name, outer)
 
 
-def _one_head(attention: Attention, config: ModelConfig) -> int:
+def _one_head(attention: Attention) -> int:
     query_side = _size(attention.query) + attention.output.weight.numel()
     key_side = _size(attention.key) + _size(attention.value)
-    return query_side // config.n_heads + key_side // config.n_kv_heads
+    return query_side // len(attention.heads) + key_side // len(attention.shares)
 
 
 def _size(module: nn.Module) -> int:

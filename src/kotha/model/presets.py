@@ -66,7 +66,16 @@ PRESETS: dict[str, ModelConfig] = {
     ),
     "pocket": GPTConfig(vocab_size=4096, context_length=256, n_layers=2, d_model=96, n_heads=3, d_ff=192, **MODERN),
     "pocket-bert": BERTConfig(vocab_size=4096, context_length=128, n_layers=4, d_model=192, n_heads=6, d_ff=384),
-    "pocket-seq2seq": Seq2SeqConfig(vocab_size=4096, context_length=128, n_layers=2, d_model=192, n_heads=6, d_ff=384),
+    # Positions as Marian has them, so that it opens in Hugging Face.
+    "pocket-seq2seq": Seq2SeqConfig(
+        vocab_size=4096,
+        context_length=128,
+        n_layers=2,
+        d_model=192,
+        n_heads=6,
+        d_ff=384,
+        positions="sinusoidal-halves",
+    ),
     "bangla-58m": GPTConfig(
         vocab_size=32_100,
         context_length=128,
