@@ -39,6 +39,16 @@ td.worst { color: var(--warm); }
 .piece:nth-child(odd) { background: color-mix(in srgb, var(--accent) 16%, transparent); }
 .piece:nth-child(even) { background: color-mix(in srgb, var(--warm) 14%, transparent); }
 .piece.part { border-color: var(--warm); font-family: ui-monospace, monospace; font-size: .82em; }
+table.matrix { width: auto; font-variant-numeric: tabular-nums; border-left: 2px solid var(--soft);
+  border-right: 2px solid var(--soft); border-radius: .5rem; border-collapse: separate; border-spacing: 0; }
+table.matrix th, table.matrix td { border: 0; padding: .3rem .8rem; white-space: nowrap; }
+table.matrix th { color: var(--soft); font-weight: 400; font-size: .9em; }
+table.matrix tbody th { text-align: left; position: sticky; left: 0; background: var(--paper); }
+table.matrix tbody tr:last-child th { border-bottom-left-radius: .4rem; }
+table.matrix.given td { color: var(--accent); }
+table.matrix td[style] { background: color-mix(in srgb, var(--accent) calc(var(--share) * 45%), transparent); }
+.sums { font: .88rem/1.75 ui-monospace, "DejaVu Sans Mono", "Noto Sans Bengali", monospace; margin: .7rem 0 0;
+  white-space: pre; }
 .label { margin: 1.2rem 0 0; color: var(--soft); font-size: .9rem; }
 .label + .story { margin-top: .2rem; }
 .story { border-left: 3px solid var(--accent); padding: .1rem 0 .1rem 1rem; margin: 1rem 0; white-space: pre-line;
@@ -114,6 +124,29 @@ class Page:
         self._parts.append(
             f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         )
+
+    def matrix(
+        self,
+        header: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        shares: Sequence[Sequence[float | None]] = (),
+        given: bool = False,
+    ) -> None:
+        """A matrix between its brackets; the first of each row is its label, ``shares`` (0 to 1) shade the cells."""
+        head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+        body = ""
+        for place, (label, *cells) in enumerate(rows):
+            of_row = shares[place] if shares else [None] * len(cells)
+            tags = (f' style="--share:{share:.3f}"' if share is not None else "" for share in of_row)
+            numbers = "".join(f"<td{tag}>{escape(cell)}</td>" for tag, cell in zip(tags, cells, strict=True))
+            body += f'<tr><th scope="row">{escape(label)}</th>{numbers}</tr>'
+        kind = "matrix given" if given else "matrix"
+        table = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        self._parts.append(f'<div class="scroll">{table}</div>')
+
+    def sums(self, lines: Iterable[str]) -> None:
+        """Lines of arithmetic, one below the other; a long one scrolls."""
+        self._parts.append(f'<div class="scroll"><div class="sums">{escape(chr(10).join(lines))}</div></div>')
 
     def settings(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Names and values, in as many columns as there is room for."""

@@ -1,0 +1,49 @@
+"""``kotha inside trace``: what was recorded at every named place, as a table or as numbers."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from kotha.cli.inside.opening import Asked, Image, Json, Run, Second, Target, Text, open_model, read_asked
+from kotha.cli.terminal import notes, print_json, results, table
+from kotha.errors import UsageError
+
+
+def trace(
+    run: Run,
+    /,
+    *,
+    text: Text = None,
+    second: Second = None,
+    target: Target = None,
+    image: Image = None,
+    layer: Annotated[
+        tuple[str, ...], Parameter(negative="", help="Only this layer, such as blocks.0; may be given again.")
+    ] = (),
+    place: Annotated[tuple[str, ...], Parameter(negative="", help="Only this place, or a pattern: '*.weights'.")] = (),
+    npz: Annotated[Path | None, Parameter(help="Write the numbers themselves to this .npz file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Record one pass at every named place: shapes and figures, or the numbers themselves."""
+    from kotha.inside.recording import record, write_arrays
+
+    if npz is not None and npz.suffix != ".npz":
+        raise UsageError(f"--npz {npz} would not be found as what it is; name it {npz.name}.npz")
+    opened = open_model(run)
+    reading = read_asked(opened, Asked(text=text, second=second, target=target, image=image))
+    found = record(opened.model, reading, layer or None, place or None)
+    if npz is not None:
+        write_arrays(npz, found)
+        notes().print(f"kotha: {len(found)} arrays in {npz}")
+    if as_json:
+        lines = {name: [vars(piece) for piece in line] for name, line in reading.lines.items()}
+        print_json({"lines": lines, "places": [each.to_dict() for each in found]})
+    elif npz is None:
+        rows = [_row(each.to_dict()) for each in found]
+        results().print(table("what was seen at each place", ["place", "shape", "mean", "std", "min", "max"], rows))
+
+
+def _row(place: dict[str, Any]) -> list[str]:
+    figures = ("-" if place[name] is None else f"{place[name]:.4f}" for name in ("mean", "std", "min", "max"))
+    return [place["place"], " x ".join(map(str, place["shape"])), *figures]

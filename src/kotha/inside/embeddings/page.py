@@ -1,0 +1,150 @@
+"""The map of words as a picture in one offline page, with the neighbours of the words that were asked for.
+
+Every word is a dot that says its name when pointed at. Labels stand where they cover no other: the words asked for come
+first, then the most frequent. A phone sets text larger, so it shows those labels that have room at that size.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kotha.inside.embeddings.neighbours import Neighbour
+from kotha.inside.embeddings.plane import Dot, WordMap
+from kotha.inside.embeddings.words import Word
+from kotha.page import Page, escape
+
+_WIDTH, _HEIGHT, _MARGIN = 680, 560, 28
+# Sizes of a label's letters on a wide window and on a phone; `kotha.page` sets the latter for all pictures.
+_SMALL, _LARGE = 13, 20
+_PHONE = "@media (max-width: 34rem) { .wide { display: none } }"
+_HALO = "paint-order:stroke;stroke:var(--paper,#fff);stroke-width:3px;stroke-linejoin:round"
+
+
+@dataclass(frozen=True)
+class _Box:
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: "_Box") -> bool:
+        """Do they share a place?"""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+    @property
+    def inside(self) -> bool:
+        """Is all of it in the picture?"""
+        return self.left >= 0 and self.top >= 0 and self.right <= _WIDTH and self.bottom <= _HEIGHT
+
+
+def embeddings_page(
+    title: str, found: WordMap, neighbours: Sequence[tuple[Word, list[Neighbour]]], centred: bool = True
+) -> str:
+    """The whole page as HTML."""
+    lead = f"{len(found.dots):,} words by their embeddings: words that are used alike lie near each other."
+    page = Page(title, lead)
+    shown = sum(found.shares)
+    caption = (
+        f"The two directions in which the words differ most; together they show {shown:.1%} of all differences "
+        f"({found.shares[0]:.1%} across, {found.shares[1]:.1%} up), the rest lies behind the page. "
+        "Point at a dot to read its word."
+    )
+    page.figure(draw_map(found), caption)
+    if neighbours:
+        page.heading("Nearest words")
+        start = "after the mean of all words is taken away" if centred else "as they are"
+        page.paragraph(f"By the cosine between vectors, {start}: 1 is the same way.")
+        longest = max(len(each) for _, each in neighbours)
+        header = ["nearest", *(word.text + ("" if word.whole else " *") for word, _ in neighbours)]
+        page.table(header, [_row(place, neighbours) for place in range(longest)], {})
+        if not all(word.whole for word, _ in neighbours):
+            page.paragraph("* not one token: the mean of its pieces.")
+    return page.html("Made by kotha inside embeddings.")
+
+
+def _row(place: int, neighbours: Sequence[tuple[Word, list[Neighbour]]]) -> list[str]:
+    cells = [f"{each[place].text} {each[place].cosine:.2f}" if place < len(each) else "" for _, each in neighbours]
+    return [str(place + 1), *cells]
+
+
+def draw_map(found: WordMap) -> str:
+    """Dots and labels as an ``<svg>`` that is safe to put into a page."""
+    places = _places(found.dots)
+    order = sorted(range(len(places)), key=lambda each: not found.dots[each].chosen)  # the chosen first
+    both = _placed([(each, found.dots[each].text, places[each]) for each in order], _LARGE, {})
+    everywhere = {each: _box(found.dots[each].text, places[each], side, _SMALL) for each, side in both.items()}
+    left = [(each, found.dots[each].text, places[each]) for each in order if each not in both]
+    wide = _placed(left, _SMALL, everywhere)
+    dots = "".join(_dot(dot, place) for dot, place in zip(found.dots, places, strict=True))
+    labels = "".join(_label(found.dots[each], places[each], side, "") for each, side in both.items())
+    labels += "".join(_label(found.dots[each], places[each], side, "wide") for each, side in wide.items())
+    words = f"A map of {len(found.dots)} words"
+    return (
+        f'<svg role="img" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-size="{_SMALL}"><title>{words}</title>'
+        f"<style>{_PHONE}</style>{dots}{labels}</svg>"
+    )
+
+
+def _places(dots: Sequence[Dot]) -> list[tuple[float, float]]:
+    """Where the dots lie: both axes to one scale, so that distances can be compared."""
+    xs, ys = [dot.x for dot in dots], [dot.y for dot in dots]
+    spans = (max(xs) - min(xs), max(ys) - min(ys))
+    scale = min(
+        (room - 2 * _MARGIN) / span if span else 1e9
+        for room, span in zip((_WIDTH, _HEIGHT), spans, strict=True)
+    )  # fmt: skip
+    scale = scale if max(spans) else 0.0
+    middle = ((max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2)
+    return [
+        (round(_WIDTH / 2 + scale * (dot.x - middle[0]), 1), round(_HEIGHT / 2 - scale * (dot.y - middle[1]), 1))
+        for dot in dots
+    ]
+
+
+def _placed(words: Sequence[tuple[int, str, tuple[float, float]]], size: int, taken: dict[int, _Box]) -> dict[int, str]:
+    """Words that find room for their label, each with the side of its dot: right, left, above or below."""
+    boxes, found = list(taken.values()), {}
+    for each, text, place in words:
+        for side in ("right", "left", "above", "below"):
+            box = _box(text, place, side, size)
+            if box.inside and not any(box.meets(other) for other in boxes):
+                boxes.append(box)
+                found[each] = side
+                break
+    return found
+
+
+def _box(text: str, place: tuple[float, float], side: str, size: int) -> _Box:
+    """About the room that a label takes."""
+    x, y = place
+    width, half = _ems(text) * size, 0.62 * size
+    left = {"right": x + 6, "left": x - 6 - width}.get(side, x - width / 2)
+    middle = {"above": y - 6 - half, "below": y + 6 + half}.get(side, y)
+    return _Box(left, middle - half, left + width, middle + half)
+
+
+def _ems(text: str) -> float:
+    """A text's width in sizes of its letters, estimated; marks above and below take none."""
+    wide = {"Mn": 0.0, "Mc": 0.38, "Cf": 0.0}
+    return sum(wide.get(unicodedata.category(letter), 0.68) for letter in text)
+
+
+def _dot(dot: Dot, place: tuple[float, float]) -> str:
+    colour, radius = ("var(--warm,#b3541e)", 5) if dot.chosen else ("var(--accent,#0b6e4f)", 2.5)
+    return (
+        f'<circle cx="{place[0]:g}" cy="{place[1]:g}" r="{radius}" style="fill:{colour}">'
+        f"<title>{escape(dot.text)}</title></circle>"
+    )
+
+
+def _label(dot: Dot, place: tuple[float, float], side: str, kind: str) -> str:
+    x, y = place
+    x += {"right": 6, "left": -6}.get(side, 0)
+    rise = {"above": "-.6em", "below": "1.3em"}.get(side, ".35em")
+    anchor = {"right": "start", "left": "end"}.get(side, "middle")
+    look = "fill:var(--warm,#b3541e);font-weight:700" if dot.chosen else "fill:var(--ink,#1c1b19)"
+    return (
+        f'<text x="{x:g}" y="{y:g}" dy="{rise}" text-anchor="{anchor}" lang="bn" class="{kind}" '
+        f'style="{look};{_HALO}"><title>{escape(dot.text)}</title>{escape(dot.text)}</text>'
+    )

@@ -1,0 +1,93 @@
+"""Which rows of the token table one step of training touches.
+
+Looking up a token sends a gradient back to its row alone. Where the head has a table of its own, rows of tokens that
+are not in the batch stay as they are (but for weight decay). Where head and embedding share one table, the softmax
+sends a gradient to every row: up to those that should have come, down to all that got some probability.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from kotha.errors import UsageError
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+
+
+@dataclass(frozen=True)
+class TouchedRows:
+    """Rows that got a gradient, by the way it came."""
+
+    vocab_size: int
+    tied: bool
+    tokens: int
+    """Tokens that were read."""
+    distinct: int
+    """Different ones among them."""
+    looked_up: int
+    """Rows with a gradient from being read."""
+    scored: int
+    """Rows of the head's table with a gradient from the softmax."""
+    token_table: int
+    """Rows of the token table with any gradient: those looked up, and all that were scored if the head is tied."""
+    looked_up_share: float
+    """Of the length of the token table's gradient, the part that came from being read (of squares, in a tied table)."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
+    """One next-token step's gradient on a text, without a step: rows of the table that it reaches."""
+    if not isinstance(model, GPT):
+        raise UsageError(f"rows are counted for one next-token step, which a {model.config.family} does not make")
+    if len(tokens) < 2:
+        raise UsageError(f"a text of {len(tokens)} token(s) has nothing to foretell; give at least two words")
+    read = tokens[: model.config.context_length + 1]
+    by_reading, by_scoring = _gradients(model, torch.tensor([read]))
+    tied = model.head.weight is model.tokens.weight
+    whole = by_reading + by_scoring if tied else by_reading
+    squares = [float(each.square().sum()) for each in (by_reading, by_scoring if tied else torch.zeros(()))]
+    return TouchedRows(
+        vocab_size=model.config.vocab_size,
+        tied=tied,
+        tokens=len(read) - 1,
+        distinct=len(set(read[:-1])),
+        looked_up=_rows(by_reading),
+        scored=_rows(by_scoring),
+        token_table=_rows(whole),
+        looked_up_share=squares[0] / max(sum(squares), 1e-30),
+    )
+
+
+def _gradients(model: GPT, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of what was read and of the head, apart even where they are one table: each (V, C)."""
+    was_training = model.training
+    model.eval()  # no dropout: it would hide rows by chance
+    embedded: list[Tensor] = []
+
+    def watch(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
+        embedded.append(output.detach().requires_grad_())  # (B, T, C)
+        return embedded[0]
+
+    hook = model.tokens.register_forward_hook(watch)
+    try:
+        with torch.enable_grad():
+            hidden = model.hidden(tokens[:, :-1])  # (B, T, C)
+            head = model.head.weight.detach().requires_grad_()
+            logits = torch.nn.functional.linear(hidden, head, model.head.bias)  # (B, T, V)
+            loss = cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+            by_place, by_scoring = torch.autograd.grad(loss, (embedded[0], head))
+    finally:
+        hook.remove()
+        model.train(was_training)
+    by_reading = torch.zeros_like(by_scoring).index_add_(0, tokens[0, :-1], by_place[0])
+    return by_reading, by_scoring
+
+
+def _rows(gradient: Tensor) -> int:
+    return int((gradient != 0).any(dim=1).sum())

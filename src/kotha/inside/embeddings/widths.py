@@ -1,0 +1,56 @@
+"""What a width costs: the course's table of embedding widths, for any vocabulary.
+
+The table of tokens has a row for each token and a column for each dimension, so its cost grows with both. What a width
+is good for is no formula: `pairs.py` measures it on trained models.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kotha.errors import UsageError
+
+# The course's own.
+WIDTHS = (128, 256, 512, 1024)
+_FLOAT32, _BFLOAT16 = 4, 2
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class WidthCost:
+    """A table of tokens of one width."""
+
+    width: int
+    parameters: int
+    float32_mib: float
+    """Megabytes as the course counts them: 1,048,576 bytes each."""
+    bfloat16_mib: float
+    training_mib: float
+    """Weights, gradients and AdamW's two memories in float32."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def width_costs(vocab_size: int, widths: Iterable[int] = WIDTHS) -> list[WidthCost]:
+    """Parameters and megabytes of a token table at each width.
+
+    >>> cost = width_costs(32_100, [512])[0]
+    >>> cost.parameters, round(cost.float32_mib, 2)
+    (16435200, 62.7)
+    """
+    chosen: Sequence[int] = list(widths)
+    wrong = next((each for each in (vocab_size, *chosen) if each < 1), None)
+    if wrong is not None:
+        raise UsageError(f"{wrong} is no size of a table; vocabulary and widths are whole numbers from 1")
+    return [
+        WidthCost(
+            width,
+            vocab_size * width,
+            vocab_size * width * _FLOAT32 / _MIB,
+            vocab_size * width * _BFLOAT16 / _MIB,
+            4 * vocab_size * width * _FLOAT32 / _MIB,
+        )
+        for width in chosen
+    ]

@@ -1,0 +1,197 @@
+"""Questions 6 to 8: shapes on the way through the model, the loss and its learning rate, and writing."""
+
+import math
+from collections.abc import Iterator
+
+from kotha.inside.exercises.grading import Expected
+from kotha.inside.exercises.question import Question, Setting
+from kotha.inside.exercises.wording import Words, same
+
+_EARLY, _LATE = 500, 10_000
+
+
+def flow_questions(setting: Setting) -> Iterator[Question]:
+    """The questions about the whole model, in order."""
+    yield from _shapes(setting)
+    yield from _loss(setting)
+    yield from _writing(setting)
+
+
+def _shapes(setting: Setting) -> Iterator[Question]:
+    config = setting.config
+    batch, length, width = setting.batch_size, config.context_length, config.d_model
+    sizes = {"batch": batch, "length": length, "width": width, "vocabulary": config.vocab_size, "inner": config.d_ff}
+    yield Question(
+        "6a",
+        Words(
+            "A batch of {batch} sequences of {length} tokens: what shape has the input idx?",
+            "একটি ব্যাচে {batch}টি সিকোয়েন্স, প্রতিটিতে {length}টি টোকেন: ইনপুট idx-এর আকার কত?",
+        ).fill(**sizes),
+        (same(f"(batch, sequence) = ({batch}, {length})"),),
+        _shape(batch, length),
+    )
+    yield Question(
+        "6b",
+        _ADDED if config.positions in ("learned", "sinusoidal") else _NOT_ADDED,
+        (
+            Words(
+                "Each token has become a vector of {width} numbers: ({batch}, {length}, {width}).",
+                "প্রতিটি টোকেন এখন {width}টি সংখ্যার একটি ভেক্টর: ({batch}, {length}, {width})।",
+            ).fill(**sizes),
+        ),
+        _shape(batch, length, width),
+    )
+    yield Question(
+        "6c",
+        Words(
+            "A token enters a block as {width} numbers. How many does it have at its widest, inside the MLP?",
+            "একটি টোকেন {width}টি সংখ্যা হয়ে ব্লকে ঢোকে। MLP-র ভেতরে সবচেয়ে চওড়া অবস্থায় তার কতটি সংখ্যা থাকে?",
+        ).fill(**sizes),
+        (same(f"{width:,} → {config.d_ff:,} → {width:,}"),),
+        Expected((config.d_ff,), exact=True),
+    )
+    yield Question(
+        "6c-trace",
+        Words(
+            "Trace its shape through one block. Where does it change?",
+            "একটি ব্লকের ভেতর দিয়ে তার আকার অনুসরণ করুন। কোথায় কোথায় বদলায়?",
+        ),
+        (_TRACE.fill(**sizes, heads=config.n_heads, d_head=config.d_head),),
+    )
+    yield Question(
+        "6d",
+        Words("What shape have the logits?", "logits-এর আকার কত?"),
+        (same(f"(batch, sequence, vocabulary) = ({batch}, {length}, {config.vocab_size})"),),
+        _shape(batch, length, config.vocab_size),
+    )
+    yield Question(
+        "6d-why",
+        Words(
+            "What does each element of the logits say, and why {vocabulary:,} of them at each place?",
+            "logits-এর প্রতিটি সংখ্যা কী বলে, আর প্রতিটি স্থানে {vocabulary:,}টি কেন লাগে?",
+        ).fill(**sizes),
+        (_LOGITS.fill(**sizes),),
+    )
+
+
+def _loss(setting: Setting) -> Iterator[Question]:
+    train, validation = setting.losses
+    yield Question(
+        "7a",
+        Words(
+            "The next token has index 5432. Write the loss of this one prediction.",
+            "পরের টোকেনের সূচক 5432। এই একটি অনুমানের লস সূত্র দিয়ে লিখুন।",
+        ),
+        (
+            Words(
+                "L = −log p[5432], where p = softmax(logits): the logarithm of what the model gave to the true "
+                "token alone.",
+                "L = −log p[5432], যেখানে p = softmax(logits): আসল টোকেনটিকে মডেল যে সম্ভাবনা দিয়েছে, শুধু তারই লগারিদম।",
+            ),
+        ),
+    )
+    yield Question(
+        "7b",
+        Words(
+            "The workshop's model: training loss {train}, validation loss {validation} at iteration {step:,}. What "
+            "does this say?",
+            "কর্মশালার মডেল: {step:,} নম্বর ধাপে প্রশিক্ষণের লস {train}, যাচাইয়ের লস {validation}। এ থেকে কী বোঝা যায়?",
+        ).fill(train=train, validation=validation, step=setting.iterations),
+        (_OVERFITTING.fill(gap=validation - train, train=math.exp(train), validation=math.exp(validation)),),
+    )
+    text = Words(
+        "Learning rate {rate:g}, warm-up {warmup:,} iterations, then cosine decay to a tenth, max_iters = {steps:,} "
+        "(the workshop does not say it; choose with --steps). What is it at iteration {step:,}?",
+        "শেখার হার {rate:g}, {warmup:,} ধাপ ওয়ার্ম-আপ, তারপর কোসাইন ধরে দশ ভাগের এক ভাগ পর্যন্ত নামা, max_iters = "
+        "{steps:,} (কর্মশালায় বলা নেই; --steps দিয়ে বেছে নিন)। {step:,} নম্বর ধাপে হার কত?",
+    )
+    values = {"rate": setting.learning_rate, "warmup": setting.warmup_steps, "steps": setting.steps}
+    for part, step in enumerate((_EARLY, _LATE), 1):
+        found = setting.rate_at(step)
+        worked = tuple(same(line) for line in _schedule(setting, step, found))
+        yield Question(f"7c-{part}", text.fill(**values, step=step), worked, Expected((found,), slack=found * 5e-4))
+
+
+def _schedule(setting: Setting, step: int, found: float) -> list[str]:
+    """The workshop's formulas (13) and (14) with the numbers put in."""
+    rate, warmup = setting.learning_rate, setting.warmup_steps
+    if step < warmup:
+        return [f"lr = {rate:g} × {step} / {warmup} = {found:.6g}"]
+    passed = min(1.0, (step - warmup) / max(1, setting.steps - warmup))
+    return [
+        f"pct = ({step} − {warmup}) / ({setting.steps} − {warmup}) = {passed:.6f}",
+        f"lr = 0.1 × {rate:g} + 0.9 × {rate:g} × 0.5 × (1 + cos(π × {passed:.6f})) = {found:.6g}",
+    ]
+
+
+def _writing(setting: Setting) -> Iterator[Question]:
+    n_new, length = setting.new_tokens, setting.config.context_length
+    yield Question(
+        "8a",
+        Words(
+            "From the prompt “বাংলাদেশ ব্যাংক” to an article: how does the prompt become numbers, why out[:, "
+            "-BLOCK_SIZE:], what does temperature do (0.1 against 2.0), what is top_k=40 for?",
+            "“বাংলাদেশ ব্যাংক” থেকে একটি সংবাদ: লেখাটি কীভাবে সংখ্যা হয়, out[:, -BLOCK_SIZE:] কেন, temperature কী "
+            "করে (0.1 আর 2.0 হলে), top_k=40 কীসের জন্য?",
+        ),
+        (_GENERATION.fill(length=length),),
+    )
+    yield Question(
+        "8b",
+        Words(
+            "How many forward passes does it take to write {count} new tokens?",
+            "{count}টি নতুন টোকেন লিখতে মডেলের ভেতর দিয়ে কতবার যেতে হয়?",
+        ).fill(count=n_new),
+        (
+            Words(
+                "One for each token, since each is read before the next can be drawn: {count}.",
+                "প্রতি টোকেনে একবার, কারণ একটি টোকেন পড়ার পরেই পরেরটি বাছা যায়: {count}।",
+            ).fill(count=n_new),
+        ),
+        Expected((n_new,), exact=True),
+    )
+
+
+def _shape(*sizes: int) -> Expected:
+    return Expected(tuple(map(float, sizes)), columns=len(sizes), exact=True)
+
+
+_ADDED = Words(
+    "Token and positional embeddings are added. What shape has x?",
+    "টোকেন-এমবেডিং আর অবস্থান-এমবেডিং যোগ করার পর x-এর আকার কত?",
+)
+_NOT_ADDED = Words(
+    "Tokens are embedded (this model adds no positions here). What shape has x?",
+    "টোকেন এমবেড করার পর (এই মডেলে এখানে অবস্থান যোগ হয় না) x-এর আকার কত?",
+)
+_TRACE = Words(
+    "{width} after the first norm; in the attention {heads} heads × {d_head} for Q, K and V, joined again to "
+    "{width}; {width} after the sum and the second norm; {inner} inside the MLP, then {width} again. In and out it "
+    "is {width}, so that blocks can be stacked and the way around them can be added.",
+    "প্রথম নর্মের পরে {width}; অ্যাটেনশনে Q, K, V-এর জন্য {heads}টি হেড × {d_head}, জোড়া লেগে আবার {width}; যোগ আর "
+    "দ্বিতীয় নর্মের পরে {width}; MLP-র ভেতরে {inner}, তারপর আবার {width}। ঢোকা আর বেরোনোর সময় {width}, তাই ব্লকের "
+    "পর ব্লক বসানো যায়, আর পাশের পথ (residual) যোগ করা যায়।",
+)
+_LOGITS = Words(
+    "Element (b, t, v) is the score of token v as the next one after place t of sequence b; softmax makes "
+    "probabilities of the {vocabulary:,} scores. Any token of the vocabulary could come next, so each needs a score.",
+    "(b, t, v) ঘরের সংখ্যাটি হলো b নম্বর সিকোয়েন্সের t স্থানের পরে v টোকেন আসার স্কোর; সফটম্যাক্স {vocabulary:,}টি "
+    "স্কোরকে সম্ভাবনা বানায়। শব্দভান্ডারের যেকোনো টোকেনই পরে আসতে পারে, তাই প্রত্যেকটির একটি স্কোর চাই।",
+)
+_OVERFITTING = Words(
+    "It overfits: on its own text it is as unsure as among {train:.0f} equal choices, on unseen text as among "
+    "{validation:.0f}. The gap of {gap:.2f} nats is what it has learned by heart and cannot use elsewhere.",
+    "মডেলটি মুখস্থ করছে (overfitting): নিজের লেখায় তার দ্বিধা {train:.0f}টি সমান সম্ভাবনার মতো, না-দেখা লেখায় "
+    "{validation:.0f}টির মতো। {gap:.2f} ন্যাটের এই ফারাক হলো সেটুকু, যা সে মুখস্থ করেছে, কিন্তু অন্য কোথাও কাজে "
+    "লাগাতে পারে না।",
+)
+_GENERATION = Words(
+    "1. The tokenizer cuts the prompt into pieces and gives each its number in the vocabulary. 2. The model has "
+    "places for {length} tokens only, so it is handed the last {length}. 3. Logits are divided by the temperature: "
+    "0.1 makes the best token nearly certain, 2.0 flattens the choice and the text wanders. 4. Only the 40 best "
+    "tokens remain, so that the long tail of unlikely ones, large in sum, is never drawn from.",
+    "১. টোকেনাইজার লেখাটিকে টুকরো করে প্রতিটি টুকরোকে শব্দভান্ডারের নম্বর দেয়। ২. মডেলে মাত্র {length}টি টোকেনের "
+    "জায়গা আছে, তাই শেষের {length}টিই তাকে দেওয়া হয়। ৩. logits-কে temperature দিয়ে ভাগ করা হয়: 0.1 হলে সেরা "
+    "টোকেনটি প্রায় নিশ্চিত, 2.0 হলে বাছাই সমান হয়ে আসে, লেখা এলোমেলো হয়। ৪. সেরা ৪০টি টোকেনই থাকে, যাতে "
+    "অসম্ভাব্য টোকেনের লম্বা লেজ থেকে, যেগুলোর মোট সম্ভাবনা কম নয়, কখনো বাছা না হয়।",
+)

@@ -1,0 +1,103 @@
+"""Questions 11 and 12: why several heads, and the whole in view. Open, but for one shape."""
+
+from collections.abc import Iterator
+
+from kotha.inside.exercises.grading import Expected
+from kotha.inside.exercises.question import Question, Setting
+from kotha.inside.exercises.wording import Words
+
+
+def reflection_questions(setting: Setting) -> Iterator[Question]:
+    """The last questions, in order."""
+    config = setting.config
+    sizes = {
+        "heads": config.n_heads,
+        "d_head": config.d_head,
+        "width": config.d_model,
+        "joined": config.n_heads * config.d_head,
+        "batch": setting.batch_size,
+        "length": config.context_length,
+        "layers": config.n_layers,
+        "vocabulary": config.vocab_size,
+    }
+    for number, text, answer in (("11a", _ADVANTAGE, _PARALLEL), ("11b", _SPECULATE, _KINDS)):
+        yield Question(number, text.fill(**sizes), (answer.fill(**sizes),))
+    shape = tuple(float(sizes[name]) for name in ("batch", "length", "joined"))
+    yield Question("11c", _JOIN.fill(**sizes), (_JOINED.fill(**sizes),), Expected(shape, columns=3, exact=True))
+    for number, text, answer in (
+        ("12a", _DRAW, _FLOW),
+        ("12b", _GENERALISE, _TECHNIQUES),
+        ("12c", _COMPARE, _SMALL),
+    ):
+        yield Question(number, text.fill(**sizes), (answer.fill(**sizes),))
+
+
+_ADVANTAGE = Words(
+    "What is the advantage of {heads} heads of width {d_head} over one head of width {joined}?",
+    "{joined} প্রস্থের একটি হেডের বদলে {d_head} প্রস্থের {heads}টি হেডের সুবিধা কী?",
+)
+_PARALLEL = Words(
+    "The products cost the same, and all heads are computed side by side as one batched product. But one head has "
+    "one softmax, so one way to look; {heads} heads look in {heads} ways at once.",
+    "গুণের খরচ একই, আর সব হেড পাশাপাশি একসঙ্গে গোনা যায়। কিন্তু একটি হেডের সফটম্যাক্স একটিই, অর্থাৎ তাকানোর ধরনও "
+    "একটি; {heads}টি হেড একসঙ্গে {heads} রকমে তাকায়।",
+)
+_SPECULATE = Words(
+    "What might different heads learn in Bangla text, and why is that useful?",
+    "বাংলা লেখায় আলাদা আলাদা হেড কী কী শিখতে পারে, আর তাতে লাভ কী?",
+)
+_KINDS = Words(
+    "One may look at the token before, which joins a word's pieces and endings; one from the verb at the end back "
+    "to its subject; one at an earlier mention of the same name; one at marks such as the দাঁড়ি. Each is a "
+    "different clue to the next word. `kotha inside heads` shows what yours do.",
+    "একটি আগের টোকেনের দিকে তাকাতে পারে, যা শব্দের টুকরো আর বিভক্তি জোড়ে; একটি বাক্যের শেষের ক্রিয়া থেকে কর্তার "
+    "দিকে; একটি একই নামের আগের উল্লেখে; একটি দাঁড়ির মতো চিহ্নে। প্রতিটিই পরের শব্দের আলাদা সূত্র। আপনার মডেলের হেড "
+    "কী করে, তা দেখায় `kotha inside heads`।",
+)
+_JOIN = Words(
+    "{heads} outputs of shape ({batch}, {length}, {d_head}) are put side by side. What shape is that?",
+    "({batch}, {length}, {d_head}) আকারের {heads}টি আউটপুট পাশাপাশি বসানো হলো। আকার কত হলো?",
+)
+_JOINED = Words(
+    "concat along the last axis: {heads} × {d_head} = {joined}, so ({batch}, {length}, {joined}); then the output "
+    "matrix ({joined} × {width}) mixes what the heads found.",
+    "শেষ অক্ষ বরাবর জোড়া: {heads} × {d_head} = {joined}, অর্থাৎ ({batch}, {length}, {joined}); তারপর আউটপুট "
+    "ম্যাট্রিক্স ({joined} × {width}) হেডগুলো যা পেল তা মেশায়।",
+)
+_DRAW = Words(
+    "Draw how “বাংলাদেশ ব্যাংক সুদ বৃদ্ধি” flows from text to probabilities, with shapes.",
+    "“বাংলাদেশ ব্যাংক সুদ বৃদ্ধি” লেখা থেকে সম্ভাবনা পর্যন্ত কীভাবে যায়, আকারসহ আঁকুন।",
+)
+_FLOW = Words(
+    "text → T token ids (1, T) → embedding and positions (1, T, {width}) → {layers} blocks, each (1, T, {width}) in "
+    "and out → last norm (1, T, {width}) → head: logits (1, T, {vocabulary}) → softmax of the last row: "
+    "{vocabulary:,} probabilities. `kotha inside flow` draws it for your model.",
+    "লেখা → T-টি টোকেন-নম্বর (1, T) → এমবেডিং ও অবস্থান (1, T, {width}) → {layers}টি ব্লক, প্রতিটিতে (1, T, "
+    "{width}) ঢোকে ও বেরোয় → শেষ নর্ম (1, T, {width}) → হেড: logits (1, T, {vocabulary}) → শেষ সারির সফটম্যাক্স: "
+    "{vocabulary:,}টি সম্ভাবনা। আপনার মডেলের জন্য এটি আঁকে `kotha inside flow`।",
+)
+_GENERALISE = Words(
+    "Validation loss stands at 4.08–4.13 while training loss falls. Propose three techniques, and say why each helps.",
+    "যাচাইয়ের লস 4.08–4.13-এ থেমে আছে, অথচ প্রশিক্ষণের লস নামছে। তিনটি কৌশল বলুন, আর কেন কাজে দেবে বলুন।",
+)
+_TECHNIQUES = Words(
+    "More text: there is less to learn by heart and more to find in common. Stronger dropout or weight decay: no "
+    "single unit or large weight can carry a memory. Fewer parameters, or early stopping at the best validation "
+    "loss: less room, or less time, to memorise. An average of the weights (EMA) and a smaller vocabulary helped "
+    "too in our measurements.",
+    "আরও লেখা: মুখস্থ করা কঠিন হয়, মিল খোঁজা লাভজনক হয়। বেশি dropout বা weight decay: কোনো একটি একক বা বড় ওজন "
+    "একা স্মৃতি ধরে রাখতে পারে না। কম প্যারামিটার, বা যাচাইয়ের লস সবচেয়ে কম হলেই থামা: মুখস্থ করার জায়গা বা সময় "
+    "কমে। আমাদের মাপে ওজনের চলমান গড় (EMA) আর ছোট শব্দভান্ডারও কাজে দিয়েছে।",
+)
+_COMPARE = Words(
+    "Compare a model of this size with one of a trillion parameters, for Bangla.",
+    "বাংলার জন্য এই মাপের মডেলকে লক্ষ কোটি প্যারামিটারের মডেলের সঙ্গে তুলনা করুন।",
+)
+_SMALL = Words(
+    "For it: it runs and trains on one small machine, its words are cut for Bangla, its text is known, it can be "
+    "opened and changed, and nothing leaves the house. Against it: little knowledge of the world, short context, "
+    "weak reasoning, and it learns its few megabytes by heart.",
+    "পক্ষে: একটি ছোট যন্ত্রেই চলে ও শেখে, শব্দের টুকরো বাংলার জন্যই কাটা, কোন লেখা থেকে শিখেছে তা জানা, খুলে দেখা ও "
+    "বদলানো যায়, আর কিছুই বাইরে যায় না। বিপক্ষে: জগতের জ্ঞান অল্প, প্রসঙ্গ ছোট, যুক্তি দুর্বল, আর অল্প কয়েক "
+    "মেগাবাইট লেখা সে মুখস্থ করে ফেলে।",
+)

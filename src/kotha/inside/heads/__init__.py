@@ -1,0 +1,1 @@
+"""Heads: what each one does, how much it matters, and which ones do the same."""

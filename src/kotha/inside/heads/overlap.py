@@ -1,0 +1,159 @@
+"""Overlap: do two heads look for the same, write the same, look at the same places?
+
+A head meets the residual stream through two small matrices, each of which lives in a subspace of D out of C dimensions
+(Elhage et al. 2021, https://transformer-circuits.pub/2021/framework). ``W_Q W_K^T`` says who looks at whom; its row
+space is what the head can notice in a token that is looked at. ``W_V W_O`` says what is carried over; its row space is
+where it writes. Two subspaces are compared by their principal angles: the mean squared cosine is 1 where one contains
+the other and 0 where they are orthogonal; two random ones of r out of C dimensions have about r / C.
+
+The course's insight 2 says that heads share: their matrices, side by side, have fewer directions than it seems
+(Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362). ``shared_rank`` counts them. Insight 0 says that attention
+is not symmetric: ``symmetry`` measures it. Norms of queries and keys and rotary places come after these matrices and
+are left out.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kotha.inside.heads.evidence import FEWEST_CHOICES
+from kotha.inside.heads.sight import Sight
+from kotha.model.attention import Attention
+
+Array = NDArray[np.float64]
+_ENERGY = 0.9  # of a matrix, to be explained
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How much two heads of one attention have in common, each from 0 to 1."""
+
+    qk: float
+    """What they notice in the tokens looked at."""
+    ov: float
+    """Where they write."""
+    qk_chance: float
+    """Of random subspaces of their sizes."""
+    ov_chance: float
+
+
+@dataclass(frozen=True)
+class SharedRank:
+    """Directions that hold nine tenths of a matrix's energy."""
+
+    needed: int
+    random: int
+    """As many in a random matrix of that size."""
+    size: int
+    """As many as there could be."""
+
+
+def head_overlap(attention: Attention, first: int, second: int) -> Overlap:
+    """Compare two heads of an attention by their places in it."""
+    (qk_a, ov_a), (qk_b, ov_b) = (_row_spaces(attention, place) for place in (first, second))
+    return Overlap(subspace_overlap(qk_a, qk_b), subspace_overlap(ov_a, ov_b), _chance(qk_a, qk_b), _chance(ov_a, ov_b))
+
+
+def subspace_overlap(a: Array, b: Array) -> float:
+    """The mean squared cosine of the principal angles of two subspaces, by orthonormal bases: (C, r), (C, s) -> 0 to 1.
+
+    >>> line, plane = np.eye(3)[:, :1], np.eye(3)[:, :2]
+    >>> subspace_overlap(line, plane), subspace_overlap(np.eye(3)[:, 2:], plane)
+    (1.0, 0.0)
+    """
+    smaller: int = min(a.shape[1], b.shape[1])
+    return float(np.square(a.T @ b).sum() / smaller) if smaller else 0.0
+
+
+def _chance(a: Array, b: Array) -> float:
+    return float(max(a.shape[1], b.shape[1]) / len(a))
+
+
+def _row_spaces(attention: Attention, place: int) -> tuple[Array, Array]:
+    """Orthonormal bases of the row spaces of a head's W_Q W_K^T and W_V W_O: each (C, rank)."""
+    q, k, v, o = _matrices(attention, place)
+    return _row_space(q, k.T), _row_space(v, o)
+
+
+def _matrices(attention: Attention, place: int) -> tuple[Array, Array, Array, Array]:
+    """A head's W_Q, W_K, W_V (C, D) and W_O (D, C), by rows of x: q = x W_Q."""
+    width = attention.d_head
+    shared = int(np.searchsorted(np.cumsum(attention.shares), place, side="right"))
+    ours, keys = slice(place * width, (place + 1) * width), slice(shared * width, (shared + 1) * width)
+    q, k, v = attention.query.weight[ours], attention.key.weight[keys], attention.value.weight[keys]
+    return _array(q).T, _array(k).T, _array(v).T, _array(attention.output.weight[:, ours]).T
+
+
+def _array(weight: Tensor) -> Array:
+    return weight.detach().cpu().double().numpy()
+
+
+def _row_space(left: Array, right: Array) -> Array:
+    """The row space of a product without making it: (C, D), (D, C) -> (C, rank)."""
+    narrow = np.linalg.qr(left)[1]  # left = Q R, and Q changes no row space
+    _, sizes, rows = np.linalg.svd(narrow @ right, full_matrices=False)
+    rank = int((sizes > sizes.max(initial=0.0) * max(right.shape) * np.finfo(np.float32).eps).sum())
+    return rows[:rank].T
+
+
+def symmetry(attention: Attention, place: int) -> float:
+    """How much of a head's W_Q W_K^T is the same in both directions: 1 all, a half by chance, 0 the very opposite."""
+    q, k, _, _ = _matrices(attention, place)
+    # The sums over the C x C product, from products of D x D: |A|^2 and <A, A^T>.
+    square, crossed = float(np.sum((q.T @ q) * (k.T @ k))), float(np.sum((k.T @ q) * (k.T @ q).T))
+    return 0.5 * (1 + crossed / square) if square else 0.5
+
+
+def shared_rank(matrix: Tensor | Array, seed: int = 0) -> SharedRank:
+    """How many directions the heads of a matrix need together, beside a random one: (H D, C) -> counts."""
+    ours = _array(matrix) if isinstance(matrix, Tensor) else matrix
+    random = np.random.default_rng(seed).standard_normal(ours.shape)
+    return SharedRank(_directions(ours), _directions(random), min(ours.shape))
+
+
+def _directions(matrix: Array) -> int:
+    energy = np.square(np.linalg.svd(matrix, compute_uv=False))
+    return int(np.searchsorted(np.cumsum(energy), _ENERGY * energy.sum())) + 1
+
+
+class Resemblance:
+    """How alike the heads of each attention look: 1 less the Jensen-Shannon divergence in bits, mean over tokens."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._tokens: dict[str, int] = {}
+
+    def read(self, sights: Sequence[Sight]) -> None:
+        """Take in what a passage showed."""
+        for sight in sights:
+            counted = sight.allowed.sum(dim=-1) >= FEWEST_CHOICES
+            weights = sight.weights[:, counted]
+            alike = torch.stack([_alike(one, weights) for one in weights]).double()  # (H, H)
+            self._sums[sight.attention] = self._sums.get(sight.attention, 0) + alike
+            self._tokens[sight.attention] = self._tokens.get(sight.attention, 0) + int(counted.sum())
+
+    def of(self, attention: str) -> Tensor:
+        """Every head beside every other: (H, H), 1 where they look alike."""
+        return self._sums[attention] / max(self._tokens[attention], 1)
+
+
+def _alike(one: Tensor, all_: Tensor) -> Tensor:
+    """The likeness of one head to all, summed over tokens: (T, S), (H, T, S) -> (H,)."""
+    between = torch.special.entr((one + all_) / 2) - (torch.special.entr(one) + torch.special.entr(all_)) / 2
+    likeness: Tensor = (1 - between.sum(dim=-1) / math.log(2)).clamp(0, 1)  # (H, T)
+    return likeness.sum(dim=-1)
+
+
+def nearest_heads(resemblance: Resemblance, name: str, attention: Attention) -> dict[str, tuple[str, float]]:
+    """For each head the one of its attention that looks most alike, and how much; none for a head alone."""
+    alike = resemblance.of(name).clone().fill_diagonal_(-1.0)
+    if len(alike) < 2:
+        return {}
+    value, place = alike.max(dim=-1)
+    names = [f"{name}.{number}" for number in attention.heads]
+    return {head: (names[p], v) for head, p, v in zip(names, place.tolist(), value.tolist(), strict=True)}

@@ -1,0 +1,106 @@
+"""Sights: where every head of a model looks, passage by passage, and passages made to be looked at.
+
+Beside a text's own passages there is a probe: random tokens that come twice. In such a text nothing can be known but
+from its first half, so a head that finds the earlier place shows itself (Olsson et al. 2022,
+https://arxiv.org/abs/2209.11895). The halves of each probe stand at another distance: a head that merely looks so many
+tokens back cannot pass for one that recognises.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from kotha.errors import UsageError
+from kotha.inside.places import attentions
+from kotha.inside.trace import trace
+
+# Long enough to find something again, short enough to be quick.
+_PROBES, _SHORTEST, _LONGEST = 6, 6, 40
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Tokens that a model reads; of a Seq2Seq, source and target."""
+
+    tokens: Tensor
+    """(T,)."""
+    source: Tensor | None = None
+    """(S,)."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Where the heads of one attention looked in a passage."""
+
+    attention: str
+    weights: Tensor
+    """How much: (H, T, S)."""
+    allowed: Tensor
+    """Who may look at whom: (T, S)."""
+    asking: Tensor
+    """The tokens that look: (T,)."""
+    asked: Tensor
+    """The tokens that are looked at: (S,)."""
+    crosses: bool
+    """Whether these are two texts."""
+
+    @property
+    def offsets(self) -> Tensor:
+        """How far each place is ahead: (T, S); -1 is the token before."""
+        return torch.arange(len(self.asked))[None] - torch.arange(len(self.asking))[:, None]
+
+
+@torch.no_grad()
+def look(model: nn.Module, passage: Passage) -> list[Sight]:
+    """What every attention shows of one passage, on the CPU."""
+    device = next(model.parameters()).device
+    given = [passage.tokens] if passage.source is None else [passage.source, passage.tokens]
+    was_training = model.training
+    model.eval()
+    try:
+        with trace(model, places=["*.weights", "*.masked_scores"]) as seen:
+            model(*(tokens[None].to(device) for tokens in given))
+    finally:
+        model.train(was_training)
+    return [
+        _sight(name, seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu(), passage)
+        for name in attentions(model)
+    ]
+
+
+def _sight(name: str, weights: Tensor, masked_scores: Tensor, passage: Passage) -> Sight:
+    source = passage.tokens if passage.source is None else passage.source
+    crosses = name.endswith(".cross")
+    asking = source if name.startswith("encoder.") else passage.tokens
+    asked = source if crosses or name.startswith("encoder.") else passage.tokens
+    return Sight(name, weights.float(), ~masked_scores.isneginf(), asking, asked, crosses)
+
+
+def probes(vocabulary: Sequence[int], context_length: int, translates: bool = False, seed: int = 0) -> list[Passage]:
+    """Random tokens that come twice, at another distance in each passage.
+
+    >>> [len(set(each.tokens.tolist())) * 2 == len(each.tokens) for each in probes(range(100), 32)][:2]
+    [True, True]
+    """
+    longest = min(context_length // 2, _LONGEST)
+    if longest < _SHORTEST:
+        raise UsageError(f"a context of {context_length} is too short to show something twice; {2 * _SHORTEST} will do")
+    chance = torch.Generator().manual_seed(seed)
+    return list(_repeated(torch.tensor(vocabulary), _spread(_SHORTEST, longest), translates, chance))
+
+
+def _spread(first: int, last: int) -> list[int]:
+    """A few different lengths, the longer ones rather: they show more."""
+    return list(range(max(first, last - 2 * _PROBES + 2), last + 1, 2))
+
+
+def _repeated(known: Tensor, lengths: list[int], translates: bool, chance: torch.Generator) -> Iterator[Passage]:
+    for length in lengths:
+        if len(known) >= length:
+            once = known[torch.randperm(len(known), generator=chance)[:length]]
+        else:
+            once = known[torch.randint(len(known), (length,), generator=chance)]
+        twice = torch.cat((once, once))
+        yield Passage(twice, twice if translates else None)

@@ -1,0 +1,214 @@
+"""One attention head as a sheet: matrices one after the other, each worked out from those before it.
+
+``Head`` is what goes in: the vectors, the head's slices of the weights, and what else its model does to queries and
+keys (biases, norms, turning by place). ``lay_out`` makes the steps. Everything is computed here, in double precision,
+by the operations' own few lines; ``traced.py`` holds the result against what torch computed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kotha.inside.worksheet.operation import Array, Operation
+from kotha.inside.worksheet.projecting import AddRow, Normed, Product, RootMeanSquare, Turned
+from kotha.inside.worksheet.weighing import (
+    Hidden,
+    Largest,
+    OverRoot,
+    Powers,
+    RowsProduct,
+    RowSums,
+    Shares,
+    ShiftedPowers,
+)
+
+# The steps that every sheet has, by the names that JSON and tests rely on.
+RESULTS = ("Q", "K", "V", "scores", "masked", "weights", "output")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """How vectors become queries, keys or values in one head."""
+
+    weight: Array
+    """(C, D)."""
+    bias: Array | None = None
+    """(1, D)."""
+    gain: Array | None = None
+    """The norm's learned weights, (1, D), where the model norms queries and keys."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What one head is given."""
+
+    x: Array
+    """The vectors that ask, (T, C)."""
+    query: Projection
+    key: Projection
+    value: Projection
+    memory: Array | None = None
+    """The vectors that are looked at, (S, C), where they are not x itself."""
+    mask: Array | None = None
+    """1 where a row may look, 0 where not, (T, S)."""
+    speeds: Array | None = None
+    """How fast each pair of a head's numbers turns from place to place, (1, D/2)."""
+    eps: float = 0.0
+    """What the norms add under their root."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A matrix of the sheet with its labels and how it came about."""
+
+    name: str
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Array
+    operation: Operation | None = None
+    """None for what is given."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The steps in order, and where they come from."""
+
+    steps: dict[str, Step]
+    tokens: tuple[str, ...]
+    key_tokens: tuple[str, ...]
+    text: str
+    place: str
+    """Which attention, such as ``blocks.0.attention``; empty for the workshop's."""
+    layer: int
+    head: int
+    target: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def matrices(self) -> dict[str, Array]:
+        """Every matrix by its name."""
+        return {name: step.values for name, step in self.steps.items()}
+
+    @property
+    def masked(self) -> Array:
+        """The scores that softmax reads: masked, or as they are where nothing is hidden."""
+        return self.steps["masked" if "masked" in self.steps else "scores"].values
+
+
+@dataclass
+class Steps:
+    """The sheet while it grows."""
+
+    tokens: tuple[str, ...]
+    key_tokens: tuple[str, ...]
+    made: dict[str, Step] = field(default_factory=dict)
+
+    def give(self, name: str, title: str, values: Array, rows: Sequence[str] = (), columns: Sequence[str] = ()) -> str:
+        """Put in a matrix that is not worked out."""
+        return self._put(name, title, values, None, rows, columns)
+
+    def work_out(
+        self, name: str, title: str, operation: Operation, rows: Sequence[str], columns: Sequence[str] = ()
+    ) -> str:
+        """Put in a matrix that an operation makes from earlier ones."""
+        assert all(operand in self.made for operand in operation.operands), f"{name} reads what is not there yet"
+        values = operation.compute({each: self.made[each].values for each in operation.operands})
+        return self._put(name, title, values, operation, rows, columns)
+
+    def _put(
+        self,
+        name: str,
+        title: str,
+        values: Array,
+        operation: Operation | None,
+        rows: Sequence[str],
+        columns: Sequence[str],
+    ) -> str:
+        assert name not in self.made, f"two steps are called {name}"
+        height, width = values.shape
+        labels = tuple(rows) or _counted(height), tuple(columns) or _counted(width)
+        assert (len(labels[0]), len(labels[1])) == (height, width), f"{name} has as many labels as rows and columns"
+        self.made[name] = Step(name, title, *labels, values.astype(np.float64), operation)
+        return name
+
+
+def lay_out(
+    head: Head, tokens: Sequence[str], key_tokens: Sequence[str] | None = None, shifted: bool = True
+) -> dict[str, Step]:
+    """The steps of a head; ``shifted`` takes each row's largest score off before e to it, as machines do."""
+    asking, looked_at = tuple(tokens), tuple(tokens if key_tokens is None else key_tokens)
+    steps = Steps(asking, looked_at)
+    x = steps.give("X", "X, the vectors that enter", head.x, rows=asking)
+    memory = x
+    if head.memory is not None:
+        memory = steps.give("M", "M, the source as the encoder left it", head.memory, rows=looked_at)
+    for letter, projection in (("Q", head.query), ("K", head.key), ("V", head.value)):
+        steps.give(f"W_{letter}", f"W_{letter}, this head's part", projection.weight)
+    _turning(steps, head)
+    _project(steps, "Q", x, head.query, asking, head)
+    _project(steps, "K", memory, head.key, looked_at, head)
+    _project(steps, "V", memory, head.value, looked_at, head)
+    _weigh(steps, head, shifted)
+    steps.work_out("output", "output = weights × V", Product("weights", "V"), asking)
+    return steps.made
+
+
+def _turning(steps: Steps, head: Head) -> None:
+    if head.speeds is None:
+        return
+    places = np.arange(len(steps.tokens), dtype=np.float64)[:, None]
+    steps.give("places", "places, counted from 0", places, steps.tokens)
+    steps.give("speeds", "speeds, by which each pair of numbers turns", head.speeds)
+    steps.work_out("angles", "angles = places × speeds", Product("places", "speeds"), steps.tokens)
+
+
+def _project(steps: Steps, letter: str, source: str, projection: Projection, rows: tuple[str, ...], head: Head) -> None:
+    """From vectors to queries, keys or values: one step for each thing that the model does; the last has the letter."""
+    turns = head.speeds is not None and letter != "V"
+    n_left = 1 + (projection.bias is not None) + (projection.gain is not None) + turns
+    names = [*(f"{letter}{number}" for number in range(n_left - 1)), letter]
+    name = names.pop(0)
+    steps.work_out(name, f"{name} = {source} × W_{letter}", Product(source, f"W_{letter}"), rows)
+    if projection.bias is not None:
+        before, name = name, names.pop(0)
+        bias = steps.give(f"b_{letter}", f"b_{letter}, the bias", projection.bias)
+        steps.work_out(name, f"{name} = {before} + {bias}", AddRow(before, bias), rows)
+    if projection.gain is not None:
+        before, name = name, names.pop(0)
+        if "eps" not in steps.made:
+            steps.give("eps", "ε, which keeps the norm's root above zero", np.array([[head.eps]]))
+        gain = steps.give(f"g_{letter}", f"g_{letter}, the norm's gains", projection.gain)
+        size = steps.work_out(
+            f"size_{letter}", f"size of {before} = √(mean of squares + ε)", RootMeanSquare(before, "eps"), rows
+        )
+        steps.work_out(name, f"{name} = {before} / size × {gain}", Normed(before, size, gain), rows)
+    if turns:
+        before, name = name, names.pop(0)
+        steps.work_out(name, f"{name} = {before}, each pair turned by its angle", Turned(before, "angles"), rows)
+
+
+def _weigh(steps: Steps, head: Head, shifted: bool) -> None:
+    """From queries and keys to weights."""
+    rows, columns = steps.tokens, steps.key_tokens
+    steps.give("d_k", "d_k, the head's width", np.array([[float(head.query.weight.shape[1])]]))
+    steps.work_out("products", "products = Q × Kᵀ", RowsProduct("Q", "K"), rows, columns)
+    read = steps.work_out("scores", "scores = products / √d_k", OverRoot("products", "d_k"), rows, columns)
+    if head.mask is not None:
+        steps.give("mask", "mask: 1 may be looked at, 0 may not", head.mask, rows, columns)
+        read = steps.work_out(
+            "masked", "masked = scores, −∞ where the mask is 0", Hidden("scores", "mask"), rows, columns
+        )
+    powers: Operation = Powers(read)
+    title = f"powers = e^{read}"
+    if shifted:
+        steps.work_out("largest", f"largest of each row of {read}", Largest(read), rows)
+        powers, title = ShiftedPowers(read, "largest"), f"powers = e^({read} − largest)"
+    steps.work_out("powers", title, powers, rows, columns)
+    steps.work_out("sums", "sums of each row of powers", RowSums("powers"), rows)
+    steps.work_out("weights", "weights = powers / sums", Shares("powers", "sums"), rows, columns)
+
+
+def _counted(count: int) -> tuple[str, ...]:
+    return tuple(str(number) for number in range(1, count + 1))

@@ -1,0 +1,191 @@
+"""The sheet as a spreadsheet whose cells are live formulas: change a number, and see it flow.
+
+What is given stands as numbers, in blue; every other cell is a formula of cells above it, with the value that it has
+today beside it for programs that do not compute. A small sheet is one page from top to bottom. Of a wide model the
+given matrices have a page of their own, weights turned so that a row of one meets a row of the other.
+"""
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from kotha.errors import KothaError, UsageError
+from kotha.inside.worksheet.numerals import MINUS_INFINITY
+from kotha.inside.worksheet.operation import SPELLED_OUT
+from kotha.inside.worksheet.page import sheet_title
+from kotha.inside.worksheet.sheet import Sheet, Step
+
+STEPS, INPUTS, README = "steps", "inputs", "Read me"
+MOST_TOKENS, MOST_HEAD_WIDTH, MOST_WIDTH = 16, 128, 2048
+# One row for the title of a page; its labels start in the second column, after the rows' own.
+_TOP, _LEFT = 2, 1
+
+
+@dataclass(frozen=True)
+class Block:
+    """Where a matrix stands: its first number's page, row and column."""
+
+    page: str
+    row: int
+    column: int
+    height: int
+    width: int
+    turned: bool
+
+
+class Layout:
+    """Where every matrix of a sheet stands; answers as `Addresses` for formulas on the page of steps."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.is_wide = any(max(step.values.shape) > SPELLED_OUT for step in sheet.steps.values())
+        self.blocks: dict[str, Block] = {}
+        next_row = {STEPS: _TOP, INPUTS: _TOP}
+        for name, step in sheet.steps.items():
+            given_apart = self.is_wide and step.operation is None
+            page = INPUTS if given_apart else STEPS
+            height, width = step.values.shape
+            turned = given_apart and name.startswith("W_")
+            if turned:
+                height, width = width, height
+            # A line for the title and one for the column labels above, one empty below.
+            self.blocks[name] = Block(page, next_row[page] + 2, _LEFT, height, width, turned)
+            next_row[page] += height + 3
+
+    def cell(self, name: str, row: int, column: int) -> str:
+        """The address of a cell."""
+        block = self.blocks[name]
+        row, column = (column, row) if block.turned else (row, column)
+        return _page(block) + _address(block.row + row, block.column + column)
+
+    def row(self, name: str, row: int) -> str:
+        """The address of a row."""
+        block = self.blocks[name]
+        assert not block.turned, f"{name} stands turned; ask for a column"
+        return self._line(block, row)
+
+    def column(self, name: str, column: int) -> str:
+        """The address of a column that stands as a row."""
+        block = self.blocks[name]
+        assert block.turned, f"{name} does not stand turned; ask for a row"
+        return self._line(block, column)
+
+    def _line(self, block: Block, line: int) -> str:
+        first = _address(block.row + line, block.column)
+        return f"{_page(block)}{first}:{_address(block.row + line, block.column + block.width - 1)}"
+
+
+def spreadsheet(sheet: Sheet) -> bytes:
+    """The sheet as the bytes of an .xlsx file."""
+    _refuse_large(sheet)
+    try:
+        import xlsxwriter  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise KothaError("a spreadsheet needs XlsxWriter: pip install xlsxwriter") from error
+    stream = BytesIO()
+    book = xlsxwriter.Workbook(stream, {"in_memory": True})
+    layout, formats = Layout(sheet), _formats(book)
+    pages = {STEPS: book.add_worksheet(STEPS)}
+    if layout.is_wide:
+        pages[INPUTS] = book.add_worksheet(INPUTS)
+    for page in pages.values():
+        _prepare(page, sheet, formats)
+    for name, step in sheet.steps.items():
+        _write(pages[layout.blocks[name].page], sheet, step, layout, formats)
+    _write_readme(book.add_worksheet(README), sheet, layout, formats)
+    pages[STEPS].activate()
+    book.close()
+    return stream.getvalue()
+
+
+def _refuse_large(sheet: Sheet) -> None:
+    n_tokens, width = max(len(sheet.tokens), len(sheet.key_tokens)), sheet.steps["X"].values.shape[1]
+    head_width = sheet.steps["Q"].values.shape[1]
+    for size, most, what, instead in (
+        (n_tokens, MOST_TOKENS, "tokens", "give a shorter text"),
+        (head_width, MOST_HEAD_WIDTH, "numbers a head", "look at it with --json or --html"),
+        (width, MOST_WIDTH, "numbers a token", "look at it with --json or --html"),
+    ):
+        if size > most:
+            raise UsageError(f"a spreadsheet of {size:,} {what} is too large to follow; up to {most:,}: {instead}")
+
+
+def _formats(book: Any) -> dict[str, Any]:
+    number = {"num_format": "0.000000", "align": "right"}
+    return {
+        "title": book.add_format({"bold": True, "font_size": 15}),
+        "about": book.add_format({"text_wrap": True, "valign": "top"}),
+        "step": book.add_format({"bold": True, "font_size": 12}),
+        "label": book.add_format({"font_color": "#6b665b", "align": "right"}),
+        "token": book.add_format({"font_color": "#6b665b"}),
+        # Whole numbers and given ones as they are typed.
+        "given": book.add_format({"font_color": "#0b57b3", "bg_color": "#eef4fb", "align": "right"}),
+        "formula": book.add_format(number),
+        "result": book.add_format({**number, "bold": True, "bg_color": "#e8f3ee"}),
+    }
+
+
+def _prepare(page: Any, sheet: Sheet, formats: dict[str, Any]) -> None:
+    page.write_string(0, 0, sheet_title(sheet), formats["title"])
+    page.set_column(0, 0, 24)
+    page.set_column(1, max(step.values.shape[1] for step in sheet.steps.values()) + 1, 11)
+    page.freeze_panes(1, 1)
+
+
+def _write(page: Any, sheet: Sheet, step: Step, layout: Layout, formats: dict[str, Any]) -> None:
+    """One matrix: its title, its labels, its numbers or formulas."""
+    block = layout.blocks[step.name]
+    title = f"{step.title} (turned: one row for each of its columns)" if block.turned else step.title
+    page.write_string(block.row - 2, 0, title, formats["step"])
+    rows, columns = (step.columns, step.rows) if block.turned else (step.rows, step.columns)
+    for place, label in enumerate(columns):
+        page.write_string(block.row - 1, block.column + place, label, formats["label"])
+    for place, label in enumerate(rows):
+        page.write_string(block.row + place, 0, label, formats["token"])
+    style = formats["given" if step.operation is None else "result" if step.name == "output" else "formula"]
+    for row in range(block.height):
+        for column in range(block.width):
+            at = (column, row) if block.turned else (row, column)
+            where, value = (block.row + row, block.column + column), float(step.values[at])
+            if step.operation is None:
+                page.write_number(*where, value, style)
+                continue
+            formula = step.operation.formula(layout, sheet.matrices, *at)
+            page.write_formula(*where, f"={formula}", style, MINUS_INFINITY if value == float("-inf") else value)
+    if step.name == "weights":
+        last = (block.row + block.height - 1, block.column + block.width - 1)
+        shading = {"type": "2_color_scale", "min_color": "#ffffff", "max_color": "#8fcdb4"}
+        page.conditional_format(block.row, block.column, *last, {**shading, "min_type": "num", "min_value": 0})
+
+
+def _write_readme(page: Any, sheet: Sheet, layout: Layout, formats: dict[str, Any]) -> None:
+    page.set_column(0, 0, 90)
+    inputs = INPUTS if layout.is_wide else STEPS
+    lines = [
+        f"Blue numbers (page “{inputs}”) are given: change one, and every formula after it follows.",
+        "Black numbers are formulas: click on one to see which cells it reads.",
+        "The last matrix, output, is what this head hands on.",
+        f"{MINUS_INFINITY} is what the mask hides: a word, since a spreadsheet has no infinity; e to it is 0.",
+        "Text: " + sheet.text + ("" if sheet.target is None else f" → {sheet.target}"),
+        *sheet.remarks,
+        "Every value was compared with what torch computes when this file was made by kotha inside worksheet.",
+    ]
+    page.write_string(0, 0, sheet_title(sheet), formats["title"])
+    for row, line in enumerate(lines, 2):
+        page.write_string(row, 0, line, formats["about"])
+
+
+def _page(block: Block) -> str:
+    return f"{block.page}!" if block.page == INPUTS else ""
+
+
+def _address(row: int, column: int) -> str:
+    """The address of a cell counted from 0.
+
+    >>> _address(0, 0), _address(9, 27)
+    ('A1', 'AB10')
+    """
+    letters, left = "", column + 1
+    while left:
+        left, place = divmod(left - 1, 26)
+        letters = chr(ord("A") + place) + letters
+    return f"{letters}{row + 1}"

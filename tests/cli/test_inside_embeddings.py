@@ -1,0 +1,68 @@
+"""`kotha inside embeddings` as a user types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kotha import bundle
+from kotha.cli.main import main
+from kotha.model.config import GPTConfig
+from kotha.model.family import build
+from kotha.text.trainers import train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    tokenizer = train(["মা বাবা নদী পুকুর লাল নীল বই খাতা " * 40], "unigram", vocab_size=400)
+    sizes = {"context_length": 16, "n_layers": 1, "d_model": 8, "n_heads": 2}
+    model = build(GPTConfig(vocab_size=tokenizer.vocab_size, **sizes))
+    return str(bundle.save(tmp_path_factory.mktemp("model") / "run", model, tokenizer))
+
+
+def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> None:
+    command = ["inside", "embeddings", run, "মা", "মাখাতা", "--count", "3", "--text", "মা বই মা"]
+    page = tmp_path / "map.html"
+    assert main([*command, "--map", str(page), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(each["word"], each["mean_of_pieces"]) for each in found["words"]] == [("মা", False), ("মাখাতা", True)]
+    assert all(len(each["neighbours"]) == 3 for each in found["words"])
+    assert found["touched"]["looked_up"] == found["touched"]["distinct"]
+    assert found["map"]["words"] > 8
+    assert "মাখাতা" in page.read_text(encoding="utf-8")
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "is not one token: this is the mean of" in out
+    assert "the head uses the same table" in out
+
+
+def test_widths_need_no_model(capsys) -> None:
+    assert main(["inside", "embeddings", "--vocab-size", "1000", "--widths", "10,20", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["widths"]["rows"]
+    assert [(each["width"], each["parameters"]) for each in rows] == [(10, 10_000), (20, 20_000)]
+
+
+def test_a_pair_in_several_runs(run: str, capsys) -> None:
+    assert main(["inside", "embeddings", run, "--pair", "মা", "বাবা", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["pair"]
+    assert found["words"] == ["মা", "বাবা"]
+    assert found["runs"][0]["width"] == 8
+    assert main(["inside", "embeddings", run, "--pair", "মা", "বাবা"]) == 0
+    assert "share of random" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "wording"),
+    [
+        ([], 2, "say how many tokens: --vocab-size 32100"),
+        (["{run}", "☃"], 2, "no letters for '☃'"),
+        (["{run}", "মা", "--map", "map.png"], 2, "ends in .html"),
+        (["{run}", "--widths", "a,b"], 2, "whole numbers with commas"),
+        (["{run}", "--count", "0"], 2, "from 1"),
+        (["{run}", "--text", "মা"], 2, "nothing to foretell"),
+        (["nowhere"], 1, "there is no nowhere"),
+    ],
+)
+def test_mistakes_are_answered(run: str, capsys, arguments: list[str], code: int, wording: str) -> None:
+    assert main(["inside", "embeddings", *(each.format(run=run) for each in arguments)]) == code
+    assert wording in capsys.readouterr().err

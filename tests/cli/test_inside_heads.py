@@ -1,0 +1,167 @@
+"""`kotha inside heads` and `kotha inside prune` as a user types them, mistakes included."""
+
+import json
+import re
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kotha import bundle
+from kotha.cli.main import main
+from kotha.evaluate.held_out import read_held_out
+from kotha.inside.heads.silence import every_head, silence
+from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.model.family import build
+from kotha.model.presets import MODERN
+from kotha.text.stories import stories
+from kotha.text.trainers import train as train_tokenizer
+from kotha.train.objectives import next_token
+
+TINY: dict[str, Any] = {"d_model": 16, "n_heads": 4, "n_layers": 2, "d_ff": 24}
+TEXTS = [document.text for document in islice(stories(seed=4), 12)]
+
+
+def folder_of(path: Path, config: ModelConfig, kind: str) -> Path:
+    torch.manual_seed(0)
+    model = build(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return bundle.save(path, model, train_tokenizer(TEXTS, kind, 600))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("heads")
+    text: dict[str, Any] = {**TINY, "vocab_size": 600, "context_length": 32}
+    folder_of(folder / "gpt", GPTConfig(**text, **MODERN, n_kv_heads=2), "unigram")
+    folder_of(folder / "bert", BERTConfig(**text), "wordpiece")
+    folder_of(folder / "seq2seq", Seq2SeqConfig(**{**text, "context_length": 200}), "unigram")
+    bundle.save(folder / "vit", build(ViTConfig(**TINY, image_size=8, patch_size=4, n_channels=1, n_classes=3)))
+    lines = [json.dumps({"text": text, "en": text[:40], "bn": text[:60]}) for text in TEXTS]
+    (folder / "texts.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def answer(capsys: Any, *words: str) -> Any:
+    assert main(["inside", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_heads_are_told_with_evidence(capsys: Any, place: Path) -> None:
+    found = answer(capsys, "heads", str(place / "gpt"), str(place / "texts.jsonl"), "--tokens", "200")
+    model, tokenizer = bundle.load(place / "gpt").model, bundle.load(place / "gpt").tokenizer
+    assert [row["head"] for row in found["heads"]] == every_head(model)
+    assert tokenizer is not None and found["tokens"] == 192 and found["passages"] == 6
+    line = torch.from_numpy(read_held_out(place / "texts.jsonl", tokenizer).line[:200])
+    windows = [line[None, start : start + 33] for start in range(0, 168, 33)]
+    with torch.no_grad():
+        before = sum(next_token(model, each).item() for each in windows) / 6  # type: ignore[arg-type]
+        with silence(model, ["blocks.1.attention.2"]):
+            after = sum(next_token(model, each).item() for each in windows) / 6  # type: ignore[arg-type]
+    row = next(row for row in found["heads"] if row["head"] == "blocks.1.attention.2")
+    assert found["loss_nats"] == pytest.approx(before, abs=1e-5)
+    assert row["ablation_nats"] == pytest.approx(after - before, abs=1e-5)
+    assert row["gradient_nats"] > 0 and {"previous-token", "induction", "rare-word", "broad"} <= row["scores"].keys()
+    assert row["most_similar"]["head"].startswith("blocks.1.attention.")
+
+
+def test_heads_as_a_table_and_as_a_page(capsys: Any, place: Path, tmp_path: Path) -> None:
+    page = tmp_path / "heads.html"
+    words = ["inside", "heads", str(place / "gpt"), "--text", TEXTS[0] + "<script>", "--html", str(page)]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "blocks.0.attention.3" in out and "ablation" in out and str(page) in out.replace("\n", "")
+    html = page.read_text(encoding="utf-8")
+    assert html.count("<rect") == 8 and "blocks.1.attention.0" in html
+    assert "<script" not in html and not re.search(r"(src|href)=|https?://|@import|url\(", html)
+
+
+@pytest.mark.parametrize(("name", "more"), [("bert", []), ("seq2seq", ["--pair", "en", "bn"])])
+def test_other_families_too(capsys: Any, place: Path, name: str, more: list[str]) -> None:
+    found = answer(capsys, "heads", str(place / name), str(place / "texts.jsonl"), "--tokens", "100", *more)
+    assert len(found["heads"]) == len(every_head(bundle.load(place / name).model))
+    assert all(row["ablation_nats"] != 0 for row in found["heads"])
+
+
+def test_prune_writes_a_smaller_folder_and_measures_it(capsys: Any, place: Path, tmp_path: Path) -> None:
+    measured = [str(place / "texts.jsonl"), "--tokens", "200", "--rounds", "1"]
+    found = answer(capsys, "prune", str(place / "gpt"), *measured, "--out", str(tmp_path / "small"), "--keep", "0.5")
+    before, after = found["before"], found["after"]
+    assert (before["heads"], after["heads"], len(found["removed"])) == (8, 4, 4)
+    assert after["parameters"] < before["parameters"] and after["megabytes"] < before["megabytes"]
+    assert after["writing_tokens_per_second"] > 0 and after["reading_tokens_per_second"] > 0
+    opened = bundle.load(tmp_path / "small")
+    assert set(opened.config.removed_heads) == set(found["removed"])
+    assert sum(each.numel() for each in opened.model.parameters()) == after["parameters"]
+    again = answer(capsys, "heads", str(tmp_path / "small"), *measured[:3])
+    assert again["loss_nats"] == pytest.approx(after["loss_nats"], abs=1e-6)
+    assert {row["head"] for row in again["heads"]}.isdisjoint(found["removed"])
+    assert main(["generate", str(tmp_path / "small"), "নদী", "--tokens", "5"]) == 0
+
+
+def test_prune_takes_the_least_important(capsys: Any, place: Path, tmp_path: Path) -> None:
+    measured = [str(place / "texts.jsonl"), "--tokens", "200"]
+    worth = {row["head"]: row["ablation_nats"] for row in
+             answer(capsys, "heads", str(place / "gpt"), *measured)["heads"]}  # fmt: skip
+    out = ["--out", str(tmp_path / "small"), "--count", "2", "--rounds", "1"]
+    found = answer(capsys, "prune", str(place / "gpt"), *measured, *out)
+    assert found["removed"] == sorted(worth, key=lambda head: worth[head])[:2]
+
+
+@pytest.mark.parametrize(("name", "more"), [("bert", []), ("seq2seq", ["--pair", "en", "bn"])])
+def test_prune_by_name_in_other_families(capsys: Any, place: Path, tmp_path: Path, name: str, more: list[str]) -> None:
+    head = "decoder.1.cross.2" if name == "seq2seq" else "blocks.1.attention.2"
+    out = ["--out", str(tmp_path / "small"), "--heads", head, "--rounds", "1", *more]
+    assert main(["inside", "prune", str(place / name), str(place / "texts.jsonl"), "--tokens", "100", *out]) == 0
+    said = capsys.readouterr().out
+    assert "parameters" in said and f"removed: {head}" in said and "tokens/s, reading" in said
+    assert bundle.load(tmp_path / "small").config.removed_heads == (head,)
+
+
+MISTAKES = [
+    (["heads", "gpt"], "knows no data that is still there; give a text: a PATH, or --text"),
+    (["heads", "gpt", "texts.jsonl", "--text", "ক"], "a PATH and --text are two texts; give one of them"),
+    (["heads", "gpt", "--text", "ক"], "tokens; 9 are the least that shows something"),
+    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 shows nothing; use 8 or more"),
+    (["heads", "vit", "--text", "ক"], "holds a vit model, which reads no text"),
+    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a PATH and their fields: --pair en bn"),
+    (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "--pair is for a model that translates"),
+    (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: --heads NAMES, --keep SHARE or --count N"),
+    (["prune", "gpt", "texts.jsonl", "--count", "1", "--keep", "0.5"], "say which heads go in one way"),
+    (["prune", "gpt", "texts.jsonl", "--keep", "1.5"], "--keep 1.5 is no share of heads"),
+    (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed; of 8 heads 1 to 6 can go"),
+    (["prune", "gpt", "texts.jsonl", "--count", "0"], "0 heads cannot be removed"),
+    (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "--heads names none"),
+    (["prune", "gpt", "texts.jsonl", "--heads", "blocks.0.attention.4"], "there is no head 'blocks.0.attention.4'"),
+    (["prune", "gpt", "texts.jsonl", "--count", "1", "--rounds", "0"], "--rounds 0 measures nothing"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES)
+def test_mistakes_are_one_line(capsys: Any, place: Path, tmp_path: Path, words: list[str], message: str) -> None:
+    command, *rest = [str(place / word) if (place / word).exists() else word for word in words]
+    out = ["--out", str(tmp_path / "small")] if command == "prune" else []
+    assert main(["inside", command, *rest, *out]) == 2
+    said = capsys.readouterr().err.strip()
+    assert message in said and "Traceback" not in said
+    assert not (tmp_path / "small").exists()
+
+
+def test_all_heads_of_an_attention_are_not_removed(capsys: Any, place: Path, tmp_path: Path) -> None:
+    heads = ",".join(f"blocks.0.attention.{number}" for number in range(4))
+    words = ["inside", "prune", str(place / "gpt"), str(place / "texts.jsonl"), "--heads", heads]
+    assert main([*words, "--out", str(tmp_path / "small")]) == 1
+    assert "all 4 heads of blocks.0.attention would be removed; leave at least one" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_there_is_left_alone(capsys: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "mine.txt").write_text("mine")
+    words = ["inside", "prune", str(place / "gpt"), "--text", TEXTS[0], "--heads", "blocks.0.attention.0"]
+    assert main([*words, "--out", str(tmp_path / "small"), "--overwrite"]) == 1
+    assert "exists; choose another --out" in capsys.readouterr().err
+    assert [each.name for each in (tmp_path / "small").iterdir()] == ["mine.txt"]

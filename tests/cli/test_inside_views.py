@@ -1,0 +1,148 @@
+"""`kotha inside attention, flow, lens, trace` as a user types them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.inside.small_models import TEXT, small
+
+from kotha import bundle
+from kotha.cli.inside.opening import Asked, headline
+from kotha.cli.main import main
+from kotha.text.akshara import aksharas
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    for body in ("gpt", "bert", "seq2seq", "vit"):
+        bundle.save(folder / body, small(body).model, small(body).tokenizer)
+    np.save(folder / "image.npy", np.arange(64, dtype=np.uint8).reshape(8, 8))
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main(["inside", *map(str, words)]) == 0
+    return capsys.readouterr().out
+
+
+def test_attention_tells_the_strongest_looks(capsys, models: Path) -> None:
+    out = run(capsys, "attention", models / "gpt", "--text", TEXT)
+    assert out.count("→") == 3 * 8 and "blocks.1.attention.3" in out
+
+
+def test_attention_goes_on_as_the_model_does(capsys, models: Path, tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    words = ["attention", models / "gpt", "--text", "আজ", "--generate", 4, "--html", page, "--json"]
+    found = json.loads(run(capsys, *words))
+    model, tokenizer = small("gpt").model, small("gpt").tokenizer
+    line = tokenizer.encode("আজ")
+    with torch.no_grad():
+        for _ in range(4):
+            line.append(int(model(torch.tensor([line]))[0, -1].argmax()))
+    assert [piece["id"] for piece in found["lines"]["tokens"]] == line
+    assert len(found["steps"]) == 4 and found["written_from"] == len(line) - 4
+    assert "Weights are kept in steps of 1/65,535" in page.read_text(encoding="utf-8")
+    drawn = [json.loads(run(capsys, *words[:6], "--temperature", 2, "--seed", seed, "--json")) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_attention_of_a_seq2seq_writes_its_own_target(capsys, models: Path) -> None:
+    found = json.loads(run(capsys, "attention", models / "seq2seq", "--text", "আজ মেলা", "--generate", 3, "--json"))
+    assert len(found["lines"]["target"]) <= 4 and found["written_from"] == 1
+    given = json.loads(run(capsys, "attention", models / "seq2seq", "--text", "আজ", "--target", "কাল", "--json"))
+    assert given["steps"] == [] and {each["name"] for each in given["maps"]} >= {
+        "decoder.0.cross",
+        "encoder.1.attention",
+    }
+    chosen = ["attention", models / "seq2seq", "--text", "আজ", "--target", "কাল", "--layers", "decoder.1", "--json"]
+    assert [each["name"] for each in json.loads(run(capsys, *chosen))["maps"]] == [
+        "decoder.1.attention",
+        "decoder.1.cross",
+    ]
+
+
+def test_attention_of_a_pair_and_of_an_image(capsys, models: Path, tmp_path: Path) -> None:
+    found = json.loads(run(capsys, "attention", models / "bert", "--text", "আজ [MASK]", "--second", "কাল", "--json"))
+    texts = [piece["text"] for piece in found["lines"]["tokens"]]
+    assert texts.count("[SEP]") == 2 and "[MASK]" in texts
+    page = tmp_path / "v.html"
+    out = run(capsys, "attention", models / "vit", "--image", models / "image.npy", "--html", page)
+    assert str(page) in out and '"pixels"' in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["flow", "lens"])
+@pytest.mark.parametrize("body", ["gpt", "bert", "seq2seq"])
+def test_flow_and_lens_print_write_and_give_json(capsys, models: Path, tmp_path: Path, command: str, body: str) -> None:
+    words = [command, models / body, "--text", "আজ মেলা", *(["--target", "কাল"] if body == "seq2seq" else [])]
+    assert "entropy" in run(capsys, *words)
+    assert json.loads(run(capsys, *words, "--json"))["family"] == body
+    page = tmp_path / "p.html"
+    assert str(page) in run(capsys, *words, "--html", page)
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_flow_has_the_workshops_text_and_presets(capsys, models: Path) -> None:
+    found = json.loads(run(capsys, "flow", models / "gpt", "--json"))
+    assert "".join(piece["text"] for piece in found["lines"]["tokens"]).replace("␣", " ").strip().startswith("বাংলাদেশ")
+    shapes = json.loads(run(capsys, "flow", "--preset", "mini", "--json"))
+    assert [each["shape"] for each in shapes["stations"] if each["place"] == "logits"] == [[4, 20]]
+    assert json.loads(run(capsys, "flow", "--preset", "vit-digits", "--json"))["answers"][0]["question"]
+    image = json.loads(run(capsys, "flow", models / "vit", "--image", models / "image.npy", "--json"))
+    assert image["stations"][0]["place"] == "patches"
+
+
+def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Path) -> None:
+    out = run(capsys, "trace", models / "gpt", "--text", "আজ মেলা", "--layer", "blocks.0")
+    assert "blocks.0.attention.weights" in out and "blocks.1" not in out
+    words = ["trace", models / "gpt", "--text", "আজ মেলা", "--place", "*.weights"]
+    found = json.loads(run(capsys, *words, "--npz", tmp_path / "a.npz", "--json"))
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert sorted(arrays) == [each["place"] for each in found["places"]]
+        assert arrays["blocks.0.attention.weights"].sum(-1) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "wording"),
+    [
+        (["attention", "gpt"], "a gpt model needs --text"),
+        (["attention", "vit"], "a vit model needs --image"),
+        (["attention", "vit", "--text", "আজ"], "give it --image FILE"),
+        (["attention", "gpt", "--image", "image.npy"], "--image is for a ViT"),
+        (["attention", "gpt", "--text", "আজ", "--image", "image.npy"], "give one of them"),
+        (["attention", "gpt", "--text", "আজ", "--generate", "0"], "--generate 0 writes nothing"),
+        (["attention", "gpt", "--text", "আজ", "--generate", "99"], "more than the context of 48"),
+        (["attention", "gpt", "--text", "আজ", "--layers", "7"], "known: blocks.0, blocks.1"),
+        (["attention", "gpt", "--text", "আজ", "--generate", "3", "--temperature", "-1"], "temperature=-1.0"),
+        (["attention", "bert", "--text", "আজ", "--generate", "3"], "writes none"),
+        (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave --temperature out"),
+        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "add --generate N"),
+        (["flow"], "name a run, or --preset NAME"),
+        (["flow", "gpt", "--preset", "mini"], "name a run, or --preset NAME"),
+        (["flow", "--preset", "mini", "--second", "আজ"], "a preset has none"),
+        (["lens", "vit", "--text", "আজ"], "a ViT has classes"),
+        (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "name it a.txt.npz"),
+        (["trace", "gpt", "--text", "আজ", "--layer", "block.0"], "did you mean 'blocks.0'"),
+    ],
+)
+def test_mistakes_are_answered(capsys, models: Path, monkeypatch, words: list[str], wording: str) -> None:
+    monkeypatch.chdir(models)
+    assert main(["inside", *words]) == 2
+    assert wording in capsys.readouterr().err
+
+
+def test_an_unknown_preset_and_a_missing_run_are_failures(capsys, tmp_path: Path) -> None:
+    assert main(["inside", "flow", "--preset", "pocke"]) == 1
+    assert "did you mean 'pocket'" in capsys.readouterr().err
+    assert main(["inside", "lens", str(tmp_path / "none"), "--text", "আজ"]) == 1
+    assert "name a run folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", [TEXT * 9, "ক্ষ্ম" * 100])
+def test_a_long_text_has_a_short_title(text: str) -> None:
+    title = headline(Asked(text=text))
+    assert title.endswith(" …") and text.startswith(title.removesuffix(" …"))
+    assert 20 < len(title) <= 300 and aksharas(title)[-3] in aksharas(text)
+    assert headline(Asked(text=TEXT)) == TEXT

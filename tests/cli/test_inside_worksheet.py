@@ -1,0 +1,141 @@
+"""``kotha inside worksheet``, as a user types it."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kotha import bundle
+from kotha.cli.main import main
+from kotha.model.config import GPTConfig, Seq2SeqConfig
+from kotha.model.family import build
+from kotha.text.trainers import train
+
+SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 2, "context_length": 24}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("models")
+    tokenizer = train(["নদীর ধারে ছোট্ট গ্রাম", "ক্লান্ত কৃষক বাড়ি ফেরে"], "char", level="akshara")
+    torch.manual_seed(0)
+    found = {}
+    for name, config in (("gpt", GPTConfig), ("seq2seq", Seq2SeqConfig)):
+        model = build(config(**SMALL, vocab_size=tokenizer.vocab_size))
+        found[name] = str(bundle.save(folder / name, model, tokenizer))
+    return found
+
+
+def answer(capsys: Any, *words: str) -> Any:
+    assert main(["inside", "worksheet", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+def test_the_workshops_sheet(capsys: Any) -> None:
+    found = answer(capsys)
+    assert found["tokens"] == ["বাংলাদেশ", "ব্যাংক", "সুদ"]
+    assert found["output"][1] == pytest.approx([0.550714, 0.544853], abs=1e-6)
+    assert found["masked"][0] == [pytest.approx(0.298258, abs=1e-6), None, None]
+    assert main(["inside", "worksheet"]) == 0
+    shown = capsys.readouterr().out
+    assert "Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1 = 0.37" in shown
+    assert "বাংলাদেশ" in shown and "−∞" in shown
+
+
+def test_a_drawn_sheet_of_another_size(capsys: Any) -> None:
+    found = answer(capsys, "--size", "4x6x3", "--seed", "2")
+    assert (len(found["X"]), len(found["W_Q"]), len(found["output"][0])) == (4, 6, 3)
+    assert found["X"] != answer(capsys, "--size", "4x6x3", "--seed", "3")["X"]
+
+
+def test_a_models_sheet(capsys: Any, models: dict[str, str]) -> None:
+    found = answer(capsys, "--run", models["gpt"], "--text", "ছোট্ট নদী", "--layer", "1", "--head", "1")
+    assert {"Q", "K", "V", "scores", "masked", "weights", "output", "X", "W_Q", "W_K", "W_V"} <= found.keys()
+    assert (found["layer"], found["head"], found["text"]) == (1, 1, "ছোট্ট নদী")
+    assert len(found["weights"]) == len(found["tokens"])
+    where = ["--target", "গ্রাম", "--part", "cross"]
+    found = answer(capsys, "--run", models["seq2seq"], "--text", "ছোট্ট নদী", *where)
+    assert found["place"] == "decoder.0.cross"
+    assert len(found["weights"][0]) == len(found["key_tokens"])
+
+
+def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
+    page, sheet = tmp_path / "new" / "sheet.html", tmp_path / "sheet.xlsx"
+    words = ["--run", models["gpt"], "--text", "ছোট্ট", "--html", str(page), "--xlsx", str(sheet), "--precision", "3"]
+    assert main(["inside", "worksheet", *words]) == 0
+    said = capsys.readouterr()
+    assert said.out == "" and "wrote" in said.err
+    assert sheet.read_bytes()[:2] == b"PK"
+    assert "http" not in page.read_text(encoding="utf-8")
+    assert [file.name for file in sorted(tmp_path.iterdir())] == ["new", "sheet.xlsx"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wording"),
+    [
+        (["--text", "x"], "name one with --run"),
+        (["--run", "{gpt}"], "give the model something to read"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "--layer 7 is not there; blocks has layers 0 to 1"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no cross-attention"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "leave it out"),
+        (["--run", "{seq2seq}", "--text", "ছোট্ট"], "--target"),
+        (["--rows", "-1"], "use 0 or more"),
+        (["--precision", "40"], "use 0 to 15"),
+        (["--run", "{gpt}", "--text", "নদীর ধারে ছোট্ট গ্রাম ক্লান্ত কৃষক", "--xlsx", "x.xlsx"], "give a shorter text"),
+        (["--exercise", "--run", "{gpt}"], "leave --run, --html and --xlsx out"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave --run out for it"),
+        (["--size", "1x6x3"], "use 2 to 12"),
+        (["--exercise", "13"], "there is no question '13'"),
+        (["--exercise", "--preset", "vit-digits"], "try --preset gpt2"),
+        (["--exercise", "--batch-size", "0"], "use 1 or more"),
+    ],
+)
+def test_mistakes_are_answered(
+    capsys: Any, models: dict[str, str], words: list[str], wording: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["inside", "worksheet", *(word.format(**models) for word in words)]) == 2
+    assert wording in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, "1.5e-4\n2e-4\n")
+    assert main(["inside", "worksheet", "--exercise", "7c"]) == 0
+    shown = capsys.readouterr().out
+    assert "Right." in shown and "too coarse" in shown and "1 of 2 right" in shown
+    assert "max_iters = 20,000 (the workshop does not say it" in shown
+
+
+def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, "৩১৮.১\n৩১৯\n")
+    assert main(["inside", "worksheet", "--exercise", "9a", "--language", "bn", "--json"]) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert (found["graded"], found["right"], found["ended_early"]) == (2, 2, True)
+    assert found["answers"][0]["expected"] == [pytest.approx(318.12, abs=0.01)]
+    assert "প্রতি নমুনায় গড়ে কতটি টোকেন?" in said.err
+
+
+def test_all_exercises_with_nobody_there(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, "")
+    assert main(["inside", "worksheet", "--exercise"]) == 0
+    assert "The input ended; 45 questions were not asked." in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_the_quiz(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Impatient(io.StringIO):
+        def readline(self, *_: Any) -> str:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", Impatient())
+    assert main(["inside", "worksheet", "--exercise"]) == 130

@@ -1,0 +1,98 @@
+"""The course says that pruning cross-attention hurts more than self-attention: measured on a model that translates.
+
+Made-up languages: each word has one word in the other, and neighbours change places. What comes next is in the source
+alone; the target's own past only tells how far it has come.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from kotha.inside.heads.importance import by_ablation, mean_loss
+from kotha.inside.heads.silence import every_head, silence
+from kotha.model.config import Seq2SeqConfig
+from kotha.model.family import build
+from kotha.model.pruning import remove_heads
+from kotha.train.objectives import teacher_forcing
+
+N_WORDS, START, END = 12, 0, 1
+PARTS = {"encoder": "encoder.", "decoder": ".attention.", "cross": ".cross."}
+Pair = dict[str, Tensor]
+Record = Callable[[str, object], None]
+
+
+def pairs(chance: torch.Generator, n: int, length: int) -> Pair:
+    """Sentences and their translations: (n, length + 1) and (n, length + 2)."""
+    words = torch.randint(N_WORDS, (n, length), generator=chance)
+    swapped = words.clone()
+    even = length // 2 * 2
+    swapped[:, :even] = words[:, :even].view(n, -1, 2).flip(2).flatten(1)
+    start, end = torch.full((n, 1), START), torch.full((n, 1), END)
+    return {
+        "source": torch.cat((words + 2, end), dim=1),
+        "target": torch.cat((start, swapped + 2 + N_WORDS, end), dim=1),
+    }
+
+
+def loss(model: Any, batch: Pair) -> Tensor:
+    return teacher_forcing(model, **batch)
+
+
+def trained(steps: int, **sizes: Any) -> Any:
+    torch.manual_seed(0)
+    model = build(Seq2SeqConfig(vocab_size=2 + 2 * N_WORDS, context_length=24, **sizes))
+    chance = torch.Generator().manual_seed(1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = 3e-3 * min(1, (step + 1) / 30)
+        found = loss(model, pairs(chance, 32, 5 + step % 5))
+        optimizer.zero_grad()
+        found.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model.eval()
+
+
+def heads_by_part(model: Any) -> dict[str, list[str]]:
+    """The encoder's heads, the decoder's own, and those that look from one to the other."""
+    found: dict[str, list[str]] = {part: [] for part in PARTS}
+    for head in every_head(model):
+        found[next(part for part, mark in PARTS.items() if mark in head)].append(head)
+    return found
+
+
+def costs(model: Any, record: Record) -> tuple[dict[str, float], dict[str, float]]:
+    """What silence costs, in nats: of one head, on average over a part; and of the whole part at once."""
+    held_out = [pairs(torch.Generator().manual_seed(2), 64, length) for length in (6, 8)]
+    worth, whole = by_ablation(model, held_out, loss), mean_loss(model, held_out, loss)
+    one, together = {}, {}
+    for part, heads in heads_by_part(model).items():
+        one[part] = sum(worth[head] for head in heads) / len(heads)
+        with silence(model, heads):
+            together[part] = mean_loss(model, held_out, loss) - whole
+    record("loss, one head, all at once", (whole, one, together))
+    assert whole < 1, "it has learned to translate: who only guesses has ln 12 = 2.5"
+    return one, together
+
+
+def test_a_cross_head_is_missed_more_than_a_self_attention_head(record_property: Record) -> None:
+    model = trained(300, d_model=32, n_heads=2, n_layers=1, d_ff=64, norm_order="pre")
+    for found in costs(model, record_property):
+        assert found["cross"] > 1.2 * found["decoder"] and found["cross"] > 1.2 * found["encoder"]
+
+
+@pytest.mark.slow
+def test_in_a_deeper_model_cross_attention_is_missed_most_as_a_whole(record_property: Record) -> None:
+    """Not so its single heads: they stand in for one another, as long as one of them still sees the source."""
+    model = trained(700, d_model=64, n_heads=4, n_layers=2, d_ff=128, norm_order="pre")
+    _, together = costs(model, record_property)
+    assert together["cross"] > together["decoder"] and together["cross"] > together["encoder"]
+    held_out = [pairs(torch.Generator().manual_seed(3), 64, 6)]
+    most = [head for head in heads_by_part(model)["cross"] if not head.endswith(".0")]
+    with silence(model, most):
+        silent = mean_loss(model, held_out, loss)
+    assert mean_loss(remove_heads(model, most), held_out, loss) == pytest.approx(silent, abs=1e-5)
+    assert silent < together["cross"] / 2, "one head of four in each layer still tells what to say"

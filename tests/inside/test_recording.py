@@ -1,0 +1,46 @@
+"""Recordings: figures of every place, and arrays that are whole or absent."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.inside.small_models import BODIES, small
+from tests.inside.test_attention_maps import reading_of
+
+from kotha.errors import KothaError
+from kotha.inside.recording import record, write_arrays
+from kotha.inside.trace import trace
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_arrays_are_what_was_traced(tmp_path: Path, body: str) -> None:
+    model, reading = small(body).model, reading_of(body)
+    with trace(model) as seen, torch.no_grad():
+        model(*reading.inputs)
+    write_arrays(tmp_path / "a.npz", record(model, reading))
+    with np.load(tmp_path / "a.npz") as arrays:
+        for place in seen:
+            for number, values in enumerate(seen.passes(place)):
+                twice = len(seen.passes(place)) > 1
+                name = f"{place}.{('source', 'target')[number]}" if twice else place
+                whole = values if place == "positions" and body == "vit" else values[0]
+                assert np.array_equal(arrays[name], whole.numpy())
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
+
+
+def test_figures_leave_out_what_a_mask_hides() -> None:
+    (found,) = record(small("gpt").model, reading_of("gpt"), ["blocks.0"], ["*.masked_scores"])
+    values = found.values.double().numpy()
+    row = found.to_dict()
+    finite = values[np.isfinite(values)]
+    assert row["hidden"] == values.size - finite.size > 0
+    assert row["mean"] == pytest.approx(finite.mean()) and row["std"] == pytest.approx(finite.std())
+    assert (row["min"], row["max"]) == (finite.min(), finite.max())
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(KothaError, match="could not be written"):
+        write_arrays(tmp_path / "folder", record(small("gpt").model, reading_of("gpt"), None, ["logits"]))
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -1,0 +1,73 @@
+"""A GPT wired by hand: one head looks at the token before, and in the next layer one finds what followed last time.
+
+A token is one number out of V, a place one out of P, and there is room for V numbers more, in which the first layer
+writes the token before. LayerNorm only moves and scales such vectors, which no softmax minds here.
+"""
+
+from typing import Any
+
+import torch
+
+from kotha.model.config import GPTConfig
+from kotha.model.gpt import GPT
+
+V, P = 40, 64
+SHARP = 60.0
+
+
+@torch.no_grad()
+def wired(**changes: Any) -> GPT:
+    """Head 0 of layer 0: previous token. Head 1 of layer 1: induction. The others look nowhere in particular."""
+    torch.manual_seed(0)
+    config = GPTConfig(
+        vocab_size=V,
+        context_length=P,
+        d_model=2 * V + P,
+        d_head=P,
+        d_ff=4,
+        n_layers=2,
+        n_heads=2,
+        tied_head=False,
+        attention_bias=False,
+        **changes,
+    )
+    model = GPT(config).eval()
+    tokens, places, before = slice(0, V), slice(V, V + P), slice(V + P, 2 * V + P)
+    model.tokens.weight.zero_()
+    model.tokens.weight[:, tokens] = torch.eye(V)
+    model.positions.table.weight.zero_()
+    model.positions.table.weight[:, places] = torch.eye(P)
+    for block in model.stack.blocks:
+        block.attention.output.weight.zero_()
+        block.feedforward.down.weight.zero_()
+    first, second = (block.attention for block in model.stack.blocks)
+    one, two = slice(0, P), slice(P, 2 * P)
+    # Layer 0, head 0: the query of a place is the place before it; it carries the token over, into the free room.
+    set_head(first, one, query=torch.eye(P).roll(-1, 0), key=torch.eye(P), at=places)
+    first.value.weight[one] = 0
+    first.value.weight[:V, tokens] = torch.eye(V)
+    first.output.weight[before, :V] = torch.eye(V)
+    # Layer 1, head 1: the query is the token itself, the key the token before a place.
+    second.query.weight[two] = 0
+    second.query.weight[P : P + V, tokens] = SHARP * torch.eye(V)
+    second.key.weight[two] = 0
+    second.key.weight[P : P + V, before] = torch.eye(V)
+    second.value.weight[two] = 0
+    second.value.weight[P : P + V, tokens] = torch.eye(V)
+    second.output.weight[tokens, P : P + V] = 4 * torch.eye(V)
+    model.head.weight.zero_()
+    model.head.weight[:, tokens] = torch.eye(V)
+    return model
+
+
+def set_head(attention: Any, rows: slice, query: torch.Tensor, key: torch.Tensor, at: slice) -> None:
+    attention.query.weight[rows] = 0
+    attention.key.weight[rows] = 0
+    attention.query.weight[rows, at] = SHARP * query
+    attention.key.weight[rows, at] = key
+
+
+def random_text(n: int, seed: int = 0) -> torch.Tensor:
+    """Tokens at random, some far more frequent than others: (T,)."""
+    chance = torch.Generator().manual_seed(seed)
+    return torch.multinomial(1 / torch.arange(1, V + 1), n, replacement=True, generator=chance)
