@@ -1,22 +1,25 @@
-"""``kotha plan``: what a model is made of and what its training takes, before it starts."""
+"""``kotha plan``: what a model is made of and what its training takes, before it starts; and a design for a budget."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from kotha.cli.settings import from_words
 from kotha.cli.terminal import print_json, results, table
+from kotha.errors import UsageError
 
 Number = Annotated[int | None, Parameter(help="Overrides the preset or the recipe.")]
-_PARTS = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
-_MEMORY = ("weights", "gradients", "optimizer", "average", "activations", "loss", "base")
 
 
 def plan(
     *,
-    preset: Annotated[str, Parameter(help="Exact name of a preset, such as bangla-58m.")],
+    preset: Annotated[str | None, Parameter(help="Exact name of a preset, such as bangla-58m.")] = None,
     recipe: Annotated[str, Parameter(help="course, classic or modern.")] = "modern",
-    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", help="One more setting: NAME=VALUE.")] = (),
+    set_: Annotated[
+        tuple[str, ...], Parameter(name="--set", negative="", help="One more setting, or a size: NAME=VALUE.")
+    ] = (),
+    steps: Number = None,
     vocab_size: Number = None,
     context_length: Number = None,
     batch_size: Number = None,
@@ -24,63 +27,109 @@ def plan(
     device: Annotated[
         Literal["cpu", "cuda"] | None, Parameter(help="Where to train; left out: this machine's.")
     ] = None,
+    gpu: Annotated[str | None, Parameter(help="Estimate for a GPU by name: h200, a100, rtx-4090, t4, …")] = None,
     precision: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"] | None, Parameter(help="Type of the products.")
     ] = None,
+    data: Annotated[str | None, Parameter(help="A data folder, to count epochs; for a design, any text too.")] = None,
+    memory_gb: Annotated[float | None, Parameter(help="Design a model for this much memory.")] = None,
+    minutes: Annotated[float | None, Parameter(help="Design a model that trains in this time.")] = None,
     time: Annotated[bool, Parameter(negative="--no-time", help="Time a few small steps on this machine.")] = True,
+    html: Annotated[Path | None, Parameter(help="Also write the plan as a page, with its schedule drawn.")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Count a model's parameters, the memory of its training and its time, part by part."""
-    from kotha.model.parameters import count_parameters
+    """Count a model's parameters, work, memory and time, part by part.
+
+    Backwards, a model that fits a budget: `kotha plan --memory-gb 4 --minutes 30 --data DATA`.
+    """
+    sizes = {"vocab_size": vocab_size, "context_length": context_length, "batch_size": batch_size}
+    flags = {**sizes, "micro_batch_size": micro_batch_size, "precision": precision, "steps": steps}
+    given = {**from_words(set_), **{name: value for name, value in flags.items() if value is not None}}
+    if preset is None:
+        if memory_gb is None and minutes is None:
+            raise UsageError("say what to plan: --preset NAME, or for a design --memory-gb, --minutes and --data")
+        if set(given) - {"precision"}:
+            raise UsageError(f"a design chooses {', '.join(set(given) - {'precision'})} itself; or name a --preset")
+        model, settings, facts, train_tokens = _designed(data, memory_gb, minutes, gpu, device, precision)
+    else:
+        if memory_gb is not None or minutes is not None:
+            raise UsageError("--preset plans that model, --memory-gb and --minutes design another; leave out one")
+        model, settings, facts, train_tokens = _preset(preset, recipe, given, data)
+    found = _found(model, settings, device, gpu, train_tokens, time)
+    whole = {"preset": preset, "config": model.to_dict(), **found, **({} if facts is None else {"design": facts})}
+    tables, words, commands = _told(preset or "design", model.family, whole, facts, memory_gb)
+    if html is not None:
+        from kotha.cli.plan_page import plan_page
+        from kotha.files import write_whole
+
+        write_whole(html, plan_page(f"Plan: {preset or 'a design'}", tables, words, settings, commands))
+    if as_json:
+        print_json(whole)
+        return
+    _print(tables, words, settings, commands)
+
+
+def _preset(preset: str, recipe: str, given: dict[str, Any], data: str | None) -> tuple[Any, Any, None, int | None]:
+    """A preset with what was changed, its settings, and the tokens of the data folder."""
+    from kotha.cli.sizes import take_sizes
     from kotha.model.presets import preset as config_of
-    from kotha.train.machine.planning import plan_training
+    from kotha.text.shards import Dataset
     from kotha.train.recipes import recipe as settings_of
 
-    flags = {
-        "context_length": context_length,
-        "batch_size": batch_size,
-        "micro_batch_size": micro_batch_size,
-        "precision": precision,
-    }
-    given = {name: value for name, value in flags.items() if value is not None}
-    settings = settings_of(recipe, **{**from_words(set_), **given})
-    config = config_of(preset)
-    if vocab_size is not None:
-        config = config.replace(vocab_size=vocab_size)
-    count = count_parameters(config)
-    found = plan_training(config, settings, device, timed=time)
-    if as_json:
-        print_json({"preset": preset, "config": config.to_dict(), "parameters": count.to_dict(), **found})
-        return
+    config, rest = take_sizes(config_of(preset), given)
+    if "vocab_size" in rest:
+        config = config.replace(vocab_size=rest.pop("vocab_size"))  # a model without words says so
+    train_tokens = None if data is None else Dataset(data, verify=False)["train"].info.tokens
+    return config, settings_of(recipe, **rest), None, train_tokens
+
+
+def _designed(data: str | None, memory_gb: float | None, minutes: float | None, *where: Any) -> tuple[Any, ...]:
+    from kotha.cli.plan_design import design_facts, design_for
+
+    material, design = design_for(data, memory_gb, minutes, *where)
+    tokens = material.tokens_with(design.model.vocab_size)
+    return design.model, design.settings, design_facts(material, design), tokens
+
+
+def _found(
+    model: Any, settings: Any, device: str | None, gpu: str | None, train_tokens: int | None, timed: bool
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from kotha.export.doors import doors
+    from kotha.model.parameters import count_parameters
+    from kotha.train.machine.gpus import gpu_named
+    from kotha.train.machine.planning import plan_training
+
+    named = None if gpu is None else gpu_named(gpu)
+    found = plan_training(model, settings, device, timed=timed, gpu=named, train_tokens=train_tokens)
+    return {"parameters": count_parameters(model).to_dict(), **found, "doors": [asdict(door) for door in doors(model)]}
+
+
+def _told(
+    name: str, family: str, found: dict[str, Any], facts: dict[str, Any] | None, memory_gb: float | None
+) -> tuple[list[Any], list[str], list[str]]:
+    """Tables, sentences and commands."""
+    from kotha.cli.plan_design import design_tables, design_words
+    from kotha.cli.plan_tables import plan_tables, plan_words
+
+    tables, words = plan_tables(f"{name}: {family}", found["parameters"], found), plan_words(found)
+    if facts is None:
+        return tables, words, []
+    return [*design_tables(facts), *tables], [*words, *design_words(facts, found, memory_gb)], facts["commands"]
+
+
+def _print(tables: list[Any], words: list[str], settings: Any, commands: list[str]) -> None:
+    from kotha.cli.plan_tables import has_sentences, in_columns, schedule_lines
+
     console = results()
-    console.print(
-        table(f"{preset}: {config.family}", ["part", "parameters", "share"], _parameter_rows(count.to_dict()))
-    )
-    console.print(table(_title(found), ["part", "bytes", "share"], _memory_rows(found["memory_bytes"])))
-    console.print(f"the parts are not all there at once; the fullest moment is {found['memory_bytes']['moment']}")
-    console.print(f"{found['flops_per_token']:,.0f} operations a token, {found['tokens_per_step']:,} tokens a step")
-    if found["seconds_per_step"] is not None:
-        hours = found["seconds"] / 3600
-        console.print(f"{found['seconds_per_step']:,.2f} s a step here, {hours:,.1f} h for {settings.steps:,} steps")
-
-
-def _parameter_rows(parts: dict[str, Any]) -> list[list[str]]:
-    total = parts["total"]
-    rows = [[name.replace("_", " "), f"{parts[name]:,}", f"{parts[name] / total:.1%}"] for name in _PARTS]
-    rows.append(["total", f"{total:,}", "100.0%"])
-    inside = {
-        "one attention": "attention_per_layer",
-        "one head": "attention_per_head",
-        "one feed-forward": "feedforward_per_layer",
-    }
-    return rows + [[f"in {what}", f"{parts[name]:,}", ""] for what, name in inside.items()]
-
-
-def _memory_rows(memory: dict[str, Any]) -> list[list[str]]:
-    rows = [[name, f"{memory[name]:,}", f"{memory[name] / memory['total']:.1%}"] for name in _MEMORY]
-    return [*rows, ["total", f"{memory['total']:,}", ""]]
-
-
-def _title(found: dict[str, Any]) -> str:
-    shape = f"{found['micro_batch_size']} x {found['context_length']}"
-    return f"memory to train in {found['precision']} on {found['device']}, {shape} at once"
+    for title, header, rows in tables:
+        if has_sentences(rows):
+            console.print(in_columns(title, rows), markup=False)
+        else:
+            console.print(table(title, header, rows))
+    for sentence in words:
+        console.print(sentence, markup=False)
+    console.print("\n".join(["learning rate:", *schedule_lines(settings)]), markup=False)
+    if commands:
+        console.print("\n".join(["", "to run it:", *(f"  {line}" for line in commands)]), markup=False, soft_wrap=True)

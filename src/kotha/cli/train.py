@@ -94,12 +94,14 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
 
 def _settings(dataset: Any, preset: str, recipe: str, given: dict[str, Any], minutes: float | None) -> Any:
     """The model and the settings that were asked for."""
+    from kotha.cli.sizes import take_sizes
     from kotha.model.config import TextConfig
     from kotha.model.presets import preset as model_of
     from kotha.train.minutes import settings_for_minutes
     from kotha.train.recipes import recipe as settings_of
 
-    settings, model = settings_of(recipe, **given), model_of(preset)
+    model, given = take_sizes(model_of(preset), given)
+    settings = settings_of(recipe, **given)
     if isinstance(model, TextConfig):
         dropout = {} if settings.dropout is None else {"dropout": settings.dropout}
         model = model.replace(vocab_size=dataset.tokenizer.vocab_size, **dropout)

@@ -1,7 +1,7 @@
-"""What this machine is and can do, and how much work a token is.
+"""What this machine is and can do.
 
-Speeds are measured, never looked up. ``flops_per_token`` divided by a measured time and by ``peak_flops_per_second``
-is the share of the machine that a training uses (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
+Speeds are measured, never looked up. ``flops_per_token`` divided by a measured time and by ``peak_flops_per_second`` is
+the share of the machine that a training uses (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
 """
 
 import os
@@ -15,12 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
-from kotha.model.config import BERTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
-from kotha.model.family import build
-from kotha.train.machine.activations import positions
-from kotha.train.tasks.masking import CHOSEN
+from kotha.model.config import ModelConfig
+from kotha.train.machine.work import count_work
 
 _WIDTH = {"cpu": 1024, "cuda": 8192}
 _SECONDS = 0.2
@@ -29,41 +26,12 @@ _CGROUP = Path("/sys/fs/cgroup")
 _NO_LIMIT = 1 << 60
 
 
-# -- work -------------------------------------------------------------------------------------------------------------
+# -- speed ------------------------------------------------------------------------------------------------------------
 
 
 def flops_per_token(model: ModelConfig, context_length: int) -> float:
-    """Floating-point operations of training, forward and backward, for each position that is read.
-
-    A weight that multiplies takes 6: a product and a sum forward, and twice that backward, for its input's gradient and
-    its own (4 for the first layer of a ViT, whose images need none). Embeddings are looked up, which is no work. In
-    attention, queries meet keys and weights meet values: 12 operations for each of a layer's H D numbers and each
-    position looked at. All S positions count, also those that a causal mask hides; a kernel that skips them does half
-    of that part. A BERT's word head works on the guessed places only. A Seq2Seq reads as long a source as its target,
-    and both are counted as positions. Norms, bends and the softmax are left out.
-    """
-    built = build(model, "meta")
-    n = positions(model, context_length)
-    products = sum(
-        _flops_of_weight(model, name, n) * module.weight.numel()
-        for name, module in built.named_modules()
-        if isinstance(module, nn.Linear)
-    )
-    n_attentions = model.n_layers + (2 * model.n_decoder_layers if isinstance(model, Seq2SeqConfig) else 0)
-    attention = 12 * n_attentions * model.n_heads * model.d_head * n * n
-    return (products + attention) / (2 * n if isinstance(model, Seq2SeqConfig) else n)
-
-
-def _flops_of_weight(model: ModelConfig, name: str, n_positions: int) -> float:
-    """Operations of one weight of a layer for one example of so many positions."""
-    match model, name.split(".")[0]:
-        case BERTConfig(), "transform" | "head":
-            return 6 * int(CHOSEN * n_positions)
-        case (BERTConfig(), "pooler" | "pair_head") | (ViTConfig(), "head"):
-            return 6
-        case ViTConfig(), "patches":
-            return 4 * (n_positions - 1)
-    return 6 * n_positions
+    """Operations of training, forward and backward, for each position that is read; `work.py` has them by part."""
+    return count_work(model, context_length).training_per_token
 
 
 @lru_cache(maxsize=8)

@@ -6,6 +6,8 @@ A chart whose figures are not in the run folder is left out.
 from collections.abc import Sequence
 
 from kotha.chart import Chart, Level, Marker, Point, Series
+from kotha.train.config import TrainConfig
+from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.show.findings import Record, figure, mapping, smooth
 
 Figure = tuple[str, str]
@@ -19,6 +21,7 @@ _EXPLAINED = {
     "class frequencies": "Class frequencies: the loss of a model that only knows how often each answer occurs.",
     "ln 2": "ln 2 is the loss of tossing a coin for whether two sentences belong together.",
 }
+_SCHEDULE_POINTS = 200
 _GUESSED = {"next-token": "next token", "translation": "next token", "masked-words": "hidden token"}
 
 
@@ -100,6 +103,24 @@ def health_charts(record: Record) -> list[Figure]:
         title = "% of the machine's peak"
         found.append((_over_steps(title, _raw_and_smooth(title, _percent(points), "accent")), caption))
     return found
+
+
+def schedule_chart(training: TrainConfig) -> Figure:
+    """The learning rate of a run that is still to come, step by step."""
+    places = schedule_steps(training, _SCHEDULE_POINTS)
+    points: list[Point] = [(step, training.learning_rate * learning_rate_share(step, training)) for step in places]
+    series = [Series("learning rate", points)]
+    chart = Chart("Learning rate", "step", "learning rate", series, from_zero=True)
+    caption = f"{training.schedule}: {training.warmup_steps:,} steps of warm-up"
+    caption += "" if training.schedule == "constant" else f", then down to {training.floor:.0%} of the largest"
+    muon = f" Muon's is this curve with {training.muon_learning_rate:g} at its highest."
+    return chart.svg(), f"{caption}.{muon if training.optimizer == 'muon' else ''}"
+
+
+def schedule_steps(training: TrainConfig, count: int) -> list[int]:
+    """So many steps, or all if there are fewer, evenly over a run, the first and the last among them."""
+    last = training.steps - 1
+    return sorted({round(place * last / max(1, count - 1)) for place in range(count)})
 
 
 def _over_steps(title: str, series: Sequence[Series], levels: Sequence[Level] = ()) -> str:

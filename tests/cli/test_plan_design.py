@@ -1,0 +1,102 @@
+"""`kotha plan` for a named GPU, with its page, and backwards from a budget."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kotha.cli.main import main
+from kotha.cli.plan_tables import schedule_lines
+from kotha.cli.settings import from_words
+from kotha.cli.sizes import take_sizes
+from kotha.model.presets import preset
+from kotha.train.recipes import recipe
+from kotha.train.show.curves import schedule_chart
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "a text.txt"
+    path.write_text(
+        "\n\n".join(f"নদীর ধারে {each} নম্বর গ্রাম ছিল। সেখানে মা থাকতেন।" for each in range(600)), encoding="utf-8"
+    )
+    return path
+
+
+def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    command = ["plan", "--preset", "bangla-58m", "--recipe", "course", "--gpu", "h200", "--steps", "1000"]
+    assert main([*command, "--html", str(page), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["seconds"] == pytest.approx(1000 * found["seconds_per_step"])
+    assert found["tokens"] == 1000 * found["tokens_per_step"] == 8_192_000
+    assert 0.1 < found["peak_share"] < 0.2
+    assert found["flops"]["rule_of_thumb_per_token"] == 6 * 58_139_648
+    text = page.read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert "58,139,648" in text
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "on NVIDIA H200" in out
+    assert "attention scores" in out
+    assert "█" in out
+
+
+def test_a_design_from_a_corpus_ends_in_commands_that_can_be_read_back(corpus: Path, capsys) -> None:
+    budget = ["--memory-gb", "8", "--minutes", "20", "--gpu", "t4", "--data", str(corpus)]
+    assert main(["plan", *budget, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["memory_bytes"]["total"] <= 8e9
+    assert found["seconds"] <= 20 * 60
+    assert found["parameters"]["total"] == sum(found["parameters"][name] for name in _PARTS)
+    tokenizer, prepare, train = (shlex.split(line) for line in found["design"]["commands"])
+    assert tokenizer[:4] == ["kotha", "tokenizer", "train", str(corpus)]
+    assert prepare[:3] == ["kotha", "prepare", str(corpus)]
+    assert f"--vocab-size {found['config']['vocab_size']}" in " ".join(tokenizer)
+    words = tuple(train[place + 1] for place, word in enumerate(train) if word == "--set")
+    model, rest = take_sizes(preset(train[train.index("--preset") + 1]), from_words(words))
+    settings = recipe("modern", **rest, steps=int(train[train.index("--steps") + 1]))
+    model = model.replace(vocab_size=found["config"]["vocab_size"], dropout=settings.dropout)
+    assert model.to_dict() == found["config"]
+    assert settings.batch_size * settings.context_length == found["tokens_per_step"]
+
+
+_PARTS = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
+
+
+def test_sizes_are_told_from_settings() -> None:
+    model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1, "nonsense": 1})
+    assert model.n_layers == 3
+    assert rest == {"steps": 5, "dropout": 0.1, "nonsense": 1}
+
+
+def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
+    settings = recipe("course", steps=2000)
+    lines = schedule_lines(settings, columns=40, rows=4)
+    assert len(lines) == 5
+    top, bottom = lines[0], lines[3]
+    assert top.count("█") < bottom.count("█") <= 40
+    assert lines[-1].endswith("2,000")
+    svg, caption = schedule_chart(settings)
+    assert "1,000 steps of warm-up" in caption
+    assert "highest" not in caption
+    assert svg.startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "wording"),
+    [
+        ([], 2, "say what to plan"),
+        (["--minutes", "5"], 2, "needs --data and --minutes"),
+        (["--minutes", "-5", "--data", "x"], 2, "above 0"),
+        (["--preset", "mini", "--minutes", "5"], 2, "leave out one"),
+        (["--minutes", "5", "--data", "x", "--steps", "3"], 2, "chooses steps itself"),
+        (["--preset", "mini", "--gpu", "rtx-409"], 2, "did you mean 'rtx-4090'?"),
+        (["--minutes", "5", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),
+        (["--preset", "mini", "--data", "nowhere-at-all"], 1, "is not a data folder"),
+    ],
+)
+def test_mistakes_are_answered(capsys, arguments: list[str], code: int, wording: str) -> None:
+    assert main(["plan", "--no-time", *arguments]) == code
+    assert wording in capsys.readouterr().err
