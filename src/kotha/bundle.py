@@ -91,7 +91,7 @@ def save(folder: str | Path, model: Model, tokenizer: Tokenizer | None = None, o
     with whole_folder(out, lambda old: overwrite and _is_model_folder(old)) as partial:
         if tokenizer is not None:
             tokenizer.save(partial)
-        _write_weights(partial / WEIGHTS_FILE, weights)
+        write_weights(partial / WEIGHTS_FILE, weights)
         write_whole(partial / CONFIG_FILE, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
     return out
 
@@ -268,7 +268,8 @@ def _is_model_folder(folder: Path) -> bool:
     return (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
 
 
-def _write_weights(file: Path, weights: dict[str, Tensor]) -> None:
+def write_weights(file: Path, weights: dict[str, Tensor]) -> None:
+    """Write a safetensors file, and make sure that it is on the disk."""
     try:
         safetensors.torch.save_file(weights, file, metadata={"format": "pt"})
     except SafetensorError as error:

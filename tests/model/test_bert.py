@@ -5,44 +5,13 @@ from typing import Any
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 from transformers import BertConfig, BertForPreTraining
 
+from kotha.export.names import BERT as BERT_NAMES
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig
 
-NAMES = {
-    "bert.embeddings.word_embeddings": "tokens",
-    "bert.embeddings.position_embeddings": "positions.table",
-    "bert.embeddings.token_type_embeddings": "segments",
-    "bert.embeddings.LayerNorm": "embedding_norm",
-    "bert.encoder.layer": "stack.blocks",
-    "attention.self.query": "attention.query",
-    "attention.self.key": "attention.key",
-    "attention.self.value": "attention.value",
-    "attention.output.dense": "attention.output",
-    "attention.output.LayerNorm": "attention_norm",
-    "intermediate.dense": "feedforward.up",
-    "output.dense": "feedforward.down",
-    "output.LayerNorm": "feedforward_norm",
-    "bert.pooler.dense": "pooler",
-    "cls.predictions.transform.dense": "transform",
-    "cls.predictions.transform.LayerNorm": "transform_norm",
-    "cls.predictions.decoder": "head",
-    "cls.seq_relationship": "pair_head",
-}
-
-
-def from_bert(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """BERT's weights by our names; the head's bias is stored twice."""
-    ours = {}
-    for name, tensor in theirs.items():
-        for foreign, own in NAMES.items():
-            if own != "feedforward.down" or "attention.output" not in name:
-                name = name.replace(foreign, own)
-        if name != "cls.predictions.bias":
-            ours[name] = tensor
-    return ours
+from_bert = BERT_NAMES.to_ours
 
 
 @settings(max_examples=6, deadline=None, derandomize=True)

@@ -1,6 +1,5 @@
 """GPT beside Hugging Face's: classic is GPT-2, modern is Qwen3."""
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -9,70 +8,19 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
+from kotha.export.names import GPT2, QWEN3
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 
 FEW = settings(max_examples=6, deadline=None, derandomize=True)
 
 
-def from_gpt2(theirs: dict[str, Tensor], n_layers: int) -> dict[str, Tensor]:
-    """GPT-2's weights by our names; its matrices are stored transposed and Q, K, V in one."""
-    ours = {
-        "tokens.weight": theirs["transformer.wte.weight"],
-        "positions.table.weight": theirs["transformer.wpe.weight"],
-        "head.weight": theirs["lm_head.weight"],
-        "stack.norm.weight": theirs["transformer.ln_f.weight"],
-        "stack.norm.bias": theirs["transformer.ln_f.bias"],
-    }
-    parts = {
-        "ln_1": "attention_norm",
-        "ln_2": "feedforward_norm",
-        "attn.c_proj": "attention.output",
-        "mlp.c_fc": "feedforward.up",
-        "mlp.c_proj": "feedforward.down",
-    }
-    for layer in range(n_layers):
-        there, here = f"transformer.h.{layer}", f"stack.blocks.{layer}"
-        for foreign, own in parts.items():
-            ours[f"{here}.{own}.weight"] = upright(theirs[f"{there}.{foreign}.weight"])
-            ours[f"{here}.{own}.bias"] = theirs[f"{there}.{foreign}.bias"]
-        for kind in ("weight", "bias"):
-            thirds = theirs[f"{there}.attn.c_attn.{kind}"].chunk(3, dim=-1)
-            for own, third in zip(("query", "key", "value"), thirds, strict=True):
-                ours[f"{here}.attention.{own}.{kind}"] = upright(third)
-    return ours
+from_qwen3 = QWEN3.to_ours
 
 
-def upright(tensor: Tensor) -> Tensor:
-    """A matrix as nn.Linear keeps it: (in, out) -> (out, in)."""
-    return tensor.mT if tensor.dim() == 2 else tensor
-
-
-def from_qwen3(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Qwen3's weights by our names."""
-    renames = {
-        "model.embed_tokens": "tokens",
-        "lm_head": "head",
-        "model.norm": "stack.norm",
-        "model.layers": "stack.blocks",
-        "self_attn.q_proj": "attention.query",
-        "self_attn.k_proj": "attention.key",
-        "self_attn.v_proj": "attention.value",
-        "self_attn.o_proj": "attention.output",
-        "self_attn.q_norm": "attention.query_norm",
-        "self_attn.k_norm": "attention.key_norm",
-        "mlp.gate_proj": "feedforward.gate",
-        "mlp.up_proj": "feedforward.up",
-        "mlp.down_proj": "feedforward.down",
-        "input_layernorm": "attention_norm",
-        "post_attention_layernorm": "feedforward_norm",
-    }
-    ours = {}
-    for name, tensor in theirs.items():
-        for foreign, own in renames.items():
-            name = name.replace(foreign, own)
-        ours[name] = tensor
-    return ours
+def from_gpt2(theirs: dict[str, Tensor], n_layers: int | None = None) -> dict[str, Tensor]:
+    """GPT-2's weights by our names; how many layers there are is seen from the names."""
+    return GPT2.to_ours(theirs)
 
 
 @FEW
@@ -96,10 +44,9 @@ def test_classic_is_gpt2(
         d_model=d_model, n_heads=n_heads, n_layers=n_layers, vocab_size=50, context_length=12, activation="gelu-tanh"
     )
     ours = GPT(config)
-    ours.load_state_dict(from_gpt2(theirs.state_dict(), n_layers))
+    ours.load_state_dict(from_gpt2(theirs.state_dict()))
     tokens = torch.randint(50, (2, n_tokens))
-    convert = partial(from_gpt2, n_layers=n_layers)
-    assert_parity(ours, theirs, convert, [(ours(tokens), theirs(tokens).logits)])
+    assert_parity(ours, theirs, from_gpt2, [(ours(tokens), theirs(tokens).logits)])
 
 
 @FEW

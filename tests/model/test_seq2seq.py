@@ -9,28 +9,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
+from kotha.export.names import MARIAN
 from kotha.model.config import NormOrder, Seq2SeqConfig
 from kotha.model.masks import padding_mask
 from kotha.model.seq2seq import Seq2Seq
 
-MARIAN = {
-    "final_logits_bias": "head.bias",
-    "model.shared": "tokens",
-    "lm_head": "head",
-    "model.encoder.layers": "encoder.blocks",
-    "model.decoder.layers": "decoder.blocks",
-    "self_attn_layer_norm": "attention_norm",
-    "encoder_attn_layer_norm": "cross_norm",
-    "final_layer_norm": "feedforward_norm",
-    "self_attn": "attention",
-    "encoder_attn": "cross",
-    "q_proj": "query",
-    "k_proj": "key",
-    "v_proj": "value",
-    "out_proj": "output",
-    "fc1": "feedforward.up",
-    "fc2": "feedforward.down",
-}
 TORCH = {
     "layers": "blocks",
     "self_attn": "attention",
@@ -42,15 +25,7 @@ TORCH = {
 }
 
 
-def from_marian(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Marian's weights by our names; positions are computed, and its tables are tied."""
-    ours = {}
-    for name, tensor in theirs.items():
-        for foreign, own in MARIAN.items():
-            name = name.replace(foreign, own)
-        if "embed_" not in name:
-            ours[name] = tensor[0] if name == "head.bias" else tensor
-    return ours
+from_marian = MARIAN.to_ours
 
 
 def from_torch(theirs: dict[str, Tensor]) -> dict[str, Tensor]:

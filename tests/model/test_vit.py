@@ -6,45 +6,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 from transformers import ViTConfig as TheirConfig
 from transformers import ViTForImageClassification
 
 from kotha.errors import UsageError
+from kotha.export.names import VIT
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.model.vit import ViT
 
-NAMES = {
-    "vit.embeddings.patch_embeddings.projection": "patches.projection",
-    "vit.embeddings.position_embeddings": "positions.table.weight",
-    "vit.embeddings.cls_token": "class_token",
-    "vit.layers": "stack.blocks",
-    "attention.q_proj": "attention.query",
-    "attention.k_proj": "attention.key",
-    "attention.v_proj": "attention.value",
-    "attention.o_proj": "attention.output",
-    "mlp.fc1": "feedforward.up",
-    "mlp.fc2": "feedforward.down",
-    "layernorm_before": "attention_norm",
-    "layernorm_after": "feedforward_norm",
-    "vit.layernorm": "stack.norm",
-    "classifier": "head",
-}
-
-
-def from_vit(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """ViT's weights by our names; its patch projection is a convolution."""
-    ours = {}
-    for name, tensor in theirs.items():
-        for foreign, own in NAMES.items():
-            name = name.replace(foreign, own)
-        ours[name] = tensor
-    ours["patches.projection.weight"] = ours["patches.projection.weight"].flatten(1)
-    ours["positions.table.weight"] = ours["positions.table.weight"][0]
-    ours["class_token"] = ours["class_token"][0, 0]
-    return ours
+from_vit = VIT.to_ours
 
 
 @settings(max_examples=6, deadline=None, derandomize=True)

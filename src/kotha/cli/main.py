@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("kotha.cli.corpus:app", "Write the built-in stories; look into a corpus."),
     "tokenizer": ("kotha.cli.tokenizer:app", "Train, compare, view and import tokenizers."),
     "prepare": ("kotha.cli.prepare:prepare", "Turn documents into token shards for training."),
-    "plan": ("kotha.cli.plan:plan", "Count a model's parameters, part by part."),
+    "plan": ("kotha.cli.plan:plan", "Parameters, work, memory and time of a training, or a design for a budget."),
     "train": ("kotha.cli.train:train", "Train a model on token shards; resume where it stopped."),
     "evaluate": ("kotha.cli.evaluate:evaluate", "Measure a model on unseen text, beside what counting reaches."),
     "doctor": ("kotha.cli.doctor:doctor", "Say in plain words what a training curve shows, and what to try."),

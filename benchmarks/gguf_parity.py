@@ -1,0 +1,164 @@
+"""A model's GGUF files in real llama.cpp, beside the model: tokens, best tokens, perplexity.
+
+    python benchmarks/gguf_parity.py RUN TEXT [--kinds f16,q8_0] [--lines 1000] [--positions 1000] [--tokens 50000]
+
+RUN is a run or model folder with a GPT, TEXT a corpus (txt, jsonl, zst, ...) that it was not trained on. Token ids are
+compared on as many lines of each group: real lines as they stand, and the same lines decomposed, with ya-phala and
+joiners, with digits, with English, with emoji. Each is given to llama.cpp as written and normalized, because llama.cpp
+does not normalize. Perplexity is over windows of the context's length, one after the other, the same on both sides.
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+import unicodedata
+from collections.abc import Callable
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import record
+
+from kotha import bundle
+from kotha.export.gguf.check import Answer, ask_llamacpp, gelu_remark, logits_of, windows_of
+from kotha.export.gguf.file import KINDS, write_file
+from kotha.export.gguf.llamacpp import MOST_POSITIONS
+from kotha.model.gpt import GPT
+from kotha.text.corpus import read_documents
+from kotha.text.tokenizer import Tokenizer
+
+AIMS = {"ids_equal": 1.0, "best_equal_f16": 0.99, "perplexity_f16": 0.005, "perplexity_q8_0": 0.02}
+
+# What is done to a real line; the i-th line gets the i-th way of it.
+GROUPS: dict[str, Callable[[str, int], str]] = {
+    "as it stands": lambda line, i: line,
+    "decomposed": lambda line, i: unicodedata.normalize("NFD", line),
+    "precomposed nukta": lambda line, i: line.replace("\u09af\u09bc", "\u09df").replace("\u09a1\u09bc", "\u09dc"),
+    "joiners": lambda line, i: _every_third_word(line, ("র\u200d্যাব", "র\u200c্যালি", "ক্\u200cষ", "ত্\u200d")[i % 4]),
+    "digits": lambda line, i: _every_third_word(line, ("১২৩৪৫", "2026", "৩.১৪", "১০%", "1,00,000")[i % 5]),
+    "english": lambda line, i: _every_third_word(line, ("Python", "don't", "GPU-based", "e-mail", "COVID-19")[i % 5]),
+    "emoji": lambda line, i: _every_third_word(line, ("😀", "👨\u200d👩\u200d👧", "🇧🇩", "❤\ufe0f", "বাহ🎉")[i % 5]),
+}
+
+
+def _every_third_word(line: str, word: str) -> str:
+    words = line.split(" ")
+    return " ".join(each + (f" {word}" if place % 3 == 2 or len(words) < 3 else "") for place, each in enumerate(words))
+
+
+def group_lines(lines: list[str], count: int) -> dict[str, list[str]]:
+    """The same number of lines for each group, ``count`` in all."""
+    each = math.ceil(count / len(GROUPS))
+    endless = cycle(lines)
+    return {name: [change(line, i) for i, line in enumerate(islice(endless, each))] for name, change in GROUPS.items()}
+
+
+def compare_ids(tokenizer: Tokenizer, file: Path, groups: dict[str, list[str]]) -> dict[str, Any]:
+    """How many lines of each group give the same ids, as written and normalized, and come back as the same text."""
+    found = {}
+    for name, lines in groups.items():
+        plain = [tokenizer.normalize(line) for line in lines]
+        ours = tokenizer.encode_batch(lines)
+        theirs = ask_llamacpp(file, lines=[*lines, *plain], decode=ours)
+        back = [tokenizer.decode(ids) for ids in ours]
+        found[name] = {
+            "lines": len(lines),
+            "normalization_changes": sum(a != b for a, b in zip(lines, plain, strict=True)),
+            "equal_normalized": sum(a == b for a, b in zip(ours, theirs.ids[len(lines) :], strict=True)),
+            "equal_as_written": sum(a == b for a, b in zip(ours, theirs.ids[: len(lines)], strict=True)),
+            "text_equal": sum(a == b for a, b in zip(back, theirs.text, strict=True)),
+        }
+    return found
+
+
+def stretches(model: GPT, tokenizer: Tokenizer, texts: list[str], most: int) -> list[list[int]]:
+    """The corpus as windows of the context's length, an end token before each document."""
+    end = tokenizer.special["eos"]
+    ids = [token for text in tokenizer.encode_batch(texts) for token in (end, *text)][:most]
+    length = min(model.config.context_length, MOST_POSITIONS - 1)
+    windows = [ids[start : start + length + 1] for start in range(0, len(ids) - 1, length)]
+    return [window[: length + 1] for window in windows if len(window) > 1]
+
+
+def our_losses(model: GPT, windows: list[list[int]]) -> float:
+    """Nats a token over all windows."""
+    total, count = 0.0, 0
+    for window in windows:
+        scores = logits_of(model, [window[:-1]]).double().log_softmax(-1)
+        total -= float(scores[torch.arange(len(window) - 1), window[1:]].sum())
+        count += len(window) - 1
+    return total / count
+
+
+def compare_kind(
+    model: GPT,
+    tokenizer: Tokenizer,
+    file: Path,
+    kind: str,
+    windows: list[list[int]],
+    corpus: list[list[int]],
+    loss: float,
+) -> dict[str, Any]:
+    """Best tokens, logits and perplexity of one file."""
+    _, wider = write_file(model, tokenizer, file, kind)
+    ours = logits_of(model, windows)
+    said: Answer = ask_llamacpp(file, windows=windows, losses=[(window, 1) for window in corpus])
+    assert said.logits is not None, "llama.cpp gave no logits"
+    theirs = sum(said.losses) / sum(len(window) - 1 for window in corpus)
+    return {
+        "bytes": file.stat().st_size,
+        "kept_in_f16": wider,
+        "positions": len(ours),
+        "best_equal": float((ours.argmax(-1) == said.logits.argmax(-1)).double().mean()),
+        "max_logit_difference": float((ours - said.logits).abs().max()),
+        "perplexity": math.exp(theirs),
+        "perplexity_change": math.exp(theirs - loss) - 1,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("run", type=Path)
+    parser.add_argument("text")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--lines", type=int, default=1000, help="lines whose tokens are compared, all groups together")
+    parser.add_argument("--positions", type=int, default=1000, help="positions whose best tokens are compared")
+    parser.add_argument("--tokens", type=int, default=50_000, help="tokens of the perplexity")
+    parser.add_argument("--name", default="gguf_parity", help="name of the result")
+    parser.add_argument("--out", type=Path, default=record.RESULTS, help="folder of the result")
+    options = parser.parse_args()
+    loaded = bundle.load(options.run)
+    model, tokenizer = loaded.model, loaded.tokenizer
+    assert isinstance(model, GPT), "only a GPT goes into GGUF"
+    assert tokenizer is not None, "a model with a tokenizer, please"
+    texts = [document.text for document in islice(read_documents([options.text]), 20_000)]
+    lines = [line for text in texts for line in text.splitlines() if line.strip()]
+    figures: dict[str, Any] = {"aims": AIMS, "config": model.config.to_dict(), "tokenizer": tokenizer.kind}
+    with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
+        first = Path(folder) / "tokens.gguf"
+        vocabulary, _ = write_file(model, tokenizer, first, "f16")
+        figures["vocabulary"] = {"model": vocabulary.model, "pre": vocabulary.pre}
+        figures["ids"] = compare_ids(tokenizer, first, group_lines(lines, options.lines))
+        for name, row in figures["ids"].items():
+            print(f"{name}: {row}", flush=True)
+        windows = windows_of(model, tokenizer, lines, options.positions)
+        corpus = stretches(model, tokenizer, texts, options.tokens)
+        loss = our_losses(model, corpus)
+        figures["tokens"], figures["our_perplexity"] = sum(len(window) - 1 for window in corpus), math.exp(loss)
+        figures["gelu"] = gelu_remark(model, windows, logits_of(model, windows))
+        for kind in options.kinds.split(","):
+            file = Path(folder) / f"{kind}.gguf"
+            figures[kind] = compare_kind(model, tokenizer, file, kind, windows, corpus, loss)
+            print(f"{kind}: {figures[kind]}", flush=True)
+            file.unlink()
+    record.save(options.name, figures, ["torch", "gguf", "xllamacpp"], options.out)
+
+
+if __name__ == "__main__":
+    main()

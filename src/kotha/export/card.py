@@ -1,0 +1,124 @@
+"""The model card: what a model is, what it read, how it was trained, how good it is and how that was measured.
+
+Written from what a run left behind. What is not known is said to be not known.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import kotha
+from kotha.bundle import Bundle
+from kotha.export.layouts import Layout
+
+_MAX_BYTES = 1 << 20
+_UNKNOWN = "unknown"
+_TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}
+_SCORES = {
+    "loss_nats": "loss (nats a token)",
+    "bits_per_byte": "bits per byte",
+    "bits_per_character": "bits per character",
+}
+_RECIPE = ("optimizer", "learning_rate", "schedule", "batch_size", "context_length", "dropout", "seed")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a run folder tells; empty where a model came without one."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Path) -> "About":
+        """Read a run folder's ``config.json`` and ``summary.json``, where they are there and can be read."""
+        return cls(_read(run / "config.json"), _read(run / "summary.json"))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        if file.stat().st_size > _MAX_BYTES:
+            return {}
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license: str | None) -> str:
+    """The card as Markdown, with the front matter that the hub reads."""
+    name = f"a {layout.title} trained with Kotha"
+    parts = [_front(layout, bundle, license), f"# {name[0].upper()}{name[1:]}", _what(layout, bundle, dtype)]
+    parts += [_data(about), _recipe(about), _scores(about), _use(layout, bundle)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _front(layout: Layout, bundle: Bundle, license: str | None) -> str:
+    lines = ["---"]
+    if bundle.tokenizer is not None:
+        lines.append("language: bn")
+    lines += [f"license: {json.dumps(license or _UNKNOWN, ensure_ascii=False)}", "library_name: transformers"]
+    lines += [f"pipeline_tag: {_TASKS.get(layout.model_type, 'text-generation')}", "tags: [kotha]", "---"]
+    return "\n".join(lines)
+
+
+def _what(layout: Layout, bundle: Bundle, dtype: str) -> str:
+    config = bundle.config
+    count = sum(parameter.numel() for parameter in bundle.model.parameters())
+    context = getattr(config, "context_length", None)
+    facts = [
+        f"- layout: `{layout.architecture}`, weights in {dtype}",
+        f"- {count:,} parameters: {config.n_layers} layers, width {config.d_model}, {config.n_heads} heads",
+    ]
+    if context is not None:
+        facts.append(f"- context: {context:,} tokens")
+    if bundle.tokenizer is not None:
+        kind, size = bundle.tokenizer.kind, bundle.tokenizer.vocab_size
+        facts.append(f"- tokenizer: {kind}, {size:,} tokens, fingerprint `{bundle.tokenizer.fingerprint}`")
+    return "\n".join([*facts, f"- exported by Kotha {kotha.__version__}"])
+
+
+def _data(about: About) -> str:
+    data = about.config.get("data")
+    if not isinstance(data, dict):
+        return f"## Data\n\n{_UNKNOWN}"
+    facts = []
+    if isinstance(data.get("path"), str):
+        facts.append(f"- data folder: `{Path(data['path']).name}`")
+    facts += [f"- {key.replace('_', ' ')}: {value:,}" for key, value in data.items() if isinstance(value, int)]
+    return "\n".join(["## Data\n", *facts]) if facts else f"## Data\n\n{_UNKNOWN}"
+
+
+def _recipe(about: About) -> str:
+    training = about.config.get("training")
+    if not isinstance(training, dict):
+        return f"## Training\n\n{_UNKNOWN}"
+    facts = [f"- {key.replace('_', ' ')}: {training[key]}" for key in _RECIPE if training.get(key) is not None]
+    steps, tokens = about.summary.get("steps"), about.summary.get("tokens")
+    if isinstance(steps, int) and isinstance(tokens, int):
+        facts.insert(0, f"- {steps:,} steps, {tokens:,} tokens read")
+    return "\n".join([f"## Training\n\n- task: {about.config.get('task', _UNKNOWN)}", *facts])
+
+
+def _scores(about: About) -> str:
+    known = [(title, about.summary.get(key)) for key, title in _SCORES.items()]
+    rows = [f"| {title} | {value:.4f} |" for title, value in known if isinstance(value, int | float)]
+    if not rows:
+        return f"## Scores\n\n{_UNKNOWN}"
+    step = about.summary.get("best_step", _UNKNOWN)
+    how = f"Measured by `kotha train` on the validation split of the data above, for the weights of step {step}."
+    caution = "Numbers a token compare only between models with the same tokenizer; bits per byte compare across them."
+    return "\n".join(["## Scores\n", "| | |", "|---|---|", *rows, "", how, caution])
+
+
+def _use(layout: Layout, bundle: Bundle) -> str:
+    if bundle.tokenizer is None:
+        return "## Use\n\nThe folder opens with `from_pretrained` of the class above; it brings no tokenizer."
+    return (
+        f"## Use\n\n```python\nfrom transformers import AutoTokenizer, {layout.architecture}\n\n"
+        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")\n'
+        f'model = {layout.architecture}.from_pretrained("FOLDER")\n```\n\n'
+        "`transformers` reads a special token that a text spells out as the token itself; pass "
+        "`split_special_tokens=True` for text that you do not trust. A chat template cannot tell the two apart."
+    )

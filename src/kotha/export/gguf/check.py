@@ -1,0 +1,151 @@
+"""The proof of a GGUF file: what real llama.cpp reads, computes and writes, beside the model that it was made from.
+
+Three kinds of difference are known and named in the report. llama.cpp keeps keys and values in float16, so even f32
+weights give logits that are a little off; what counts is whether the best token is the same. Its gpt2 computes GELU by
+tanh's approximation, whatever the model was trained with. And with a BPE it does not normalize: tokens are then
+compared on normalized lines, and the report counts the lines that would have read otherwise as they stand.
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from kotha.errors import KothaError
+from kotha.export.gguf import llamacpp
+from kotha.export.gguf.vocabulary import Vocabulary
+from kotha.export.parity import ParityReport, built_in_lines, with_greedy, with_lines, with_logits
+from kotha.model.gpt import GPT
+from kotha.text.tokenizer import Tokenizer
+
+DOOR = "gguf"
+# Best tokens that must be the same; eight bits turn some near draws, and at four bits it is told and not judged.
+_LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
+_POSITIONS, _GREEDY_TOKENS = 512, 64
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What llama.cpp said."""
+
+    peer: str
+    ids: list[list[int]]
+    text: list[str]
+    losses: list[float]
+    logits: Tensor | None
+    greedy: list[int]
+
+
+def ask_llamacpp(model: Path, **asked: Any) -> Answer:
+    """Ask real llama.cpp about a file.
+
+    ``lines`` are texts to encode, ``decode`` lists of ids to turn into text; ``windows`` are lists of ids whose logits
+    come joined, (positions, V), ``losses`` pairs of ids and the first place that counts; after ``prompt`` it writes
+    ``greedy_tokens``.
+    """
+    with tempfile.TemporaryDirectory(prefix="kotha-llamacpp-") as name:
+        folder = Path(name)
+        request = json.dumps({"model": str(model.resolve()), **asked})
+        (folder / llamacpp.REQUEST).write_text(request, encoding="utf-8")
+        command = [sys.executable, "-P", str(llamacpp.__file__), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode:
+            said = [line for line in done.stderr.splitlines() if "rror" in line or "unsupported" in line]
+            raise KothaError(f"llama.cpp gave up on {model}: {'; '.join(said[-3:]) or f'exit {done.returncode}'}")
+        found = json.loads((folder / llamacpp.ANSWER).read_text(encoding="utf-8"))
+        file = folder / llamacpp.LOGITS
+        logits = torch.from_numpy(np.load(file)) if file.exists() else None
+    return Answer(found["peer"], found["ids"], found["text"], found["losses"], logits, found.get("greedy", []))
+
+
+def check_file(
+    model: GPT, tokenizer: Tokenizer, path: Path, kind: str, vocabulary: Vocabulary, lines: Sequence[str] | None
+) -> ParityReport:
+    """Compare a file in llama.cpp with the model that it was written from."""
+    report = ParityReport(DOOR, tolerance=None, least_best_equal=_LEAST_EQUAL.get(kind), greedy_judged=False)
+    if importlib.util.find_spec("xllamacpp") is None:
+        return replace(report, remark="not checked: real llama.cpp is missing (pip install xllamacpp)")
+    raw = list(built_in_lines() if lines is None else lines)
+    plain = raw if vocabulary.normalizes else [tokenizer.normalize(line) for line in raw]
+    windows = windows_of(model, tokenizer, raw)
+    prompt = windows[0][: max(1, min(model.config.context_length, llamacpp.MOST_POSITIONS) // 4)] if windows else []
+    n_greedy = min(_GREEDY_TOKENS, model.config.context_length - len(prompt))
+    try:
+        found = ask_llamacpp(path, lines=[*plain, *raw], windows=windows, prompt=prompt, greedy_tokens=n_greedy)
+    except KothaError as error:
+        return replace(report, remark=f"not checked: {error}")
+    report = replace(report, peer=found.peer)
+    theirs = dict(zip(plain, found.ids, strict=False))
+    report = with_lines(report, tokenizer.encode, lambda line: theirs[line], plain)
+    remarks = ["llama.cpp keeps keys and values in float16"]
+    if found.logits is not None:
+        with torch.inference_mode():
+            ours = logits_of(model, windows)
+            report = with_logits(report, [(ours, found.logits)])
+            report = with_greedy(report, greedy(model, prompt, n_greedy), found.greedy)
+            remarks += gelu_remark(model, windows, ours)
+    if not vocabulary.normalizes:
+        as_written = sum(tokenizer.encode(line) != ids for line, ids in zip(raw, found.ids[len(raw) :], strict=True))
+        remarks.append(
+            f"llama.cpp does not normalize: {as_written:,} of {len(raw):,} lines read otherwise there as they stand, "
+            "so give it normalized text"
+        )
+    return replace(report, remark="; ".join([*remarks, *([vocabulary.remark] if vocabulary.remark else [])]))
+
+
+def windows_of(model: GPT, tokenizer: Tokenizer, lines: Sequence[str], positions: int = _POSITIONS) -> list[list[int]]:
+    """Stretches of real text to read, as long as both sides allow."""
+    ids = [token for line in lines if line for token in tokenizer.encode(line)][:positions]
+    length = min(model.config.context_length, llamacpp.MOST_POSITIONS)
+    return [ids[start : start + length] for start in range(0, len(ids), length)]
+
+
+def logits_of(model: GPT, windows: Sequence[Sequence[int]]) -> Tensor:
+    """Our logits of all windows, one after the other: (positions, V)."""
+    device = model.tokens.weight.device
+    read = [model(torch.tensor([list(window)], device=device))[0].float().cpu() for window in windows]
+    return torch.cat(read)
+
+
+def greedy(model: GPT, prompt: Sequence[int], n_tokens: int) -> list[int]:
+    """The tokens that our model writes, the likeliest each time."""
+    tokens = list(prompt)
+    for _ in range(n_tokens):
+        tokens.append(int(logits_of(model, [tokens])[-1].argmax()))
+    return tokens[len(prompt) :]
+
+
+def gelu_remark(model: GPT, windows: Sequence[Sequence[int]], exact: Tensor) -> list[str]:
+    """What llama.cpp's approximation of GELU alone changes, measured; nothing where the model has that one itself."""
+    if model.config.activation != "gelu":
+        return []
+    with _approximate_gelu(model):
+        approximate = logits_of(model, windows)
+    largest = float((approximate - exact).abs().max())
+    same = float((approximate.argmax(-1) == exact.argmax(-1)).float().mean())
+    return [
+        "its GELU is tanh's approximation, this model's the exact one: "
+        f"that alone moves logits by {largest:.2g} at most and keeps {same:.1%} of best tokens"
+    ]
+
+
+@contextmanager
+def _approximate_gelu(model: nn.Module) -> Iterator[None]:
+    bends = [module for module in model.modules() if isinstance(module, nn.GELU)]
+    try:
+        for bend in bends:
+            bend.approximate = "tanh"
+        yield
+    finally:
+        for bend in bends:
+            bend.approximate = "none"

@@ -1,0 +1,158 @@
+"""The real llama.cpp as the other side: a small program that opens a GGUF file, reads text and gives logits.
+
+It runs as a process of its own (``python llamacpp.py FOLDER``): what goes wrong in there, down to a crash of the C++
+side, ends as an answer and not with the caller, and its many lines of log stay there. The library comes with the
+``xllamacpp`` wheel and is asked through llama.h's plain functions, with settings as they come by default, which this
+file never looks into. Its cache keeps keys and values in float16, whatever the weights are.
+
+Nothing of Kotha is imported here, so that it starts at once.
+"""
+
+import ctypes
+import json
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+REQUEST, ANSWER, LOGITS = "request.json", "answer.json", "logits.npy"
+# Positions that llama.cpp's default settings have room for.
+MOST_POSITIONS = 512
+
+_Pointer, _Int = ctypes.c_void_p, ctypes.c_int32
+_Ints = ctypes.POINTER(ctypes.c_int32)
+
+
+class _Settings(ctypes.Structure):
+    """Settings as llama.h hands them out: larger than any of its versions, passed back unread."""
+
+    _fields_ = (("content", ctypes.c_uint64 * 256),)
+
+
+class _Batch(ctypes.Structure):
+    """llama.h's llama_batch."""
+
+    _fields_ = (
+        ("n_tokens", _Int),
+        ("token", _Ints),
+        ("embd", _Pointer),
+        ("pos", _Ints),
+        ("n_seq_id", _Ints),
+        ("seq_id", ctypes.POINTER(_Ints)),
+        ("logits", ctypes.POINTER(ctypes.c_int8)),
+    )
+
+
+_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "llama_backend_init": (None, []),
+    "llama_model_default_params": (_Settings, []),
+    "llama_context_default_params": (_Settings, []),
+    "llama_model_load_from_file": (_Pointer, [ctypes.c_char_p, _Settings]),
+    "llama_init_from_model": (_Pointer, [_Pointer, _Settings]),
+    "llama_set_n_threads": (None, [_Pointer, _Int, _Int]),
+    "llama_model_get_vocab": (_Pointer, [_Pointer]),
+    "llama_vocab_n_tokens": (_Int, [_Pointer]),
+    "llama_tokenize": (_Int, [_Pointer, ctypes.c_char_p, _Int, _Ints, _Int, ctypes.c_bool, ctypes.c_bool]),
+    "llama_token_to_piece": (_Int, [_Pointer, _Int, ctypes.c_char_p, _Int, _Int, ctypes.c_bool]),
+    "llama_batch_init": (_Batch, [_Int, _Int, _Int]),
+    "llama_decode": (_Int, [_Pointer, _Batch]),
+    "llama_get_logits": (ctypes.POINTER(ctypes.c_float), [_Pointer]),
+    "llama_get_memory": (_Pointer, [_Pointer]),
+    "llama_memory_clear": (None, [_Pointer, ctypes.c_bool]),
+}
+
+
+class LlamaCpp:
+    """A GGUF file opened by llama.cpp."""
+
+    def __init__(self, path: str) -> None:
+        self._library = ctypes.CDLL(str(import_module("xllamacpp.xllamacpp").__file__))
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, arguments
+        call = self._library
+        call.llama_backend_init()
+        self._model = call.llama_model_load_from_file(os.fsencode(path), call.llama_model_default_params())
+        if not self._model:
+            raise RuntimeError("llama.cpp does not open the file")
+        self._context = call.llama_init_from_model(self._model, call.llama_context_default_params())
+        if not self._context:
+            raise RuntimeError("llama.cpp makes no context for the model")
+        threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+        call.llama_set_n_threads(self._context, threads, threads)
+        self._vocabulary = call.llama_model_get_vocab(self._model)
+        self.vocab_size: int = call.llama_vocab_n_tokens(self._vocabulary)
+        self._batch = call.llama_batch_init(MOST_POSITIONS, 0, 1)
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text, special tokens neither added nor recognised."""
+        data = text.encode()
+        room = (ctypes.c_int32 * (2 * len(data) + 8))()
+        count = self._library.llama_tokenize(self._vocabulary, data, len(data), room, len(room), False, False)
+        return list(room[: max(0, count)])
+
+    def decode(self, tokens: list[int]) -> bytes:
+        """The bytes of token ids."""
+        room = ctypes.create_string_buffer(1024)
+        found = b""
+        for token in tokens:
+            count = self._library.llama_token_to_piece(self._vocabulary, token, room, len(room), 0, False)
+            found += room.raw[: max(0, count)]
+        return found
+
+    def logits(self, tokens: list[int], start: int = 0) -> "np.ndarray[Any, np.dtype[np.float32]]":
+        """Logits after each token, read from the first, or after ``start`` tokens that it has read: -> (T, V)."""
+        if not start:
+            self._library.llama_memory_clear(self._library.llama_get_memory(self._context), True)
+        batch = self._batch
+        batch.n_tokens = len(tokens)
+        for place, token in enumerate(tokens):
+            batch.token[place], batch.pos[place] = token, start + place
+            batch.n_seq_id[place], batch.logits[place] = 1, 1
+            batch.seq_id[place][0] = 0
+        state = self._library.llama_decode(self._context, batch)
+        if state:
+            raise RuntimeError(f"llama.cpp cannot read {len(tokens)} tokens (it answers {state})")
+        found = np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (len(tokens), self.vocab_size))
+        return np.array(found)
+
+    def greedy(self, prompt: list[int], n_tokens: int) -> list[int]:
+        """The tokens that it writes, the likeliest each time, through its cache."""
+        scores, written = self.logits(prompt)[-1], []
+        for place in range(n_tokens):
+            written.append(int(scores.argmax()))
+            scores = self.logits(written[-1:], len(prompt) + place)[-1]
+        return written
+
+    def loss(self, tokens: list[int], first: int) -> float:
+        """Nats that it needs for the tokens from place ``first`` on, all together."""
+        scores = self.logits(tokens[:-1])[first - 1 :].astype(np.float64)
+        highest = scores.max(axis=-1, keepdims=True)
+        normal = np.log(np.exp(scores - highest).sum(axis=-1)) + highest[:, 0]
+        return float((normal - scores[np.arange(len(scores)), tokens[first:]]).sum())
+
+
+def answer(folder: Path) -> None:
+    """Read a folder's request, ask llama.cpp, leave the answer there."""
+    asked = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
+    model = LlamaCpp(asked["model"])
+    found: dict[str, Any] = {
+        "peer": f"llama.cpp (xllamacpp {version('xllamacpp')})",
+        "vocab_size": model.vocab_size,
+        "ids": [model.encode(line) for line in asked.get("lines", [])],
+        "text": [model.decode(ids).decode("utf-8", "replace") for ids in asked.get("decode", [])],
+        "losses": [model.loss(ids, first) for ids, first in asked.get("losses", [])],
+    }
+    if asked.get("windows"):
+        np.save(folder / LOGITS, np.concatenate([model.logits(window) for window in asked["windows"]]))
+    if asked.get("prompt"):
+        found["greedy"] = model.greedy(asked["prompt"], asked["greedy_tokens"])
+    (folder / ANSWER).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    answer(Path(sys.argv[1]))

@@ -1,0 +1,204 @@
+"""The vocabulary as llama.cpp reads it, so that a text gives the ids that it gives here.
+
+llama.cpp knows tokenizers by name, and a wrong name raises no error: it cuts otherwise, and the model reads nonsense.
+
+- **BPE** is its ``gpt2`` with the pre-tokenizer ``qwen35`` (or ``gpt-2``), which must be the one it was trained with.
+  It does not normalize: whoever calls llama.cpp must hand over text in our canonical form.
+- **Unigram** is its ``t5``, which finds the best cut by scores (its ``llama`` would merge greedily) and takes a map of
+  characters along: SentencePiece's own, or one made of our rules, so that text may come as it is (``charsmap.py``).
+  It has no bytes for letters without a piece; the map spells them by private characters. They are read as here, but
+  cannot be written: such a letter comes out as nothing.
+- **Unigram with bytes and without rules** is its ``plamo2``: the best cut, and bytes both ways, but no map.
+
+WordPiece and single letters are not taken.
+"""
+
+import base64
+import json
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from kotha.errors import TokenizerError
+from kotha.export.gguf.charsmap import byte_piece, make_charsmap
+from kotha.text.tokenizer import Tokenizer
+
+# What our splits and GPT-2's own pre-tokenizer are called there.
+_PRE_TOKENIZERS = {"qwen35": "qwen35", "gpt2": "gpt-2"}
+# plamo2 keeps scores as whole ten-thousandths; ours have two places more, so they are handed over larger. Its unknown
+# letter costs 1000 and must stay dearer than any piece; and a float32 must carry the whole number.
+_SCALE, _STEP, _DEAREST = 10.0, 1e-4, 400.0
+_NEVER = -100_000.0  # below what plamo2 takes for a score: a text that spells a special token never becomes it
+_SPACE = "\u2581"
+# The roles that GGUF has a key for.
+_ROLES = {"bos": "bos", "eos": "eos", "end": "eot", "unk": "unknown", "pad": "padding", "mask": "mask"}
+
+
+class Kind(IntEnum):
+    """What a piece is, as GGUF counts."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+@dataclass
+class Vocabulary:
+    """A tokenizer in llama.cpp's words."""
+
+    model: str
+    pieces: list[str]
+    kinds: list[Kind]
+    scores: list[float] | None = None
+    merges: list[str] | None = None
+    pre: str = "default"
+    special: dict[str, int] = field(default_factory=dict)
+    """GGUF's role, and the id."""
+    flags: dict[str, bool] = field(default_factory=dict)
+    charsmap: bytes | None = None
+    normalizes: bool = False
+    """Whether llama.cpp normalizes as the tokenizer does; if not, it must be given normalized text."""
+    remark: str | None = None
+    """What is not as here."""
+
+
+def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
+    """The tokenizer for llama.cpp, filled up to the model's ``vocab_size``; one that it cannot run is refused."""
+    state: dict[str, Any] = json.loads(tokenizer.backend.to_str())
+    if tokenizer.kind == "bpe":
+        vocabulary = _bpe(tokenizer, state)
+    elif tokenizer.kind == "unigram" and tokenizer.normalizer is not None and state["model"]["byte_fallback"]:
+        vocabulary = _unigram_with_map(tokenizer, state) if _rules(tokenizer) else _unigram_with_bytes(tokenizer, state)
+    elif tokenizer.kind == "unigram":
+        vocabulary = _sentencepiece(tokenizer, state)
+    else:
+        raise TokenizerError(
+            f"llama.cpp cannot cut text as a {tokenizer.kind} tokenizer does; "
+            "train the model with --kind bpe or unigram, or export to hf"
+        )
+    vocabulary.special = {_ROLES[role]: token for role, token in tokenizer.special.items() if role in _ROLES}
+    vocabulary.flags |= {"add_bos_token": False, "add_eos_token": False}
+    _fill_up(vocabulary, vocab_size)
+    return vocabulary
+
+
+def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
+    model, cut = state["model"], state["pre_tokenizer"]
+    steps = cut["pretokenizers"] if cut and cut["type"] == "Sequence" else [cut]
+    by_bytes = next((step for step in steps if step and step["type"] == "ByteLevel"), None)
+    name = tokenizer.split_name or ("gpt2" if by_bytes and by_bytes["use_regex"] else None)
+    if by_bytes is None or name not in _PRE_TOKENIZERS:
+        raise TokenizerError(
+            f"llama.cpp does not know the split {name or 'of this BPE'!r}; "
+            "train the tokenizer with --split qwen35, or export to hf"
+        )
+    foreign_rules = state["normalizer"] is not None and tokenizer.normalizer is None
+    if by_bytes["add_prefix_space"] or model["ignore_merges"] or foreign_rules:
+        raise TokenizerError("this BPE has a prefix, merges or a normalization that llama.cpp cannot repeat; use hf")
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+    pre = _PRE_TOKENIZERS[name]
+    return Vocabulary(
+        "gpt2",
+        list(tokenizer.pieces),
+        _kinds(state, tokenizer),
+        merges=merges,
+        pre=pre,
+        normalizes=not _rules(tokenizer),
+    )
+
+
+def _unigram_with_bytes(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
+    kinds = _kinds(state, tokenizer, with_bytes=True)
+    scores = _scores(state, tokenizer)
+    dearest = max((-score for score, kind in zip(scores, kinds, strict=True) if kind == Kind.NORMAL), default=1.0)
+    scale = min(_SCALE, _DEAREST / max(dearest, 1.0))
+    scaled = [
+        round(score * scale / _STEP) * _STEP if kind == Kind.NORMAL else _NEVER
+        for score, kind in zip(scores, kinds, strict=True)
+    ]
+    pieces = list(tokenizer.pieces)
+    if kinds.count(Kind.BYTE) != 256 or kinds[0] == Kind.BYTE:
+        raise TokenizerError("llama.cpp's unigram wants a piece for each of the 256 bytes, none of them with id 0")
+    return Vocabulary("plamo2", pieces, kinds, scores=scaled, normalizes=True)
+
+
+def _unigram_with_map(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
+    kinds = _kinds(state, tokenizer, with_bytes=True)
+    scores = _scores(state, tokenizer)
+    spelled = [piece for piece, kind in zip(tokenizer.pieces, kinds, strict=True) if kind == Kind.NORMAL]
+    pieces = [
+        byte_piece(int(piece[3:5], 16)) if kind == Kind.BYTE else piece.replace(" ", _SPACE)
+        for piece, kind in zip(tokenizer.pieces, kinds, strict=True)
+    ]
+    kinds = [Kind.UNUSED if kind == Kind.BYTE else kind for kind in kinds]
+    charsmap = make_charsmap(tokenizer.normalize, spelled)
+    flags = {"add_space_prefix": False, "remove_extra_whitespaces": False}
+    return Vocabulary(
+        "t5",
+        pieces,
+        kinds,
+        scores=scores,
+        flags=flags,
+        charsmap=charsmap,
+        normalizes=True,
+        remark="letters that have no piece are read there by their bytes, but written as nothing",
+    )
+
+
+def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
+    scores = _scores(state, tokenizer)
+    normalizer = state["normalizer"]
+    steps = (normalizer or {}).get("normalizers", [normalizer] if normalizer else [])
+    kinds = [step["type"] for step in steps]
+    ours = tokenizer.normalizer is not None
+    if not ours and not set(kinds) <= {"Replace", "Precompiled", "Prepend", "Strip"}:
+        raise TokenizerError(f"llama.cpp cannot normalize as this tokenizer does ({', '.join(kinds)}); export to hf")
+    charsmap = next(
+        (base64.b64decode(step["precompiled_charsmap"]) for step in steps if "Precompiled" in step["type"]), None
+    )
+    prefix = any(step["type"] == "Prepend" for step in steps) or '"prepend_scheme": "always"' in json.dumps(state)
+    merged = any(step.get("pattern") == {"Regex": " {2,}"} for step in steps)
+    return Vocabulary(
+        "t5",
+        [piece.replace(" ", _SPACE) for piece in tokenizer.pieces],
+        _kinds(state, tokenizer, with_bytes=True),
+        scores=scores,
+        flags={"add_space_prefix": prefix, "remove_extra_whitespaces": merged},
+        charsmap=charsmap,
+        normalizes=not ours or not _rules(tokenizer),
+    )
+
+
+def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[Kind]:
+    kinds = [Kind.NORMAL if piece else Kind.UNUSED for piece in tokenizer.pieces]
+    if with_bytes:
+        spelled = {f"<0x{byte:02X}>" for byte in range(256)}
+        kinds = [Kind.BYTE if piece in spelled else kind for piece, kind in zip(tokenizer.pieces, kinds, strict=True)]
+    for added in state["added_tokens"]:
+        kinds[added["id"]] = Kind.CONTROL if added["special"] else Kind.USER_DEFINED
+    if "unk" in tokenizer.special:
+        kinds[tokenizer.special["unk"]] = Kind.UNKNOWN
+    return kinds
+
+
+def _scores(state: dict[str, Any], tokenizer: Tokenizer) -> list[float]:
+    """A score for each piece; tokens that were added to the vocabulary have none."""
+    scores = [float(score) for _, score in state["model"]["vocab"]]
+    return [*scores, *[_NEVER] * (tokenizer.vocab_size - len(scores))]
+
+
+def _rules(tokenizer: Tokenizer) -> tuple[str, ...]:
+    return tokenizer.normalizer.rules if tokenizer.normalizer is not None else ()
+
+
+def _fill_up(vocabulary: Vocabulary, vocab_size: int) -> None:
+    """Name every row of the model's table: gaps, and rows that the tokenizer has no piece for."""
+    missing = vocab_size - len(vocabulary.pieces)
+    vocabulary.pieces += [""] * missing
+    vocabulary.kinds += [Kind.UNUSED] * missing
+    if vocabulary.scores is not None:
+        vocabulary.scores += [_NEVER] * missing
+    vocabulary.pieces = [piece or f"<|unused-{token}|>" for token, piece in enumerate(vocabulary.pieces)]

@@ -1,0 +1,179 @@
+"""Proof of a crossing: the same model on both sides of a door, asked the same things.
+
+Three questions. Do both give the same numbers (the largest difference of two logits)? Do both write the same text
+(the first place where greedy text differs)? Do both read the same tokens (line by line of real text, with awkward
+lines among them: joiners, two-part vowels, digits, emoji, mixed scripts)?
+
+Who answers for the other side is passed in; this file counts, judges and shows.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kotha.text.stories import stories
+
+# Largest difference of two logits that different orders of the same float32 sums explain.
+TOLERANCE = 1e-4
+GREEDY_TOKENS = 200
+N_LINES = 200
+
+Encode = Callable[[str], Sequence[int]]
+
+# What breaks a tokenizer's second telling: forms that normalization rewrites, and what Bangla text is mixed with.
+AWKWARD_LINES: tuple[str, ...] = (
+    "",
+    " ",
+    "  দুটি  ফাঁক, শুরুতে আর মাঝে ",
+    "র\u200d\u09cdযাব আর র\u200c\u09cdযাব, র\u09cd\u200dয",
+    "ত\u09cd\u200d আর ৎ; ক্\u200cষ, ক্ষ, ক্\u200dষ",
+    "ক\u09c7\u09be আর কো, ক\u09c7\u09d7 আর কৌ",
+    "\u09af\u09bc আর \u09df; \u09a1\u09bc আর \u09dc; \u09ac\u09bc",
+    "ত\u0981ার কাছে, চ\u0981\u0981াদ, অ\u09beমার",
+    "১২৩৪৫৬৭৮৯০ টাকা, 1234567890 taka, ১২.৫%, 3.14",
+    "আমি Python শিখি, version ২.০ beta! কেমন আছো?",
+    "বাংলা😀ভাষা👨\u200d👩\u200d👧\u200d👦 🇧🇩 ❤\ufe0f",
+    "<|endoftext|> </s> [MASK] <|user|> লেখা মাত্র",
+    "\ufeffশুরু\u200bমাঝ\u00adশেষ\u00a0ফাঁক",
+    "লাইন\nভাঙা\r\nলাইন\tট্যাব\n\n",
+    "ﷺ ﬁ Å é ñ Ω हिन्दी 中文 한국어 தமிழ்",
+    "া কার দিয়ে শুরু, ্ হসন্ত, ঁ চন্দ্রবিন্দু",
+    "https://example.org/পথ?x=১&y=2#অংশ",
+    "\u201cউক্তি\u201d \u2018একক\u2019 — ড্যাশ… দাঁড়ি। ৷ ॥ |",
+)
+
+
+@dataclass(frozen=True)
+class ParityReport:
+    """What the two sides of a door had in common; None where a question was not asked."""
+
+    door: str
+    peer: str | None = None
+    """The program on the other side, with its version; None where it is not installed."""
+    remark: str | None = None
+    """What a reader must know beside the numbers: weights that were rounded, why nothing was checked."""
+    tolerance: float | None = TOLERANCE
+    """Largest difference that passes; None where weights were made smaller and are judged by their best tokens."""
+    least_best_equal: float | None = None
+    """Share of positions that must agree on the best token; None where it is not judged."""
+    max_logit_difference: float | None = None
+    best_equal: float | None = None
+    """Share of positions whose best token is the same."""
+    positions: int = 0
+    """Positions whose logits were compared."""
+    greedy_tokens: int = 0
+    first_greedy_difference: int | None = None
+    """The first place where greedy text differs; None where none does."""
+    greedy_judged: bool = True
+    lines: int = 0
+    lines_different: int = 0
+    first_line_different: str | None = None
+
+    @property
+    def checked(self) -> bool:
+        """Whether anything was compared."""
+        return self.peer is not None and bool(self.positions or self.lines)
+
+    @property
+    def tokens_equal(self) -> bool | None:
+        """Whether every line gave the same token ids; None where no line was compared."""
+        return self.lines_different == 0 if self.lines else None
+
+    @property
+    def failures(self) -> list[str]:
+        """What is not the same, in words."""
+        found = []
+        # Written so that a NaN fails.
+        if self.tolerance is not None and self.positions and not (self.max_logit_difference or 0.0) <= self.tolerance:
+            found.append(f"logits differ by {self.max_logit_difference:.3g}, and {self.tolerance:g} is allowed")
+        if self.least_best_equal is not None and self.positions and not (self.best_equal or 0) >= self.least_best_equal:
+            found.append(f"{self.best_equal:.1%} of best tokens agree, and {self.least_best_equal:.1%} must")
+        if self.greedy_judged and self.first_greedy_difference is not None:
+            found.append(f"greedy text differs from token {self.first_greedy_difference} on")
+        if self.lines_different:
+            found.append(f"{self.lines_different:,} of {self.lines:,} lines give other tokens")
+        return found
+
+    @property
+    def passed(self) -> bool:
+        """Whether what was compared is the same; what was not compared does not count against it."""
+        return not self.failures
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        judged = {"checked": self.checked, "passed": self.passed, "failures": self.failures}
+        return {**asdict(self), "tokens_equal": self.tokens_equal, **judged}
+
+
+def rows(report: ParityReport) -> list[list[str]]:
+    """The report as rows of a table: what was asked, and what came out."""
+    if not report.checked:
+        return [["parity", report.remark or "not checked"]]
+    found = [["checked with", report.peer or ""]]
+    if report.positions:
+        found.append(["largest logit difference", f"{report.max_logit_difference:.3g}"])
+        found.append(["same best token", f"{report.best_equal:.2%} of {report.positions:,} positions"])
+    if report.greedy_tokens:
+        place = report.first_greedy_difference
+        same = f"the same for {report.greedy_tokens:,} tokens"
+        found.append(["greedy text", same if place is None else f"differs from token {place} on"])
+    if report.lines:
+        equal = report.lines - report.lines_different
+        found.append(["same token ids", f"{equal:,} of {report.lines:,} lines"])
+    if report.first_line_different is not None:
+        found.append(["first line that differs", repr(report.first_line_different)])
+    if report.remark:
+        found.append(["remark", report.remark])
+    return [*found, ["verdict", "passed" if report.passed else "FAILED: " + "; ".join(report.failures)]]
+
+
+def with_logits(report: ParityReport, pairs: Iterable[tuple[Tensor, Tensor]]) -> ParityReport:
+    """Add what pairs of logits, (ours, theirs) each (..., V), have in common."""
+    differences, same, positions = [torch.zeros((), dtype=torch.float64)], 0, 0
+    for ours, theirs in pairs:
+        assert ours.shape == theirs.shape, f"logits of other shapes: {tuple(ours.shape)} and {tuple(theirs.shape)}"
+        differences.append((ours.double() - theirs.double()).abs().max())
+        agree = ours.argmax(dim=-1) == theirs.argmax(dim=-1)
+        same, positions = same + int(agree.sum()), positions + agree.numel()
+    largest = float(torch.stack(differences).max())  # a NaN among them is the largest
+    share = same / positions if positions else None
+    return replace(report, max_logit_difference=largest, best_equal=share, positions=positions)
+
+
+def with_greedy(report: ParityReport, ours: Sequence[int], theirs: Sequence[int]) -> ParityReport:
+    """Add where two greedy texts, as token ids, part."""
+    place = first_difference(ours, theirs)
+    return replace(report, greedy_tokens=max(len(ours), len(theirs)), first_greedy_difference=place)
+
+
+def with_lines(report: ParityReport, ours: Encode, theirs: Encode, lines: Iterable[str]) -> ParityReport:
+    """Add how many lines give the same token ids."""
+    n_lines, different = 0, []
+    for line in lines:
+        n_lines += 1
+        if list(ours(line)) != list(theirs(line)):
+            different.append(line)
+    first = different[0] if different else None
+    return replace(report, lines=n_lines, lines_different=len(different), first_line_different=first)
+
+
+def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int | None:
+    """The first place where two sequences differ, a missing end counted; None where they are the same.
+
+    >>> first_difference([5, 6, 7], [5, 9]), first_difference([5], [5, 6]), first_difference([5], [5])
+    (1, 1, None)
+    """
+    for place, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
+        if mine != other:
+            return place
+    return None if len(ours) == len(theirs) else min(len(ours), len(theirs))
+
+
+def built_in_lines(count: int = N_LINES) -> list[str]:
+    """Lines to compare tokens on: the awkward ones, then sentences of the built-in stories."""
+    texts = (line for story in stories() for line in story.text.splitlines() if line)
+    return [*AWKWARD_LINES, *islice(texts, max(0, count - len(AWKWARD_LINES)))]

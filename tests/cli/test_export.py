@@ -1,0 +1,124 @@
+"""``kotha export`` as a user meets it; what a folder holds is tested in tests/export."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tests.export.models import CONFIGS, shaken
+
+from kotha.bundle import save
+from kotha.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder with a model in it, and what a training tells of itself."""
+    folder = tmp_path_factory.mktemp("run") / "run"
+    bundle = shaken(CONFIGS["qwen3"])
+    save(folder / "best", bundle.model, bundle.tokenizer)
+    (folder / "checkpoints").mkdir()
+    about = {"data": {"path": "/home/me/stories", "train_tokens": 1234}, "task": "next-token"}
+    (folder / "config.json").write_text(json.dumps({**about, "training": {"optimizer": "muon"}}))
+    (folder / "summary.json").write_text(json.dumps({"steps": 9, "tokens": 99, "best_step": 7, "bits_per_byte": 0.5}))
+    return folder
+
+
+def test_a_run_becomes_a_folder_with_its_proof(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "lines.txt"
+    text.write_text("নদীর ধারে একটি গ্রাম।\nসেখানে থাকত এক কৃষক।\n", encoding="utf-8")
+    words = ["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf"), "--text", str(text), "--json"]
+    assert main([*words, "--license", "mit"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["architecture"] == "Qwen3ForCausalLM"
+    parity = found["parity"]
+    assert parity["max_logit_difference"] <= 1e-4
+    assert parity["tokens_equal"] is True
+    assert parity["lines"] == 20
+    assert parity["first_greedy_difference"] is None
+    card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
+    for said in (
+        'license: "mit"',
+        "language: bn",
+        "`stories`",
+        "1,234",
+        "muon",
+        "| bits per byte | 0.5000 |",
+        "step 7",
+    ):
+        assert said in card
+    assert "/home/me" not in card
+
+
+def test_a_table_for_people_and_a_remark_on_rounding(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert main(["export", str(run / "best"), "--to", "hf", "--out", str(tmp_path / "hf"), "--dtype", "float16"]) == 0
+    told = capsys.readouterr().out
+    assert "not checked: transformers is not installed" in told
+    assert "rounded to float16" in told
+    card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
+    assert 'license: "unknown"' in card
+    assert "## Data\n\nunknown" in card
+    assert "## Scores\n\nunknown" in card
+
+
+def test_what_is_there_is_replaced_only_on_request_and_only_if_it_was_ours(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    words = ["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf")]
+    assert main(words) == 0
+    assert main(words) == 1
+    assert "exists; choose another --out" in capsys.readouterr().err
+    assert main([*words, "--overwrite"]) == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    assert main([*words[:-1], str(tmp_path / "mine"), "--overwrite"]) == 1
+    assert (tmp_path / "mine" / "letter.txt").exists()
+
+
+def test_a_proof_that_fails_is_a_failure(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kotha.export import huggingface_out
+
+    true = huggingface_out.foreign_weights
+
+    def moved(*given: object) -> dict[str, torch.Tensor]:
+        weights = true(*given)  # type: ignore[arg-type]
+        weights["model.norm.weight"] = weights["model.norm.weight"] * 2
+        return weights
+
+    monkeypatch.setattr(huggingface_out, "foreign_weights", moved)
+    assert main(["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf"), "--json"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["parity"]["passed"] is False
+    assert "is written, and its proof failed: logits differ by" in told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--to", "hf", "--type", "f16"], 2, "--type belongs to --to gguf, and this is --to hf"),
+        (["--to", "onnx", "--dtype", "float16"], 2, "--dtype belongs to --to hf, and this is --to onnx"),
+        (["--to", "gguf", "--type", "q9"], 2, "--type q9 is not a type of GGUF files"),
+        (["--to", "hf", "--text", "/nowhere.txt"], 1, "/nowhere.txt"),
+    ],
+)
+def test_mistakes_are_told_and_nothing_is_written(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+) -> None:
+    assert main(["export", str(run), "--out", str(tmp_path / "out"), *words]) == code
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_config_without_a_door_names_its_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = shaken(CONFIGS["gpt2"].replace(norm_order="post", final_norm=False))
+    save(tmp_path / "model", bundle.model, bundle.tokenizer)
+    assert main(["export", str(tmp_path / "model"), "--to", "hf", "--out", str(tmp_path / "hf")]) == 1
+    assert "norm_order=post: GPT-2 normalises before each part" in capsys.readouterr().err
+    assert not (tmp_path / "hf").exists()

@@ -1,0 +1,64 @@
+"""``kotha import`` as a user meets it; what it refuses is tested in tests/export/test_hostile.py."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.export.models import CONFIGS, shaken
+
+from kotha.bundle import load
+from kotha.cli.main import main
+from kotha.export.card import About
+from kotha.export.huggingface_out import Wishes, export_hf
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("there") / "hf"
+    export_hf(shaken(CONFIGS["course"]), out, About(), Wishes())
+    return out
+
+
+def test_a_folder_becomes_a_model_with_its_proof(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(folder), "--out", str(tmp_path / "model"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["architecture"] == "GPT2LMHeadModel"
+    assert found["parity"]["max_logit_difference"] <= 1e-4
+    assert found["parity"]["tokens_equal"] is True
+    bundle = load(tmp_path / "model")
+    assert bundle.config == CONFIGS["course"]
+    assert bundle.tokenizer is not None
+    assert main(["generate", str(tmp_path / "model"), "নদীর", "--tokens", "3"]) == 0
+
+
+def test_without_its_tokenizer_and_without_transformers(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert main(["import", str(folder), "--out", str(tmp_path / "model"), "--no-tokenizer"]) == 0
+    told = capsys.readouterr().out
+    assert "not checked: transformers is not installed" in told
+    assert "no tokenizer came along" in told
+    assert load(tmp_path / "model").tokenizer is None
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("nowhere", "there is no folder"),
+        (".", "is no Hugging Face folder: it has no config.json"),
+        ("ours", "it names no model_type; this is a model of Kotha already"),
+    ],
+)
+def test_what_is_no_hugging_face_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, said: str
+) -> None:
+    if place == "ours":
+        (tmp_path / "ours").mkdir()
+        (tmp_path / "ours" / "config.json").write_text('{"format": "kotha-model"}')
+    assert main(["import", str(tmp_path / place), "--out", str(tmp_path / "out")]) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,73 @@
+"""What a parity report counts, judges and says."""
+
+import math
+from dataclasses import replace
+
+import torch
+
+from kotha.export.parity import (
+    AWKWARD_LINES,
+    ParityReport,
+    built_in_lines,
+    rows,
+    with_greedy,
+    with_lines,
+    with_logits,
+)
+
+FRESH = ParityReport(door="hf", peer="someone 1.0")
+
+
+def test_the_largest_difference_of_all_pairs_counts() -> None:
+    first, second = torch.tensor([[1.0, 2.0, 0.0]]), torch.tensor([[0.0, 5.0, 1.0], [1.0, 0.0, 0.0]])
+    shifted = second + torch.tensor([[0.0, 0.0, 0.25], [0.0, 1.5, 0.0]])
+    report = with_logits(FRESH, [(first, first), (second, shifted)])
+    assert report.max_logit_difference == 1.5
+    assert report.positions == 3
+    assert report.best_equal == 2 / 3
+    assert report.failures == ["logits differ by 1.5, and 0.0001 is allowed"]
+
+
+def test_a_nan_is_a_difference() -> None:
+    broken = torch.tensor([[math.nan, 1.0]])
+    report = with_logits(FRESH, [(broken, broken), (torch.ones(1, 2), torch.ones(1, 2))])
+    assert math.isnan(report.max_logit_difference or 0)
+    assert not report.passed
+
+
+def test_smaller_weights_are_judged_by_their_best_tokens() -> None:
+    far = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    loose = replace(FRESH, tolerance=None, least_best_equal=0.9)
+    assert with_logits(loose, [(far, far * 3)]).passed
+    assert with_logits(loose, [(far, -far)]).failures == ["0.0% of best tokens agree, and 90.0% must"]
+
+
+def test_greedy_text_is_compared_to_its_end() -> None:
+    assert with_greedy(FRESH, [1, 2, 3], [1, 2, 3]).passed
+    report = with_greedy(FRESH, [1, 2, 3], [1, 2])
+    assert (report.first_greedy_difference, report.greedy_tokens) == (2, 3)
+    assert report.failures == ["greedy text differs from token 2 on"]
+    assert replace(report, greedy_judged=False).passed
+
+
+def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
+    report = with_lines(FRESH, lambda line: [len(line)], lambda line: [min(len(line), 3)], ["ab", "abcd", "abcde"])
+    assert (report.lines, report.lines_different, report.tokens_equal) == (3, 2, False)
+    assert ["first line that differs", "'abcd'"] in rows(report)
+    assert rows(report)[-1] == ["verdict", "FAILED: 2 of 3 lines give other tokens"]
+
+
+def test_what_was_not_asked_is_neither_right_nor_wrong() -> None:
+    report = ParityReport(door="hf", remark="not checked: nobody is there")
+    assert (report.tokens_equal, report.checked, report.passed) == (None, False, True)
+    assert rows(report) == [["parity", "not checked: nobody is there"]]
+    assert report.to_dict()["max_logit_difference"] is None
+
+
+def test_built_in_lines_hold_what_breaks_tokenizers() -> None:
+    lines = built_in_lines(40)
+    assert len(lines) == 40
+    assert lines[: len(AWKWARD_LINES)] == list(AWKWARD_LINES)
+    text = "\n".join(AWKWARD_LINES)
+    for mark in ("\u200d", "\u200c", "\u09c7\u09be", "😀", "১", "1", "<|endoftext|>"):
+        assert mark in text
