@@ -1,6 +1,8 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists the rest.
 PYTHON ?= python3
 RUN := .venv/bin/python
+# A process for each core, one thread in each: two threads of one test gain little and lose much to their neighbours.
+TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile
 
 .PHONY: help demo test test-slow check format clean setup-demo setup-dev
 
@@ -16,7 +18,7 @@ demo: setup-demo
 	$(RUN) -m kotha demo
 
 test: setup-dev
-	$(RUN) -m pytest -m "not slow"
+	$(TEST) -m "not slow"
 
 test-slow: setup-dev
 	$(RUN) -m pytest -m slow
@@ -25,7 +27,7 @@ check: setup-dev
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
-	$(RUN) -m pytest -m "not slow"
+	$(TEST) -m "not slow"
 
 format: setup-dev
 	$(RUN) -m ruff format .

@@ -38,7 +38,7 @@ def test_presets_pass(name: str, as_what: str) -> None:
         (QWEN3.replace(feedforward_bias=True), "feedforward_bias=true: Qwen3 has no biases in its feed-forward"),
         (QWEN3.replace(final_norm=False), "final_norm=false: Qwen3 normalises before each part"),
         (CONFIGS["bert"].replace(activation="relu"), "activation=relu: BERT shares its activation with the word head"),
-        (preset("pocket-seq2seq"), r"positions=sinusoidal: Marian has sines before cosines \(sinusoidal-halves\)"),
+        (preset("transformer-base"), r"positions=sinusoidal: Marian has sines before cosines \(sinusoidal-halves\)"),
         (CONFIGS["marian"].replace(norm_eps=1e-6), "norm_eps=1e-06: Marian adds 1e-05"),
         (CONFIGS["vit"].replace(qk_norm=True), "qk_norm=true: ViT has no norm on queries and keys"),
         (preset("mini"), "norm_order=post: GPT-2"),

@@ -26,6 +26,15 @@ def assert_ends_on_letters(chunks, text):
         assert position in ends, (chunks, text)
 
 
+def test_a_vowel_with_ya_reaches_as_far_as_its_conjunct() -> None:
+    """Found by the test below: the second য is tied to the first by its hasanta."""
+    tokenizer = trained("bpe-qwen35")
+    text = "অ্যা\u09cdয আ"
+    chunks = streamed(tokenizer, tokenizer.encode(text))
+    assert "".join(chunks) == tokenizer.normalize(text)
+    assert_ends_on_letters(chunks, tokenizer.normalize(text))
+
+
 @pytest.mark.parametrize("skip_special", [True, False])
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=150, deadline=None)

@@ -23,7 +23,7 @@ _AKSHARA = regex.compile(
 
 # Unicode counts a vowel as no base for a conjunct and cuts অ্যা after its hasanta, where no reader would. Vocabulary
 # pieces are made of these units, so that none ends in a dangling hasanta.
-_UNIT = regex.compile(rf"{_AKSHARA.pattern}(?:(?<=[\u0985\u098F]\u09CD)(?=\u09AF)\X)?")
+_UNIT = regex.compile(rf"{_AKSHARA.pattern}(?:(?<=[\u0985\u098F]\u09CD)(?=\u09AF){_AKSHARA.pattern})?")
 
 # A code point that can only lean on the one before it: vowel signs, hasanta, nukta, chandrabindu, joiners, accents.
 _DEPENDENT = regex.compile(r"[\p{M}\u200C\u200D]")

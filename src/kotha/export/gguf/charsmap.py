@@ -99,9 +99,9 @@ def _candidates() -> Iterator[str]:
         if apart != character and not 0xAC00 <= number < 0xD7A4:  # Hangul is composed by rule, 11,172 letters
             yield from (character, apart, unicodedata.normalize("NFC", apart[:-1]) + apart[-1])
     yield from map("".join, product(_VOWEL_MARKS, repeat=2))
-    for before, joiner in product(_BEFORE_JOINERS, _JOINERS):
-        yield from (before + joiner, before + joiner + joiner)
-    for run in ("".join(each) for length in (1, 2, 3) for each in product(_JOINERS, repeat=length)):
+    runs = ["".join(each) for length in (1, 2, 3) for each in product(_JOINERS, repeat=length)]
+    yield from map("".join, product(_BEFORE_JOINERS, runs))
+    for run in runs:
         yield from (f"\u09b0{run}\u09cd\u09af", f"\u09ac\u09bc{run}\u09cd\u09af", f"\u09a4\u09cd{run}")
     for sign in (_HASANTA, _NUKTA, _MOON):
         yield from (sign * count for count in range(2, 6))
