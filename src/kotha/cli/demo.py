@@ -71,7 +71,8 @@ def demo(
     console.print(f"\nReport: [bold]{out / 'report.html'}[/] (open it in a browser)\n\nThree things to try next:")
     console.print(f"  {kotha} generate {folder}/run 'নদীর ধারে' --temperature 0.3", markup=False)
     console.print(f"  {kotha} train {folder}/data --minutes 10 --out {folder}/longer", markup=False)
-    console.print(f"  {kotha} tokenizer view {folder}/tokenizer 'আমার সোনার বাংলা'", markup=False)
+    look = f"inside attention {folder}/run --text 'নদীর ধারে' --generate 12 --html {folder}/attention.html"
+    console.print(f"  {kotha} {look}", markup=False)
 
 
 def _program() -> str:
