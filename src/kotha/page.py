@@ -22,10 +22,10 @@ _STYLE = """
 body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 68rem; color: var(--ink); background: var(--paper);
   font: 1.02rem/1.65 "Noto Sans Bengali", "Noto Serif Bengali", "Nirmala UI", "Bangla Sangam MN", "Vrinda",
   system-ui, sans-serif; }
-h1 { font-size: 1.9rem; line-height: 1.25; margin: 0 0 .25rem; }
+h1 { font-size: 1.9rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; }
 p.lead { color: var(--soft); margin: 0 0 1.5rem; max-width: 46rem; }
-p { max-width: 46rem; }
+p { max-width: 46rem; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .95rem; }
 th, td { text-align: right; padding: .45rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top; }

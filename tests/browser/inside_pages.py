@@ -1,35 +1,13 @@
-"""What the browser tests of the pages of ``inside`` share: a browser that notes what is asked for and what is said."""
+"""What the browser tests share: a window that notes what a page asks for and says, and what reaches beyond it."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-OPTIONS += ["--disable-component-update", "--disable-sync"]
-
 # Everything that reaches beyond the window, except what scrolls in a box of its own.
 OUTSIDE = """() => [...document.querySelectorAll("body *")].filter(each =>
     !each.closest(".scroll") && each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML)"""
-
-
-@contextmanager
-def a_browser() -> Iterator[Any]:
-    """Debian's chromium; where there is none, a skip with its reason, on CI a failure."""
-    if not CHROMIUM.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"no chromium at {CHROMIUM}, and on CI the browser must be tested")
-        pytest.skip(f"no chromium at {CHROMIUM}; Debian's package `chromium` puts one there")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @contextmanager

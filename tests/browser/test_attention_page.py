@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.browser.inside_pages import a_browser, check_it_fits, opened
+from tests.browser.inside_pages import check_it_fits, opened
 from tests.inside.small_models import TEXT, small
 from tests.inside.test_attention_maps import HOSTILE, reading_of
 
@@ -16,12 +16,6 @@ from kotha.inside.reading import Piece, Reading, name_piece
 pytestmark = pytest.mark.browser
 VIEWS = {"gpt": ["lines", "grid", "matrix", "steps"], "bert": ["lines", "grid", "matrix"]}
 VIEWS |= {"seq2seq": VIEWS["gpt"], "vit": ["image", *VIEWS["bert"]]}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with a_browser() as found:
-        yield found
 
 
 def made(body: str) -> AttentionMaps:

@@ -1,10 +1,10 @@
 """The map of words and the plan in a real browser: offline, inside the window, words whole and readable."""
 
-import os
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from tests.browser.inside_pages import OUTSIDE
 
 from kotha.cli.plan_page import plan_page
 from kotha.inside.embeddings.page import embeddings_page
@@ -12,10 +12,6 @@ from kotha.inside.embeddings.plane import Dot, WordMap
 from kotha.text.stories import stories
 from kotha.train.recipes import recipe
 
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-OUTSIDE = """() => [...document.querySelectorAll("body *")].filter(each =>
-    !each.closest(".scroll") && each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML)"""
 # Pairs of labels of which one covers more than a third of the other.
 COVERED = """() => {
     const boxes = [...document.querySelectorAll("svg text")].map(each => each.getBoundingClientRect())
@@ -42,20 +38,6 @@ def words_page() -> str:
 def a_plan() -> str:
     tables = [("proposed", ["", "value", "why"], [["steps", "3", "a sentence of many words " * 8]])]
     return plan_page("Plan", tables, ["words"], recipe("modern"), ["kotha train data --set " + "a" * 200])
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"no chromium at {CHROMIUM}, and on CI the browser must be tested")
-        pytest.skip(f"no chromium at {CHROMIUM}; Debian's package `chromium` puts one there")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.mark.browser

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.browser.inside_pages import a_browser, check_it_fits, opened
+from tests.browser.inside_pages import check_it_fits, opened
 from tests.inside.small_models import TEXT, small
 from tests.inside.test_attention_maps import HOSTILE, reading_of
 
@@ -18,12 +18,6 @@ TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each 
     const text = each.getBoundingClientRect(), picture = each.closest("svg").getBoundingClientRect()
     return text.width > 0 && (text.left < picture.left - 1 || text.right > picture.right + 1)
 }).map(each => each.textContent)"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with a_browser() as found:
-        yield found
 
 
 def looked(body: str) -> Lens:
@@ -52,6 +46,21 @@ def test_they_fit_and_ask_for_nothing(browser, pages, width: int, scheme: str) -
             page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
             check_it_fits(page, width)
             assert page.evaluate(TEXTS_OUTSIDE) == []
+
+
+def test_a_title_of_one_long_word_fits_a_phone(browser, tmp_path: Path) -> None:
+    tokenizer = small("gpt").tokenizer
+    assert tokenizer is not None
+    word = "ক্ষ্ম" * 45
+    made = {
+        "lens": lens_page(looked("gpt"), word, lambda token: name_piece(tokenizer, token)),
+        "flow": flow_page(flow(small("gpt").model, reading_of("gpt")), word, str),
+    }
+    for name, text in made.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(text, encoding="utf-8")
+        with opened(browser, path, 390) as page:
+            check_it_fits(page, 390)
 
 
 def test_the_lens_tells_what_a_layer_considered(browser, pages) -> None:

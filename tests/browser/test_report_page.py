@@ -1,21 +1,13 @@
 """The report in a real browser: it asks no network for anything, fits its window, and follows the reader's colours."""
 
-import os
 from itertools import islice
-from pathlib import Path
 
 import pytest
+from tests.browser.inside_pages import OUTSIDE
 
 from kotha.text.stories import stories
 from kotha.train.show.report import report_page
 
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-OPTIONS += ["--disable-component-update", "--disable-sync"]
-
-# Everything that reaches beyond the window, except what scrolls in a box of its own.
-OUTSIDE = """() => [...document.querySelectorAll("body *")].filter(each =>
-    !each.closest(".scroll") && each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML)"""
 TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each => {
     const text = each.getBoundingClientRect(), picture = each.closest("svg").getBoundingClientRect()
     return text.left < picture.left - 1 || text.right > picture.right + 1
@@ -37,20 +29,6 @@ def report() -> str:
         found = {"loss_nats": 4 - place / 10, "bits_per_byte": 1 - place / 40, "bits_per_character": 2.5 - place / 10}
         rows.append({"step": 250 * (place + 1), "validation": found, "sample": text})
     return report_page(config, rows, {"steps": 3000, "best_step": 3000, "peak_memory_bytes": 5e8, "seconds": 3600.0})
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"no chromium at {CHROMIUM}, and on CI the browser must be tested")
-        pytest.skip(f"no chromium at {CHROMIUM}; Debian's package `chromium` puts one there")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,12 @@
 """The browser's letters are ours: Intl.Segmenter on the same list of cases."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from kotha.text.akshara import aksharas
 
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 CASES = Path(__file__).parents[1] / "text" / "akshara_cases.txt"
 
 SEGMENT = """texts => {
@@ -26,19 +16,11 @@ SEGMENT = """texts => {
 
 
 @pytest.fixture(scope="module")
-def segment():
+def segment(browser):
     """A function from texts to the browser's segments."""
-    if not CHROMIUM.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"no chromium at {CHROMIUM}, and on CI the browser must be tested")
-        pytest.skip(f"no chromium at {CHROMIUM}; Debian's package `chromium` puts one there")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
-        page = browser.new_page()
-        yield lambda texts: page.evaluate(SEGMENT, texts)
-        browser.close()
+    page = browser.new_page()
+    yield lambda texts: page.evaluate(SEGMENT, texts)
+    page.close()
 
 
 @pytest.mark.browser

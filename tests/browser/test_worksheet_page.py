@@ -1,11 +1,10 @@
 """The worksheet's page in a real browser: it asks no network, fits its window, and keeps conjuncts whole."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.browser.inside_pages import OUTSIDE
 
 from kotha.inside.worksheet.page import worksheet_page
 from kotha.inside.worksheet.shown import Look
@@ -14,28 +13,10 @@ from kotha.inside.worksheet.workshop import workshop_sheet
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
 
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-OUTSIDE = """() => [...document.querySelectorAll("body *")].filter(each =>
-    !each.closest(".scroll") && each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML)"""
 # How wide a text is set in the page's own font; a conjunct that fell apart is wider than its letters' count.
 WIDTH = """text => { const span = document.createElement("span"); span.textContent = text; span.style.font = "40px " +
     getComputedStyle(document.body).fontFamily; document.body.append(span);
     const width = span.getBoundingClientRect().width; span.remove(); return width }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Any:
-    if not CHROMIUM.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"no chromium at {CHROMIUM}, and on CI the browser must be tested")
-        pytest.skip(f"no chromium at {CHROMIUM}; Debian's package `chromium` puts one there")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from kotha.text.trainers import train
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
-    tokenizer = train(["মা বাবা নদী পুকুর লাল নীল বই খাতা " * 40], "unigram", vocab_size=400)
+    tokenizer = train(["মা বাবা নদী পুকুর লাল নীল বই খাতা [/b] " * 40], "unigram", vocab_size=400)
     sizes = {"context_length": 16, "n_layers": 1, "d_model": 8, "n_heads": 2}
     model = build(GPTConfig(vocab_size=tokenizer.vocab_size, **sizes))
     return str(bundle.save(tmp_path_factory.mktemp("model") / "run", model, tokenizer))
@@ -36,6 +36,14 @@ def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> No
     assert "the head uses the same table" in out
 
 
+def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
+    assert main(["inside", "embeddings", run, "[/b]", "মা[/b]"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("[/b]\n") and "মা[/b] is not one token" in out
+    assert main(["inside", "embeddings", run, "--pair", "[/b]", "মা"]) == 0
+    assert "[/b] and মা" in capsys.readouterr().out
+
+
 def test_widths_need_no_model(capsys) -> None:
     assert main(["inside", "embeddings", "--vocab-size", "1000", "--widths", "10,20", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["widths"]["rows"]
@@ -55,7 +63,7 @@ def test_a_pair_in_several_runs(run: str, capsys) -> None:
     ("arguments", "code", "wording"),
     [
         ([], 2, "say how many tokens: --vocab-size 32100"),
-        (["{run}", "☃"], 2, "no letters for '☃'"),
+        (["{run}", "☃র‍্যা"], 2, "no letters for “☃র‍্যা”"),
         (["{run}", "মা", "--map", "map.png"], 2, "ends in .html"),
         (["{run}", "--widths", "a,b"], 2, "whole numbers with commas"),
         (["{run}", "--count", "0"], 2, "from 1"),

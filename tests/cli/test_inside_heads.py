@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.inside.small_models import small
 
 from kotha import bundle
 from kotha.cli.main import main
@@ -122,14 +123,33 @@ def test_prune_by_name_in_other_families(capsys: Any, place: Path, tmp_path: Pat
     assert bundle.load(tmp_path / "small").config.removed_heads == (head,)
 
 
+def test_prune_keeps_the_type_of_the_weights(capsys: Any, place: Path, tmp_path: Path) -> None:
+    opened = bundle.load(place / "gpt")
+    bundle.save(tmp_path / "narrow", opened.model.bfloat16(), opened.tokenizer)
+    out = ["--out", str(tmp_path / "small"), "--heads", "blocks.0.attention.1", "--rounds", "1"]
+    found = answer(capsys, "prune", str(tmp_path / "narrow"), "--text", TEXTS[0], *out)
+    assert found["after"]["megabytes"] < found["before"]["megabytes"]
+    assert next(bundle.load(tmp_path / "small").model.parameters()).dtype is torch.bfloat16
+
+
+def test_special_tokens_have_their_own_names(capsys: Any, tmp_path: Path) -> None:
+    bundle.save(tmp_path / "bert", small("bert").model, small("bert").tokenizer)
+    text = "রাষ্ট্রপতি শিক্ষার্থীদের ক্ষুধার্ত " * 2
+    found = answer(capsys, "heads", str(tmp_path / "bert"), "--text", text)
+    examples = " ".join(row["example"] for row in found["heads"])
+    assert "→ [CLS]" in examples and "␣[" not in examples
+
+
 MISTAKES = [
     (["heads", "gpt"], "knows no data that is still there; give a text: a PATH, or --text"),
     (["heads", "gpt", "texts.jsonl", "--text", "ক"], "a PATH and --text are two texts; give one of them"),
     (["heads", "gpt", "--text", "ক"], "tokens; 9 are the least that shows something"),
-    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 shows nothing; use 8 or more"),
+    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 shows nothing; use 9 or more"),
+    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 shows nothing; use 9 or more"),
     (["heads", "vit", "--text", "ক"], "holds a vit model, which reads no text"),
     (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a PATH and their fields: --pair en bn"),
     (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "--pair is for a model that translates"),
+    (["heads", "gpt", "ক্ষুধার্ত রাষ্ট্রপতি " * 99], "“ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধা …” is no file name; a text"),
     (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: --heads NAMES, --keep SHARE or --count N"),
     (["prune", "gpt", "texts.jsonl", "--count", "1", "--keep", "0.5"], "say which heads go in one way"),
     (["prune", "gpt", "texts.jsonl", "--keep", "1.5"], "--keep 1.5 is no share of heads"),
@@ -143,7 +163,8 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("words", "message"), MISTAKES)
 def test_mistakes_are_one_line(capsys: Any, place: Path, tmp_path: Path, words: list[str], message: str) -> None:
-    command, *rest = [str(place / word) if (place / word).exists() else word for word in words]
+    known = {each.name for each in place.iterdir()}
+    command, *rest = [str(place / word) if word in known else word for word in words]
     out = ["--out", str(tmp_path / "small")] if command == "prune" else []
     assert main(["inside", command, *rest, *out]) == 2
     said = capsys.readouterr().err.strip()
@@ -156,6 +177,17 @@ def test_all_heads_of_an_attention_are_not_removed(capsys: Any, place: Path, tmp
     words = ["inside", "prune", str(place / "gpt"), str(place / "texts.jsonl"), "--heads", heads]
     assert main([*words, "--out", str(tmp_path / "small")]) == 1
     assert "all 4 heads of blocks.0.attention would be removed; leave at least one" in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_said_before_the_wait(capsys: Any, place: Path, tmp_path: Path) -> None:
+    words = ["inside", "prune", str(place / "gpt"), "--text", TEXTS[0], "--count", "1"]
+    assert main([*words, "--out", str(place / "gpt"), "--overwrite"]) == 2
+    assert "is the model itself" in capsys.readouterr().err
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main([*words, "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "exists; choose another --out, or replace a model folder with --overwrite" in said
+    assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
 
 
 def test_a_folder_that_is_there_is_left_alone(capsys: Any, place: Path, tmp_path: Path) -> None:

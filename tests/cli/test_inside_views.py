@@ -1,6 +1,7 @@
 """`kotha inside attention, flow, lens, trace` as a user types them."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,12 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["lens", "vit", "--text", "আজ"], "a ViT has classes"),
         (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "name it a.txt.npz"),
         (["trace", "gpt", "--text", "আজ", "--layer", "block.0"], "did you mean 'blocks.0'"),
+        (["trace", "gpt", "--text", "আজ", "--layer", "7"], "known: blocks.0, blocks.1"),
+        (["trace", "gpt", "--text", "আজ", "--place", "weights"], "did you mean '*.weights'?"),
+        (
+            ["trace", "gpt", "--text", "আজ", "--place", "blob"],
+            "'blob' to look at; known: *.attention, *.att",
+        ),
     ],
 )
 def test_mistakes_are_answered(capsys, models: Path, monkeypatch, words: list[str], wording: str) -> None:
@@ -146,3 +153,35 @@ def test_a_long_text_has_a_short_title(text: str) -> None:
     assert title.endswith(" …") and text.startswith(title.removesuffix(" …"))
     assert 20 < len(title) <= 300 and aksharas(title)[-3] in aksharas(text)
     assert headline(Asked(text=TEXT)) == TEXT
+
+
+@pytest.mark.parametrize("text", ["মা", "ক", "?"])
+def test_a_short_text_is_its_own_title(text: str) -> None:
+    assert headline(Asked(text=text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "  \n "])
+def test_a_text_of_nothing_has_a_title_that_says_so(text: str) -> None:
+    assert headline(Asked(text=text), otherwise="noise") == "An empty text"
+    assert headline(Asked(), otherwise="noise") == "noise"
+
+
+def test_narrow_weights_are_read_as_wide_ones(capsys, tmp_path: Path) -> None:
+    """Each product of a CPU in bfloat16 would lose what the weights have; widened, the figures are float32's."""
+    narrow = deepcopy(small("gpt").model).bfloat16()
+    bundle.save(tmp_path / "narrow", narrow, small("gpt").tokenizer)
+    bundle.save(tmp_path / "wide", narrow.float(), small("gpt").tokenizer)
+    for words in (["flow"], ["trace"], ["lens"], ["attention"], ["worksheet", "--run"]):
+        said = [run(capsys, *words, tmp_path / name, "--text", TEXT, "--json") for name in ("narrow", "wide")]
+        assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("command", ["attention", "flow", "lens"])
+def test_brackets_in_a_name_are_no_markup(capsys, models: Path, tmp_path: Path, command: str) -> None:
+    page = tmp_path / "a[" / "b].html"
+    assert f"{page}: " in run(capsys, command, models / "gpt", "--text", "আজ", "--html", page)
+
+
+def test_a_layer_is_named_by_its_number_too(capsys, models: Path) -> None:
+    out = run(capsys, "trace", models / "gpt", "--text", "আজ", "--layer", "1")
+    assert "blocks.1.attention.weights" in out and "blocks.0" not in out

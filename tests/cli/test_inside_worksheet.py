@@ -129,7 +129,7 @@ def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatc
 def test_all_exercises_with_nobody_there(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "")
     assert main(["inside", "worksheet", "--exercise"]) == 0
-    assert "The input ended; 45 questions were not asked." in capsys.readouterr().out
+    assert "The input ended; questions not asked: 45." in capsys.readouterr().out
 
 
 def test_ctrl_c_ends_the_quiz(monkeypatch: pytest.MonkeyPatch) -> None:

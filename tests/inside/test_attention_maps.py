@@ -12,9 +12,10 @@ from tests.inside.small_models import BODIES, TEXT, small
 
 from kotha.errors import UsageError
 from kotha.inside import attention_maps as module
-from kotha.inside.attention_maps import AttentionMaps, attention_maps, choose_layers, summarize
+from kotha.inside.attention_maps import AttentionMaps, attention_maps, summarize
 from kotha.inside.attention_page import STEPS, attention_page, page_data, unpack
 from kotha.inside.pages import as_script
+from kotha.inside.places import choose_layers
 from kotha.inside.reading import Piece, Reading, name_piece, read, read_image
 from kotha.inside.trace import trace
 from kotha.model.pruning import remove_heads

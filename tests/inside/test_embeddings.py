@@ -1,5 +1,8 @@
 """Embeddings: neighbours wired by hand, NumPy's own decomposition, gradients row by row."""
 
+from collections import Counter
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,9 +14,10 @@ from kotha.inside.embeddings.pairs import distance_at_widths, measure_pair
 from kotha.inside.embeddings.plane import principal_plane, word_map
 from kotha.inside.embeddings.touched import touched_rows
 from kotha.inside.embeddings.widths import width_costs
-from kotha.inside.embeddings.words import Embeddings
+from kotha.inside.embeddings.words import Embeddings, token_counts
 from kotha.model.config import BERTConfig, GPTConfig, ViTConfig
 from kotha.model.family import build
+from kotha.text.shards import SplitWriter, dtype_for, write_description
 from kotha.text.tokenizer import Tokenizer
 from kotha.text.trainers import train
 
@@ -101,7 +105,19 @@ def test_rows_that_training_hardly_met_are_no_neighbours(tokenizer: Tokenizer) -
     assert [table.texts[token].strip() for token in table.frequent_words(2)] == [WORDS[3], WORDS[2]]
 
 
-@pytest.mark.parametrize(("word", "wording"), [("", "an empty word"), ("☃", "no letters for '☃'")])
+def test_tokens_of_a_data_folder_are_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    texts, end = [f"{word} নদী পুকুর {word}" for word in WORDS], tokenizer.special["eos"]
+    writer = SplitWriter(tmp_path, "train", dtype_for(tokenizer.vocab_size), end, shard_tokens=12)
+    for text in texts:
+        writer.add(np.array(tokenizer.encode(text), "<u2"), len(text.encode()), len(text))
+    write_description(tmp_path, tokenizer, {"train": writer.close()}, {})
+    by_hand = Counter(token for text in texts for token in [*tokenizer.encode(text), end])
+    assert token_counts(tmp_path) == [by_hand[token] for token in range(tokenizer.vocab_size)]
+    next(tmp_path.glob("train-*.bin")).unlink()
+    assert token_counts(tmp_path) is None
+
+
+@pytest.mark.parametrize(("word", "wording"), [("", "an empty word"), ("☃", "no letters for “☃”")])
 def test_what_is_no_word_is_refused(tokenizer: Tokenizer, word: str, wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         wired(tokenizer).find(word)

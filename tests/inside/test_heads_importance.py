@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.inside.conftest import made
+from tests.inside.conftest import with_inputs
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -15,12 +15,12 @@ from kotha.inside.places import attentions
 from kotha.model.attention import set_reading
 from kotha.model.pruning import remove_heads
 
-EVERY = ["gpt classic", "gpt modern", "bert", "seq2seq", "vit"]
+EVERY = ["gpt", "gpt-grouped", "bert", "seq2seq", "vit"]
 
 
 def shaken(name: str) -> tuple[Any, list[Tensor]]:
     """Weights large enough that heads matter."""
-    model, inputs = made(name)
+    model, inputs = with_inputs(name)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
@@ -68,9 +68,9 @@ def test_a_silent_head_adds_nothing_and_speaks_again(name: str, reading: Any) ->
 
 
 def test_hooks_go_when_the_model_fails() -> None:
-    model, _ = shaken("gpt classic")
+    model, _ = shaken("gpt")
     with pytest.raises(Exception, match="token"), silence(model, ["blocks.0.attention.1"]):
-        model(torch.tensor([[99]]))
+        model(torch.tensor([[model.config.vocab_size]]))
     assert not any(module._forward_hooks for module in model.modules())
 
 
@@ -120,7 +120,7 @@ def test_the_gradient_is_the_slope_of_a_gate(name: str) -> None:
 
 
 def test_the_figures_of_a_layer_can_have_one_length() -> None:
-    model, inputs = shaken("gpt classic")
+    model, inputs = shaken("gpt")
     plain, normed = by_gradient(model, [inputs], loss), by_gradient(model, [inputs], loss, per_layer=True)
     for name in attentions(model):
         heads = [head for head in plain if head.startswith(name)]
@@ -130,7 +130,7 @@ def test_the_figures_of_a_layer_can_have_one_length() -> None:
 
 
 def test_a_model_that_learns_goes_on_learning() -> None:
-    model, inputs = shaken("gpt classic")
+    model, inputs = shaken("gpt")
     model.train()
     by_ablation(model, [inputs], loss)
     by_gradient(model, [inputs], loss)
@@ -138,7 +138,7 @@ def test_a_model_that_learns_goes_on_learning() -> None:
 
 
 def test_a_pruned_model_has_the_names_that_it_kept() -> None:
-    model, inputs = shaken("gpt modern")
+    model, inputs = shaken("gpt-grouped")
     pruned = remove_heads(model, ["blocks.0.attention.0", "blocks.1.attention.2"])
     assert every_head(pruned) == [head for head in every_head(model) if head not in pruned.config.removed_heads]
     assert list(by_gradient(pruned, [inputs], loss)) == list(by_ablation(pruned, [inputs], loss)) == every_head(pruned)
@@ -161,7 +161,7 @@ def test_the_least_important_go_first_and_one_stays() -> None:
 
 
 def test_nothing_to_measure_on_is_said() -> None:
-    model, _ = shaken("gpt classic")
+    model, _ = shaken("gpt")
     with pytest.raises(UsageError, match="there is nothing to measure on"):
         mean_loss(model, [], loss)
     with pytest.raises(UsageError, match="there is nothing to measure on"):

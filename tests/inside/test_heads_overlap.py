@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.inside.conftest import made
+from tests.inside.conftest import with_inputs
 
 from kotha.inside.heads.overlap import Resemblance, head_overlap, nearest_heads, shared_rank, symmetry
 from kotha.inside.heads.sight import Passage, look
@@ -101,7 +101,7 @@ def test_heads_that_share_directions_need_fewer() -> None:
 
 
 def test_likeness_is_jensen_shannon_by_hand() -> None:
-    model, inputs = made("gpt classic")
+    model, inputs = with_inputs("gpt")
     sights = look(model, Passage(inputs[0][0]))
     found = Resemblance()
     found.read(sights)
@@ -118,7 +118,7 @@ def test_likeness_is_jensen_shannon_by_hand() -> None:
 
 
 def test_the_nearest_head_is_named_by_its_first_number() -> None:
-    model, inputs = made("gpt classic")
+    model, inputs = with_inputs("gpt")
     pruned = remove_heads(
         model, ["blocks.0.attention.1", "blocks.1.attention.0", "blocks.1.attention.1", "blocks.1.attention.2"]
     )

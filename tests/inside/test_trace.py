@@ -104,7 +104,7 @@ def test_a_wrong_name_is_refused_with_the_nearest(gpt: Member) -> None:
 def test_hooks_go_when_the_model_fails(gpt: Member) -> None:
     model, _ = gpt
     with pytest.raises(Exception, match="token"), trace(model):
-        model(torch.tensor([[99]]))
+        model(torch.tensor([[model.config.vocab_size]]))
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 

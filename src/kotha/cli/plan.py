@@ -48,8 +48,9 @@ def plan(
     if preset is None:
         if memory_gb is None and minutes is None:
             raise UsageError("say what to plan: --preset NAME, or for a design --memory-gb, --minutes and --data")
-        if set(given) - {"precision"}:
-            raise UsageError(f"a design chooses {', '.join(set(given) - {'precision'})} itself; or name a --preset")
+        chosen = [name for name in given if name != "precision"]
+        if chosen:
+            raise UsageError(f"a design chooses {', '.join(chosen)} itself; or name a --preset")
         model, settings, facts, train_tokens = _designed(data, memory_gb, minutes, gpu, device, precision)
     else:
         if memory_gb is not None or minutes is not None:

@@ -38,7 +38,7 @@ def table(
 ) -> Table:
     """A table for the terminal; best cells are green, worst ones yellow."""
     styles = {"best": "bold green", "worst": "yellow"}
-    built = Table(title=title or None, title_justify="left", header_style="bold")
+    built = Table(title=_plain(title) or None, title_justify="left", header_style="bold")
     for index, name in enumerate(header):
         built.add_column(name, justify="left" if index == 0 else "right", overflow="fold")
     for row, cells in enumerate(rows):

@@ -12,7 +12,7 @@ What it does not do: draw (``attention_page.py``) or write text (see ``reading.p
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
-from kotha.inside.places import attentions, layers
+from kotha.inside.places import attentions
 from kotha.inside.reading import Piece, Reading
 from kotha.inside.trace import Trace, trace
 from kotha.model.attention import Attention
@@ -131,7 +131,7 @@ def attention_maps(model: Model, reading: Reading, chosen: Iterable[str] | None 
         reading.pass_through(model)
     maps = []
     for name, attention in attentions(model).items():
-        if f"{name}.weights" in seen and attention.heads:
+        if f"{name}.weights" in seen:
             maps.append(_map(reading, name, attention, _is_causal(model, name), seen))
     steps = () if reading.written_from is None else _steps(reading, seen["logits"][0])
     return AttentionMaps(model.config.family, reading, tuple(maps), steps)
@@ -140,20 +140,6 @@ def attention_maps(model: Model, reading: Reading, chosen: Iterable[str] | None 
 def summarize(each: AttentionMap, n_looks: int = 3) -> list[HeadSummary]:
     """Each head of a map in a line."""
     return [_summary(each, head, n_looks) for head in range(len(each.weights))]
-
-
-def choose_layers(model: Model, words: Sequence[str]) -> list[str] | None:
-    """Layers as a user names them: ``blocks.0``, or ``0`` for that layer of every stack; none named: all."""
-    if not words:
-        return None
-    known = list(layers(model))
-    found: list[str] = []
-    for word in words:
-        fits = [name for name in known if name.endswith(f".{word}")] if word.isdecimal() else [word]
-        if not fits:
-            raise UsageError(f"there is no layer {word} in this model; known: {', '.join(known)}")
-        found += fits
-    return found
 
 
 def _map(reading: Reading, name: str, attention: Attention, is_causal: bool, seen: Trace) -> AttentionMap:

@@ -29,6 +29,8 @@ place                       shape            what it is
 ==========================  ===============  =====================================================================
 """
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import cast
 
 from torch import nn
@@ -39,6 +41,20 @@ from kotha.model.block import Block, Stack
 
 # What an attention lets be watched; the last three exist in the explicit reading alone.
 ATTENTION_PLACES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
+
+
+def nearest_place(pattern: str, known: Sequence[str]) -> str:
+    """Say which place was probably meant, as the end of a sentence; a layer's places once, as patterns for all layers.
+
+    >>> nearest_place("weights", ["tokens", "blocks.0.attention.scores", "blocks.0.attention.weights"])
+    "; did you mean '*.weights'?"
+    >>> nearest_place("x", ["tokens", "blocks.0.residual_in", "blocks.1.residual_in"])
+    '; known: *.residual_in, tokens'
+    """
+    if get_close_matches(pattern, known):
+        return nearest(pattern, known)
+    endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
+    return nearest(f"*.{pattern.rpartition('.')[2]}", endings)
 
 
 def stacks(model: nn.Module) -> dict[str, Stack]:
@@ -60,6 +76,20 @@ def layers(model: nn.Module) -> dict[str, Block]:
         for stack, each in stacks(model).items()
         for layer, block in enumerate(each.blocks)
     }
+
+
+def choose_layers(model: nn.Module, words: Sequence[str]) -> list[str] | None:
+    """Layers as a user names them: ``blocks.0``, or ``0`` for that layer of every stack; none named: all."""
+    if not words:
+        return None
+    known = list(layers(model))
+    found: list[str] = []
+    for word in words:
+        fits = [name for name in known if name.endswith(f".{word}")] if word.isdecimal() else [word]
+        if not fits:
+            raise UsageError(f"there is no layer {word} in this model; known: {', '.join(known)}")
+        found += fits
+    return found
 
 
 def attentions(model: nn.Module) -> dict[str, Attention]:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.inside.places import ATTENTION_PLACES, layers, stacks
+from kotha.inside.places import ATTENTION_PLACES, layers, nearest_place, stacks
 from kotha.model.attention import Attention
 from kotha.model.block import Block
 
@@ -40,7 +40,7 @@ class Trace:
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
             if not any(fnmatchcase(name, pattern) for name in self._known):
-                raise UsageError(f"there is no place {pattern!r} to look at{nearest(pattern, known)}")
+                raise UsageError(f"there is no place {pattern!r} to look at{nearest_place(pattern, known)}")
 
     def wants(self, name: str) -> bool:
         """Whether a place is recorded."""

@@ -46,8 +46,9 @@ def attention(
 ) -> None:
     """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""
     from kotha.files import write_whole
-    from kotha.inside.attention_maps import attention_maps, choose_layers
+    from kotha.inside.attention_maps import attention_maps
     from kotha.inside.attention_page import attention_page
+    from kotha.inside.places import choose_layers
 
     wanted = Asked(
         text=text, second=second, target=target, image=image, generate=generate, temperature=temperature, seed=seed
@@ -60,7 +61,8 @@ def attention(
     if as_json:
         print(json.dumps(maps.to_dict(), ensure_ascii=False))  # a line for each weight would be long
     elif html is not None:
-        results().print(f"{html}: {sum(len(each.weights) for each in maps.maps)} heads; open it in a browser")
+        n_heads = sum(len(each.weights) for each in maps.maps)
+        results().print(f"{html}: {n_heads} heads; open it in a browser", markup=False)
     else:
         _print(maps)
 

@@ -1,12 +1,18 @@
 """``kotha inside embeddings``: the token table of a model, from several sides."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from kotha.cli.evaluate import run_config
+from kotha.cli.inside.opening import open_model
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
+
+if TYPE_CHECKING:
+    from kotha.inside.embeddings.words import Embeddings
+    from kotha.model.family import Model
 
 
 def embeddings(
@@ -45,6 +51,16 @@ def embeddings(
         _print(found)
 
 
+def _open(run: Path) -> tuple["Model", "Embeddings"]:
+    """A model and its table; tokens are counted if the run's data folder is still there."""
+    from kotha.evaluate.baselines import find_data
+    from kotha.inside.embeddings.words import Embeddings, token_counts
+
+    opened = open_model(run)
+    data = find_data(run_config(run), run)
+    return opened.model, Embeddings(opened.model, opened.tokenizer, None if data is None else token_counts(data))
+
+
 def _look(
     run: Path, words: tuple[str, ...], count: int, centred: bool, map_: tuple[Path | None, int], text: str | None
 ) -> dict[str, Any]:
@@ -52,14 +68,14 @@ def _look(
     from dataclasses import asdict
 
     from kotha.inside.embeddings.neighbours import nearest_words
-    from kotha.inside.embeddings.opening import open_embeddings
     from kotha.inside.embeddings.touched import touched_rows
 
-    model, known = open_embeddings(run)
+    model, known = _open(run)
     looked_up = [known.find(each) for each in words]
     for word in looked_up:
         if not word.learned:
-            notes().print(f"{word.text}: training met its rarest piece {word.seen} times, too seldom to place it")
+            said = f"{word.text}: training met its rarest piece {word.seen} times, too seldom to place it"
+            notes().print(said, markup=False)
     near = [(word, nearest_words(known, word, count, centred)) for word in looked_up]
     vocab_size, width = known.vectors.shape
     found: dict[str, Any] = {"model": {"vocab_size": vocab_size, "width": width, "centred": centred}}
@@ -78,7 +94,9 @@ def _look(
     return found
 
 
-def _write_map(file: Path, run: Path, known: Any, near: list[Any], count: int, centred: bool) -> dict[str, Any]:
+def _write_map(
+    file: Path, run: Path, known: "Embeddings", near: list[Any], count: int, centred: bool
+) -> dict[str, Any]:
     from kotha.files import write_whole
     from kotha.inside.embeddings.page import embeddings_page
     from kotha.inside.embeddings.plane import word_map
@@ -93,10 +111,9 @@ def _write_map(file: Path, run: Path, known: Any, near: list[Any], count: int, c
 
 
 def _pairs(runs: list[Path], pair: tuple[str, str]) -> list[dict[str, Any]]:
-    from kotha.inside.embeddings.opening import open_embeddings
     from kotha.inside.embeddings.pairs import distance_at_widths
 
-    tables = {str(run): open_embeddings(run)[1] for run in runs}
+    tables = {str(run): _open(run)[1] for run in runs}
     return [{"run": run, **each.to_dict()} for run, each in distance_at_widths(tables, *pair).items()]
 
 
@@ -122,7 +139,8 @@ def _print(found: dict[str, Any]) -> None:
         rows = [[near["text"], f"{near['cosine']:.3f}"] for near in each["neighbours"]]
         console.print(table(each["word"], ["nearest", "cosine"], rows))
         if each["mean_of_pieces"]:
-            console.print(f"{each['word']} is not one token: this is the mean of {' + '.join(each['pieces'])}")
+            pieces = " + ".join(each["pieces"])
+            console.print(f"{each['word']} is not one token: this is the mean of {pieces}", markup=False)
     if "words" in found and found["model"]["centred"]:
         console.print("from the mean of all words (--plain: from zero), so that two random words have a cosine near 0")
     if "map" in found:

@@ -65,7 +65,7 @@ def flow(
         print_json(found.to_dict(spell))
         return
     if html is not None:
-        results().print(f"{html}: {len(rows(found))} stations; open it in a browser")
+        results().print(f"{html}: {len(rows(found))} stations; open it in a browser", markup=False)
     else:
         _print(found, spell)
 

@@ -1,5 +1,6 @@
 """``kotha inside heads``: what each head does, how much it matters, and which ones overlap."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,10 +68,10 @@ def _study(material: Material) -> "Study":
         )
 
 
-def _shown(material: Material) -> Any:
-    from kotha.text.view import view_token
+def _shown(material: Material) -> Callable[[int], str]:
+    from kotha.inside.reading import name_piece
 
-    return lambda token: view_token(material.tokenizer, token).text
+    return lambda token: name_piece(material.tokenizer, token).text
 
 
 def as_plain(found: "Study", material: Material) -> dict[str, Any]:

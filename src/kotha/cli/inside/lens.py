@@ -43,7 +43,8 @@ def lens(
     if as_json:
         print_json(found.to_dict(lambda token: name_piece(tokenizer, token).text))
     elif html is not None:
-        results().print(f"{html}: {len(found.layers)} layers, {len(found.opinions[0])} positions; open it in a browser")
+        sizes = f"{len(found.layers)} layers, {len(found.opinions[0])} positions"
+        results().print(f"{html}: {sizes}; open it in a browser", markup=False)
     else:
         _print(found, lambda token: name_piece(tokenizer, token).text)
 

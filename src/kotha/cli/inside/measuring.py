@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kotha.text.tokenizer import Tokenizer
 
 # Longer ones cost a square in time and show nothing more of a head.
-_LONGEST, _SHORTEST = 256, 8
+_LONGEST, _FEWEST = 256, 9
 
 Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
 Pair = Annotated[tuple[str, str] | None, Parameter(help="For a translating model: the fields of source and target.")]
@@ -70,8 +70,10 @@ def gather(
 
     if path is not None and text is not None:
         raise UsageError("a PATH and --text are two texts; give one of them")
-    if tokens < _SHORTEST:
-        raise UsageError(f"--tokens {tokens} shows nothing; use {_SHORTEST} or more")
+    if tokens < _FEWEST:
+        raise UsageError(f"--tokens {tokens} shows nothing; use {_FEWEST} or more")
+    if path is not None:
+        _refuse_text(path)
     opened = open_model(run)
     if opened.tokenizer is None:
         raise UsageError(f"{run} holds a {opened.config.family} model, which reads no text; heads are measured on text")
@@ -80,6 +82,17 @@ def gather(
     if pair is not None:
         raise UsageError(f"--pair is for a model that translates, and {run} holds a {opened.config.family}")
     return _lines(opened, opened.tokenizer, run, path, text, field, tokens)
+
+
+def _refuse_text(path: str) -> None:
+    """Refuse what cannot be a file's name: most likely a text that lost its flag."""
+    from kotha.text.akshara import aksharas
+
+    try:
+        Path(path).exists()
+    except (OSError, ValueError) as error:
+        start = "".join(aksharas(path)[:20])
+        raise UsageError(f"“{start} …” is no file name; a text itself goes after --text") from error
 
 
 def _lines(
@@ -92,8 +105,8 @@ def _lines(
     else:
         held_out = read_held_out(_held_out(run) if path is None else path, tokenizer, field=field)
     line = held_out.line[:most]
-    if len(line) <= _SHORTEST:
-        raise UsageError(f"{held_out.name} has {len(line)} tokens; {_SHORTEST + 1} are the least that shows something")
+    if len(line) < _FEWEST:
+        raise UsageError(f"{held_out.name} has {len(line)} tokens; {_FEWEST} are the least that shows something")
     make = _masked if opened.config.family == "bert" else _next_tokens
     return make(opened, tokenizer, held_out, line)
 

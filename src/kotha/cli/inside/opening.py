@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kotha.bundle import Bundle
     from kotha.inside.reading import Reading, Write
 
-_LONGEST_TITLE = 90
+_LONGEST_TITLE, _CUT = 90, " …"
 
 Run = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.")]
 Text = Annotated[str | None, Parameter(help="What the model reads; [MASK] hides a word from a BERT.")]
@@ -47,10 +47,10 @@ class Asked:
 
 
 def open_model(run: Path) -> "Bundle":
-    """The model of a run or model folder, with its tokenizer."""
+    """The model of a run or model folder, with its tokenizer; narrow weights as float32, in which none is lost."""
     from kotha import bundle
 
-    return bundle.load(run)
+    return bundle.load(run).widened()
 
 
 def read_asked(opened: "Bundle", asked: Asked) -> "Reading":
@@ -73,17 +73,19 @@ def read_asked(opened: "Bundle", asked: Asked) -> "Reading":
     return reading
 
 
-def headline(asked: Asked, otherwise: str = "An empty text") -> str:
-    """A page's title: the text, cut between words (or else letters) where it is long."""
+def headline(asked: Asked, otherwise: str = "") -> str:
+    """A page's title: the text (``otherwise`` if none was given), cut between words, or else letters, if it is long."""
     import textwrap
 
     from kotha.text.akshara import aksharas
 
     if asked.image is not None:
         return asked.image.name
-    text = asked.text or otherwise
-    whole_words = textwrap.shorten(text, _LONGEST_TITLE, placeholder=" …")
-    return whole_words if len(whole_words) > 2 else "".join(aksharas(text)[: _LONGEST_TITLE // 2]) + " …"
+    text = " ".join((otherwise if asked.text is None else asked.text).split())
+    if not text:
+        return "An empty text"
+    whole_words = textwrap.shorten(text, _LONGEST_TITLE, placeholder=_CUT)
+    return "".join(aksharas(text)[: _LONGEST_TITLE // 2]) + _CUT if whole_words == _CUT.strip() else whole_words
 
 
 def tell(reading: "Reading") -> None:

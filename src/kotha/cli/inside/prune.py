@@ -11,6 +11,8 @@ from kotha.cli.terminal import print_json, progress, results, table
 from kotha.errors import UsageError
 
 if TYPE_CHECKING:
+    import torch
+
     from kotha.cli.inside.beside import Figures
 
 
@@ -38,22 +40,47 @@ def prune(
     """
     from kotha import bundle
     from kotha.cli.inside.beside import side_by_side
+    from kotha.cli.inside.opening import open_model
     from kotha.model.pruning import remove_heads
 
     if sum(each is not None for each in (heads, keep, count)) != 1:
         raise UsageError("say which heads go in one way: --heads NAMES, --keep SHARE or --count N")
     if rounds < 1:
         raise UsageError(f"--rounds {rounds} measures nothing; use 1 or more")
+    _refuse_out(run, out, overwrite)
     material = gather(run, path, text, field, pair, tokens)
     chosen = _named(heads, material) if heads is not None else _chosen(material, keep, count)
-    pruned = remove_heads(material.opened.model, chosen).eval()
+    pruned = remove_heads(material.opened.model, chosen).to(_stored_type(run))
     bundle.save(out, pruned, material.tokenizer, overwrite=overwrite)
-    figures = side_by_side([material.opened.model, pruned], [run, out], material, rounds)
+    figures = side_by_side([material.opened.model, open_model(out).model], [run, out], material, rounds)
     if as_json:
         before, after = (each.to_dict() for each in figures)
         print_json({"out": str(out), "text": material.text, "removed": chosen, "before": before, "after": after})
     else:
         _print(figures, chosen, out, material)
+
+
+def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
+    """Say before the long wait what would stop the writing after it."""
+    from kotha.bundle import find_model
+
+    if out.exists() and out.resolve() in (run.resolve(), find_model(run).resolve()):
+        raise UsageError(f"--out {out} is the model itself, and it is measured beside the smaller one; name another")
+    if out.is_dir() and any(out.iterdir()) and not overwrite:
+        raise UsageError(f"{out} exists; choose another --out, or replace a model folder with --overwrite")
+
+
+def _stored_type(run: Path) -> "torch.dtype":
+    """The type of the weights in their folder, which the smaller model keeps, whatever it was measured in."""
+    import torch
+
+    from kotha.bundle import DTYPES, WEIGHTS_FILE, find_model, read_header
+
+    header, _ = read_header(find_model(run) / WEIGHTS_FILE)
+    short = next(iter(header.values()))["dtype"]
+    found = getattr(torch, next(name for name, each in DTYPES.items() if each == short))
+    assert isinstance(found, torch.dtype), f"{short} is a type of weights"
+    return found
 
 
 def _named(heads: str, material: Material) -> list[str]:

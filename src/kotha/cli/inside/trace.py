@@ -19,23 +19,24 @@ def trace(
     target: Target = None,
     image: Image = None,
     layer: Annotated[
-        tuple[str, ...], Parameter(negative="", help="Only this layer, such as blocks.0; may be given again.")
+        tuple[str, ...], Parameter(negative="", help="Only this layer: 0, or decoder.1; may be given again.")
     ] = (),
     place: Annotated[tuple[str, ...], Parameter(negative="", help="Only this place, or a pattern: '*.weights'.")] = (),
     npz: Annotated[Path | None, Parameter(help="Write the numbers themselves to this .npz file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""
+    from kotha.inside.places import choose_layers
     from kotha.inside.recording import record, write_arrays
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError(f"--npz {npz} would not be found as what it is; name it {npz.name}.npz")
     opened = open_model(run)
     reading = read_asked(opened, Asked(text=text, second=second, target=target, image=image))
-    found = record(opened.model, reading, layer or None, place or None)
+    found = record(opened.model, reading, choose_layers(opened.model, layer), place or None)
     if npz is not None:
         write_arrays(npz, found)
-        notes().print(f"kotha: {len(found)} arrays in {npz}")
+        notes().print(f"kotha: {len(found)} arrays in {npz}", markup=False)
     if as_json:
         lines = {name: [vars(piece) for piece in line] for name, line in reading.lines.items()}
         print_json({"lines": lines, "places": [each.to_dict() for each in found]})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from kotha.cli.inside.exercise import practise, sheet_by_hand
+from kotha.cli.inside.opening import open_model
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 
@@ -79,10 +80,9 @@ def _sheet(
         raise UsageError("--size draws a sheet to compute by hand; leave --run out for it")
     if text is None:
         raise UsageError('give the model something to read: --text "…"')
-    from kotha import bundle
     from kotha.inside.worksheet.model import model_sheet
 
-    return model_sheet(bundle.load(run), text, target=target, **which)
+    return model_sheet(open_model(run), text, target=target, **which)
 
 
 def _look(rows: int | None, precision: int | None, kind: str) -> "Look":
@@ -106,7 +106,7 @@ def _print(sheet: "Sheet", look: "Look") -> None:
         console.print(remark, markup=False)
     for number, step in enumerate(show(sheet, look), 1):
         console.print()
-        console.print(table(f"{number}. {step.title}".replace("[", "\\["), step.header, step.rows))
+        console.print(table(f"{number}. {step.title}", step.header, step.rows))
         if step.remark:
             console.print(step.remark, markup=False, style="dim")
         for line in step.sums:

@@ -8,12 +8,15 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from kotha.errors import UsageError
+from kotha.errors import KothaError, UsageError
 from kotha.model.family import Model
+from kotha.text.shards import Dataset
 from kotha.text.tokenizer import Tokenizer
 from kotha.text.view import view_token
 
@@ -88,7 +91,7 @@ class Embeddings:
         chosen = alone if len(alone) < len(spaced) else spaced  # as it stands in a text, unless it is only a piece
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
-            raise UsageError(f"the vocabulary has no letters for {text!r}{self._alike(bare)}")
+            raise UsageError(f"the vocabulary has no letters for “{text}”{self._alike(bare)}")
         pieces = tuple(view_token(self.tokenizer, token).text for token in tokens)
         seen = None if self.counts is None else min(self.counts[token] for token in tokens)
         return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0), seen)
@@ -96,6 +99,17 @@ class Embeddings:
     def _alike(self, text: str) -> str:
         close = difflib.get_close_matches(text, sorted({each.strip() for each in self.texts if len(each) > 2}))
         return f"; words that look like it: {', '.join(close)}" if close else "; try a word of the model's language"
+
+
+def token_counts(data: str | Path) -> list[int] | None:
+    """How often each token stands in the training part of a data folder; None where it cannot be read or is empty."""
+    try:
+        opened = Dataset(data, verify=False)
+        shards = opened["train"].shards
+    except KothaError:
+        return None
+    counts = sum(np.bincount(shard, minlength=opened.tokenizer.vocab_size) for shard in shards)
+    return np.asarray(counts).tolist() if shards else None
 
 
 def _text(tokenizer: Tokenizer, token: int) -> str:

@@ -13,14 +13,15 @@ _EARLY, _LATE = 500, 10_000
 def flow_questions(setting: Setting) -> Iterator[Question]:
     """The questions about the whole model, in order."""
     yield from _shapes(setting)
+    yield from _block(setting)
+    yield from _logits(setting)
     yield from _loss(setting)
     yield from _writing(setting)
 
 
 def _shapes(setting: Setting) -> Iterator[Question]:
-    config = setting.config
-    batch, length, width = setting.batch_size, config.context_length, config.d_model
-    sizes = {"batch": batch, "length": length, "width": width, "vocabulary": config.vocab_size, "inner": config.d_ff}
+    config, sizes = setting.config, _sizes(setting)
+    batch, length, width = sizes["batch"], sizes["length"], sizes["width"]
     yield Question(
         "6a",
         Words(
@@ -41,13 +42,17 @@ def _shapes(setting: Setting) -> Iterator[Question]:
         ),
         _shape(batch, length, width),
     )
+
+
+def _block(setting: Setting) -> Iterator[Question]:
+    config, sizes = setting.config, _sizes(setting)
     yield Question(
         "6c",
         Words(
             "A token enters a block as {width} numbers. How many does it have at its widest, inside the MLP?",
             "একটি টোকেন {width}টি সংখ্যা হয়ে ব্লকে ঢোকে। MLP-র ভেতরে সবচেয়ে চওড়া অবস্থায় তার কতটি সংখ্যা থাকে?",
         ).fill(**sizes),
-        (same(f"{width:,} → {config.d_ff:,} → {width:,}"),),
+        (same(f"{config.d_model:,} → {config.d_ff:,} → {config.d_model:,}"),),
         Expected((config.d_ff,), exact=True),
     )
     yield Question(
@@ -58,11 +63,16 @@ def _shapes(setting: Setting) -> Iterator[Question]:
         ),
         (_TRACE.fill(**sizes, heads=config.n_heads, d_head=config.d_head),),
     )
+
+
+def _logits(setting: Setting) -> Iterator[Question]:
+    sizes = _sizes(setting)
+    shape = sizes["batch"], sizes["length"], sizes["vocabulary"]
     yield Question(
         "6d",
         Words("What shape have the logits?", "logits-এর আকার কত?"),
-        (same(f"(batch, sequence, vocabulary) = ({batch}, {length}, {config.vocab_size})"),),
-        _shape(batch, length, config.vocab_size),
+        (same(f"(batch, sequence, vocabulary) = {shape}"),),
+        _shape(*shape),
     )
     yield Question(
         "6d-why",
@@ -72,6 +82,17 @@ def _shapes(setting: Setting) -> Iterator[Question]:
         ).fill(**sizes),
         (_LOGITS.fill(**sizes),),
     )
+
+
+def _sizes(setting: Setting) -> dict[str, int]:
+    config = setting.config
+    return {
+        "batch": setting.batch_size,
+        "length": config.context_length,
+        "width": config.d_model,
+        "vocabulary": config.vocab_size,
+        "inner": config.d_ff,
+    }
 
 
 def _loss(setting: Setting) -> Iterator[Question]:

@@ -40,10 +40,10 @@ UNREADABLE = Words(
 MODEL_ANSWER = Words("A model answer:", "একটি নমুনা উত্তর:")
 AGREES = Words("Does yours agree? (y/n) ", "আপনার উত্তর কি মেলে? (হ্যাঁ/না) ")
 SCORE = Words(
-    "{right} of {graded} right ({percent:.0f} %); {open} open questions compared.",
+    "{right} of {graded} right ({percent:.0f} %); open questions compared: {open}.",
     "{graded}টির মধ্যে {right}টি ঠিক ({percent:.0f} %); {open}টি খোলা প্রশ্ন মেলানো হয়েছে।",
 )
-ENDED = Words("The input ended; {left} questions were not asked.", "ইনপুট শেষ; {left}টি প্রশ্ন করা হয়নি।")
+ENDED = Words("The input ended; questions not asked: {left}.", "ইনপুট শেষ; {left}টি প্রশ্ন করা হয়নি।")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from kotha.inside.heads.evidence import BROAD_THRESHOLD, LEANING, THRESHOLD, Evidence
 from kotha.inside.heads.kinds import HeadKind
 from kotha.inside.heads.study import HeadReport, Study
+from kotha.inside.pages import styled
 from kotha.page import Page, escape
 
 # A token's text from its id.
@@ -65,7 +66,7 @@ def heads_page(study: Study, name: str, text: str, show: Show) -> str:
         "are in tokens, -1 is the token before. Gradient is the slope of the loss as the head is turned up."
     )
     _add_sharing(page, study)
-    return page.html("Made by kotha inside heads, from the model alone; nothing on this page asks the network.")
+    return styled(page, footer="Made by kotha inside heads, from the model alone; nothing here asks the network.")
 
 
 def _add_sharing(page: Page, study: Study) -> None:

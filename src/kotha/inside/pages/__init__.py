@@ -26,16 +26,20 @@ def interactive(page: Page, folder: str, data: Any, footer: str = "") -> str:
     style = "".join(texts[name] for name in sorted(texts) if name.endswith(".css"))
     markup = "".join(texts[name] for name in sorted(texts) if name.endswith(".html"))
     script = "".join(texts[name] for name in sorted(texts) if name.endswith(".js"))
-    whole = page.html(footer).replace("</head>", f"{_POLICY}\n<style>{style}</style>\n</head>", 1)
+    whole = _with_style(page, style, footer)
     held = f'<script type="application/json" id="data">{as_script(data)}</script>'
     run = f'<script>"use strict";(() => {{\n{script}}})()</script>'
     place = next(found for mark in ("<h2>", "<footer>", "</body>") if (found := whole.find(mark)) >= 0)
     return f"{whole[:place]}{markup}{held}\n{run}\n{whole[place:]}"
 
 
-def styled(page: Page, folder: str, footer: str = "") -> str:
-    """The HTML of a page with a folder's style alone."""
-    style = files(__name__).joinpath(folder, "look.css").read_text(encoding="utf-8")
+def styled(page: Page, folder: str | None = None, footer: str = "") -> str:
+    """The HTML of a page with a folder's style alone, or with none beside the page's own."""
+    style = "" if folder is None else files(__name__).joinpath(folder, "look.css").read_text(encoding="utf-8")
+    return _with_style(page, style, footer)
+
+
+def _with_style(page: Page, style: str, footer: str) -> str:
     return page.html(footer).replace("</head>", f"{_POLICY}\n<style>{style}</style>\n</head>", 1)
 
 

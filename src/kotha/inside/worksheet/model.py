@@ -24,7 +24,7 @@ def model_sheet(
     """The sheet of one head for a text; ``stack`` is left out where there is only one, or means the decoder."""
     if isinstance(bundle.model, ViT):
         raise UsageError("this model is a ViT, it reads images; a worksheet is laid out for models that read text")
-    model = bundle.model.float()  # narrower weights are exact in float32 too
+    model = bundle.widened().model
     reading = read(model, bundle.tokenizer, text, target=target)
     place = find_place(list(attentions(model)), list(stacks(model)), stack, layer, part)
     asking, looked_at = (tuple(piece.text for piece in reading.lines[line]) for line in reading.lines_of(place))
