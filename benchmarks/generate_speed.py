@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from kotha.bundle import Bundle, save
+from kotha.export.doors import choose_layout
+from kotha.export.foreign_config import write_config
+from kotha.export.huggingface_out import foreign_weights
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
+from kotha.text.stories import stories
+from kotha.text.trainers import train
 
 MODEL = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0, activation="gelu-tanh")
 PROMPT = 16
@@ -62,40 +69,10 @@ def ours(model: GPT, weights: Any, batch: int, compiled: bool = False) -> Writer
 
 def to_gpt2(model: GPT) -> GPT2LMHeadModel:
     """The same weights in Hugging Face's model."""
-    config = GPT2Config(
-        vocab_size=MODEL.vocab_size,
-        n_positions=MODEL.context_length,
-        n_embd=MODEL.d_model,
-        n_layer=MODEL.n_layers,
-        n_head=MODEL.n_heads,
-        n_inner=MODEL.d_ff,
-        tie_word_embeddings=False,
-        bos_token_id=0,
-        eos_token_id=None,
-        pad_token_id=0,
-    )
-    theirs = GPT2LMHeadModel(config).eval()
-    state, mine = theirs.state_dict(), model.state_dict()
-    for name, tensor in state.items():
-        ours_name = name.replace("transformer.", "").replace("wte", "tokens").replace("wpe", "positions.table")
-        ours_name = ours_name.replace("lm_head", "head").replace("ln_f", "stack.norm").replace("h.", "stack.blocks.", 1)
-        for foreign, own in {
-            "ln_1": "attention_norm",
-            "ln_2": "feedforward_norm",
-            "attn.c_proj": "attention.output",
-            "mlp.c_fc": "feedforward.up",
-            "mlp.c_proj": "feedforward.down",
-        }.items():
-            ours_name = ours_name.replace(foreign, own)
-        if "c_attn.weight" in name:
-            parts = [mine[ours_name.replace("attn.c_attn", f"attention.{part}")] for part in ("query", "key", "value")]
-            tensor.copy_(torch.cat(parts).T)
-        elif ours_name in mine:
-            turned = "c_proj.weight" in name or "c_fc.weight" in name
-            tensor.copy_(mine[ours_name].T if turned else mine[ours_name])
-        else:
-            tensor.zero_()  # a bias that our attention does not have
-    theirs.load_state_dict(state)
+    layout = choose_layout(MODEL)
+    settings = write_config(layout, MODEL, None, "float32")
+    theirs = GPT2LMHeadModel(GPT2Config(**{**settings, "bos_token_id": 0, "pad_token_id": 0})).eval()
+    theirs.load_state_dict(foreign_weights(Bundle(model, None), layout))
     return theirs
 
 
@@ -111,46 +88,20 @@ def huggingface(theirs: GPT2LMHeadModel, precision: str, batch: int, device: str
     return write
 
 
-def write_gguf(theirs: GPT2LMHeadModel, precision: str, path: Path) -> None:
-    """Hugging Face's weights as llama.cpp reads them, with a vocabulary of made-up words."""
-    import gguf
+def write_gguf(model: GPT, precision: str, path: Path) -> None:
+    """The same weights as llama.cpp reads them; ids are passed in, so a small vocabulary will do."""
+    from kotha.export.gguf.file import write_file
 
-    kind = {"float32": gguf.GGMLQuantizationType.F32, "int8": gguf.GGMLQuantizationType.Q8_0}[precision]
-    writer = gguf.GGUFWriter(path, "gpt2")
-    writer.add_context_length(MODEL.context_length)
-    writer.add_embedding_length(MODEL.d_model)
-    writer.add_block_count(MODEL.n_layers)
-    writer.add_feed_forward_length(MODEL.d_ff)
-    writer.add_head_count(MODEL.n_heads)
-    writer.add_layer_norm_eps(MODEL.norm_eps)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([f"w{place}" for place in range(MODEL.vocab_size)])
-    writer.add_token_types([gguf.TokenType.NORMAL] * MODEL.vocab_size)
-    writer.add_token_merges(["w 0"])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(0)
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.GPT2, MODEL.n_layers)
-    for name, tensor in theirs.float().state_dict().items():
-        turned = ("c_" in name) and tensor.dim() == 2
-        values = (tensor.T if turned else tensor).contiguous().numpy()
-        foreign = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        if tensor.dim() == 2 and "wpe" not in name and precision == "int8":
-            writer.add_tensor(foreign, gguf.quants.quantize(values, kind), raw_dtype=kind)
-        else:
-            writer.add_tensor(foreign, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    kind = {"float32": "f32", "int8": "q8_0"}[precision]
+    write_file(model, train((story.text for story in islice(stories(seed=0), 100)), "bpe", vocab_size=512), path, kind)
 
 
-def llamacpp(theirs: GPT2LMHeadModel, precision: str, batch: int, folder: Path) -> Writer:
+def llamacpp(model: GPT, precision: str, batch: int, folder: Path) -> Writer:
     import xllamacpp
 
     path = folder / f"{precision}.gguf"
     if not path.exists():
-        write_gguf(theirs, precision, path)
+        write_gguf(model, precision, path)
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.n_parallel, params.n_ctx = batch, batch * MODEL.context_length
@@ -226,15 +177,10 @@ def bandwidth(device: str) -> float:
 
 def cold_start() -> float:
     """Seconds of CPU from `kotha generate` to the first letter of a pocket model."""
-    from kotha import bundle
-    from kotha.text.stories import stories
-    from kotha.text.trainers import train
-
-    source = stories(seed=0)
-    tokenizer = train((next(source).text for _ in range(1000)), "unigram", vocab_size=4096)
+    tokenizer = train((story.text for story in islice(stories(seed=0), 1000)), "unigram", vocab_size=4096)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        bundle.save(path, GPT(preset("pocket").replace(vocab_size=tokenizer.vocab_size)), tokenizer)
+        save(path, GPT(preset("pocket").replace(vocab_size=tokenizer.vocab_size)), tokenizer)
         command = [sys.executable, "-m", "kotha", "generate", str(path), "নদীর ধারে", "--tokens", "1"]
         seconds = []
         for _ in range(3):
@@ -250,8 +196,8 @@ def cpu_sides(model: GPT, theirs: GPT2LMHeadModel, batch: int, folder: Path) -> 
         "kotha float32": lambda: ours(model, "float32", batch),
         "kotha int8": lambda: ours(model, "int8", batch),
         "huggingface float32": lambda: huggingface(theirs, "float32", batch, "cpu"),
-        "llama.cpp float32": lambda: llamacpp(theirs, "float32", batch, folder),
-        "llama.cpp int8": lambda: llamacpp(theirs, "int8", batch, folder),
+        "llama.cpp float32": lambda: llamacpp(model, "float32", batch, folder),
+        "llama.cpp int8": lambda: llamacpp(model, "int8", batch, folder),
     }
 
 

@@ -220,3 +220,14 @@ def test_a_broken_byte_is_refused_or_harmless(folder: Path, where: int, byte: in
         assert sum(weight.numel() for weight in loaded.model.parameters()) == N_WEIGHTS
     finally:
         file.write_bytes(data)
+
+
+@pytest.mark.parametrize("config", ['{"model_type": "gpt2"}', "[1, 2]", "not JSON"])
+def test_only_a_folder_of_ours_is_replaced(config: str, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / bundle.CONFIG_FILE).write_text(config, encoding="utf-8")
+    (theirs / bundle.WEIGHTS_FILE).write_bytes(b"weights")
+    with pytest.raises(KothaError, match="theirs exists"):
+        bundle.save(theirs, GPT(CONFIG), overwrite=True)
+    assert (theirs / bundle.WEIGHTS_FILE).read_bytes() == b"weights"

@@ -73,3 +73,20 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(KothaError, match=r"page\.html could not be written: Not a directory"):
         write_whole(tmp_path / "file" / "folder" / "page.html", "<p>")
+
+
+def test_a_folder_is_not_written_over_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(KothaError, match="link is a link to"), whole_folder(tmp_path / "link", lambda old: True):
+        pass
+    assert names(tmp_path) == ["link", "real"]
+
+
+def test_a_name_that_is_too_long_is_said(tmp_path: Path) -> None:
+    with (
+        pytest.raises(KothaError, match="could not be written"),
+        whole_folder(tmp_path / ("ক" * 200), lambda old: True),
+    ):
+        pass
+    assert names(tmp_path) == []

@@ -88,7 +88,7 @@ def save(folder: str | Path, model: Model, tokenizer: Tokenizer | None = None, o
         "dtype": dtypes.pop(),
         "tokenizer": None if tokenizer is None else tokenizer.fingerprint,
     }
-    with whole_folder(out, lambda old: overwrite and _is_model_folder(old)) as partial:
+    with whole_folder(out, lambda old: overwrite and _is_ours(old)) as partial:
         if tokenizer is not None:
             tokenizer.save(partial)
         write_weights(partial / WEIGHTS_FILE, weights)
@@ -266,6 +266,17 @@ def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
 
 def _is_model_folder(folder: Path) -> bool:
     return (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is one that this file wrote; others have files of the same names."""
+    if not _is_model_folder(folder) or (folder / CONFIG_FILE).stat().st_size > _MAX_CONFIG_BYTES:
+        return False
+    try:
+        values = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(values, dict) and values.get("format") == FORMAT
 
 
 def write_weights(file: Path, weights: dict[str, Tensor]) -> None:

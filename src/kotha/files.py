@@ -45,12 +45,9 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool], mark: str | Non
     An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so. ``mark`` names the folder until
     then; processes that write into one folder agree on it.
     """
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or may_replace(out))):
-        raise KothaError(
-            f"{out} exists; choose another --out, or replace what this command made there with --overwrite"
-        )
     partial = partial_path(out, mark or str(os.getpid()))
     try:
+        _check_place(out, may_replace)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         yield partial
@@ -61,6 +58,15 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool], mark: str | Non
         raise KothaError(f"{out} could not be written: {error.strerror or error}; nothing was left behind") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _check_place(out: Path, may_replace: Callable[[Path], bool]) -> None:
+    if out.is_symlink():
+        raise KothaError(f"{out} is a link to {out.readlink()}; name the folder itself")
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or may_replace(out))):
+        raise KothaError(
+            f"{out} exists; choose another --out, or replace what this command made there with --overwrite"
+        )
 
 
 def partial_path(out: Path, mark: str) -> Path:

@@ -41,6 +41,7 @@ def test_a_run_becomes_a_folder_with_its_proof(run: Path, tmp_path: Path, capsys
     for said in (
         'license: "mit"',
         "language: bn",
+        "# A Qwen3 trained with Kotha",
         "`stories`",
         "1,234",
         "muon",
@@ -61,6 +62,8 @@ def test_a_table_for_people_and_a_remark_on_rounding(
     assert "rounded to float16" in told
     card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
     assert 'license: "unknown"' in card
+    assert "# A Qwen3 written with Kotha" in card
+    assert "language" not in card
     assert "## Data\n\nunknown" in card
     assert "## Scores\n\nunknown" in card
 
@@ -97,6 +100,18 @@ def test_a_proof_that_fails_is_a_failure(
     told = capsys.readouterr()
     assert json.loads(told.out)["parity"]["passed"] is False
     assert "is written, and its proof failed: logits differ by" in told.err
+
+
+def test_what_transformers_cannot_open_is_told_to_be_there(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kotha.export import huggingface_out
+
+    monkeypatch.setattr(huggingface_out, "_generation", lambda *_: {"num_return_sequences": 3})
+    assert main(["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf"), "--json"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["parity"]["failures"][0].startswith("transformers cannot open")
+    assert "is written, and its proof failed: transformers cannot open" in told.err
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """``kotha import`` as a user meets it; what it refuses is tested in tests/export/test_hostile.py."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -62,3 +63,23 @@ def test_what_is_no_hugging_face_folder(
     assert main(["import", str(tmp_path / place), "--out", str(tmp_path / "out")]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_transformers_cannot_open_leaves_nothing(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = Path(shutil.copytree(folder, tmp_path / "hf"))
+    (there / "generation_config.json").write_text("[]")
+    assert main(["import", str(there), "--out", str(tmp_path / "model")]) == 1
+    assert f"transformers cannot open {there}" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+def test_a_folder_is_not_replaced_by_its_own_import(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    before = (folder / "config.json").read_bytes()
+    assert main(["import", str(folder), "--out", str(tmp_path / "link"), "--overwrite"]) == 2
+    assert "is the folder that is read; choose another" in capsys.readouterr().err
+    assert (folder / "config.json").read_bytes() == before

@@ -63,7 +63,7 @@ def test_the_loss_is_the_one_that_hugging_face_computes(context: int, stride: in
             parameter.add_(0.2 * torch.randn_like(parameter))
     config = preset("gpt2").replace(d_model=16, n_heads=2, n_layers=2, vocab_size=50, context_length=12)
     ours = GPT(config)
-    ours.load_state_dict(from_gpt2(theirs.state_dict(), n_layers=2))
+    ours.load_state_dict(from_gpt2(theirs.state_dict()))
     rng = np.random.default_rng(0)
     documents = [rng.integers(1, 50, size) for size in (30, 5, 12, 1)]
     line = np.concatenate([[*document, 0] for document in documents])

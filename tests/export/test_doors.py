@@ -53,6 +53,7 @@ def test_removed_heads_close_hf_and_gguf() -> None:
     config = QWEN3.replace(n_kv_heads=2, removed_heads=("blocks.0.attention.0",))
     closed = {door.name: door.because for door in doors(config) if not door.open}
     assert set(closed) == {"hf", "gguf"}
+    assert closed["gguf"] == "removed_heads: llama.cpp has all heads; export the model before pruning"
     assert "removed_heads: Qwen3 has all of its heads; export the model before pruning" in closed["hf"]
 
 

@@ -18,6 +18,7 @@ from kotha.export.parity import AWKWARD_LINES
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN, preset
+from kotha.model.pruning import remove_heads
 from kotha.text.importers import import_tokenizer
 from kotha.text.stories import stories
 from kotha.text.tokenizer import Tokenizer
@@ -152,13 +153,37 @@ def test_a_broken_file_is_told_without_a_crash(tmp_path: Path, llamacpp: None) -
         check.ask_llamacpp(path, lines=["ক"])
 
 
-def test_what_llamacpp_cannot_open_is_reported_as_not_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None
-) -> None:
+def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
     monkeypatch.setattr(file, "architecture_of", lambda config: "no-such-architecture")
     report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
-    assert not report.checked and report.remark is not None
-    assert report.remark.startswith("not checked: llama.cpp gave up on") and "no-such-architecture" in report.remark
+    assert not report.checked and not report.passed
+    assert report.failures[0].startswith("llama.cpp gave up on") and "no-such-architecture" in report.failures[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("taken", "taken/model-f16.gguf could not be written: File exists"),
+        ("taken/below", "could not be written: Not a directory"),
+        ("folder.gguf", "folder.gguf could not be written: Is a directory"),
+        ("a" * 300, "could not be written: File name too long"),
+        ("b" * 248 + ".gguf", "could not be written: File name too long"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str, said: str) -> None:
+    (tmp_path / "taken").touch()
+    (tmp_path / "folder.gguf").mkdir()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(KothaError, match=said):
+        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / place, overwrite=place == "folder.gguf")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_pruned_model_is_refused(tmp_path: Path) -> None:
+    pruned = remove_heads(model("modern"), ["blocks.0.attention.1"])
+    with pytest.raises(ConfigError, match=r"removed_heads: llama\.cpp has all heads; export the model before pruning"):
+        export_gguf(Bundle(pruned, tokenizer("bpe")), tmp_path / "m.gguf")
+    assert not any(tmp_path.iterdir())
 
 
 def test_the_file_says_what_it_is(tmp_path: Path) -> None:

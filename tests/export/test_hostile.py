@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.export.models import CONFIGS, shaken
 
-from kotha.bundle import unique_weights
+from kotha.bundle import save, unique_weights
 from kotha.cli.main import main
 from kotha.errors import KothaError
 from kotha.export.card import About
@@ -347,6 +347,21 @@ def test_so_in_the_other_layouts(name: str, values: dict[str, Any], said: str, t
     refused(tmp_path / "hf", said)
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"rope_parameters": "default"}, 'rope_parameters="default": ours turn by the position alone'),
+        ({"rope_scaling": "default"}, 'rope_scaling="default": ours turn by the position alone'),
+        ({"rope_parameters": {"rope_theta": 10**400}}, "a number in it is beyond any machine"),
+        ({"rope_parameters": {"rope_theta": "x"}}, "rope_theta='x' must be a number"),
+    ],
+)
+def test_positions_that_are_none(tmp_path: Path, values: dict[str, Any], said: str) -> None:
+    export_hf(shaken(CONFIGS["llama"]), tmp_path / "hf", About(), Wishes())
+    change(tmp_path / "hf", **values)
+    refused(tmp_path / "hf", said)
+
+
 @pytest.mark.parametrize("record", [7, {}, {"model": 3}, {"model": {"family": "gpt"}}, {"model": None}, [1]])
 def test_a_record_of_ours_that_is_none_is_passed_over(folder: Path, record: Any) -> None:
     change(folder, kotha=record)
@@ -430,12 +445,28 @@ def test_an_archive_that_would_grow(folder: Path) -> None:
 
 
 def test_a_pickled_weight_that_claims_to_be_huge(folder: Path) -> None:
+    weights = load_file(folder / WEIGHTS)
     (folder / WEIGHTS).unlink()
-    torch.save({"transformer.wte.weight": torch.zeros(1).expand(1 << 20, 1 << 20)}, folder / "pytorch_model.bin")
-    refused(folder, r"2 layers in its config, and 1 tensors")
-    names = {f"transformer.h.{n}.ln_1.weight": torch.zeros(1).expand(1 << 20, 1 << 20) for n in range(20)}
-    torch.save(names, folder / "pytorch_model.bin")
-    refused(folder, r"transformer.h.0.ln_1.weight has shape \[1048576, 1048576\], its config asks for \[16\]")
+    n_tokens = 1 << 23
+    weights["transformer.wte.weight"] = torch.zeros(1).expand(n_tokens, 16)
+    torch.save(weights, folder / "pytorch_model.bin")
+    (folder / "tokenizer.json").unlink()
+    change(folder, vocab_size=n_tokens)  # so that names and shapes are all as they should be
+    refused(folder, r"pytorch_model.bin claims 536,9\d\d,\d\d\d bytes of weights, and has")
+
+
+def test_pickled_weights_that_lie_in_one_place(folder: Path, tmp_path: Path) -> None:
+    weights = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    place = torch.randn(20)
+    weights["transformer.h.0.ln_1.weight"], weights["transformer.h.1.ln_1.weight"] = place[:16], place[4:]
+    torch.save(weights, folder / "pytorch_model.bin")
+    model = import_hf(folder).bundle.model
+    save(tmp_path / "model", model)
+    assert torch.equal(model.get_parameter("stack.blocks.1.attention_norm.weight"), place[4:])
+    weights["transformer.h.0.ln_1.weight"] = torch.zeros(16, device="meta")
+    torch.save(weights, folder / "pytorch_model.bin")
+    refused(folder, "'transformer.h.0.ln_1.weight' is not a plain weight")
 
 
 @pytest.mark.parametrize("values", [[1, 2], {"a": 3}, {1: torch.zeros(1)}, {"a": torch.zeros(2).to_sparse()}])

@@ -1,5 +1,6 @@
 """The Hugging Face door beside ``transformers`` itself: out, compared, back; and folders that it wrote."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -307,3 +308,54 @@ def test_what_transformers_refuses_is_told_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "hf" / "config.json").write_text("{}")
     with pytest.raises(KothaError, match=f"transformers cannot open {tmp_path}/hf: "):
         check_hf(tmp_path / "hf", bundle, layout)
+
+
+@pytest.mark.parametrize(
+    ("file", "wishes"),
+    [
+        ("generation_config.json", {"repetition_penalty": 9.0, "suppress_tokens": list(range(3, VOCABULARY, 2))}),
+        ("generation_config.json", {"stop_strings": ["a"]}),
+        ("generation_config.json", {"return_dict_in_generate": True, "cache_implementation": "quantized"}),
+        ("config.json", {"return_dict": False}),
+    ],
+)
+@pytest.mark.parametrize("name", ["qwen3", "marian"])
+def test_a_folders_wishes_for_its_texts_are_not_the_models(
+    tmp_path: Path, name: str, file: str, wishes: dict[str, Any]
+) -> None:
+    bundle = shaken(CONFIGS[name])
+    layout = out(bundle, tmp_path / "hf")
+    settings = json.loads((tmp_path / "hf" / file).read_text())
+    (tmp_path / "hf" / file).write_text(json.dumps({**settings, **wishes}))
+    report = check_hf(tmp_path / "hf", bundle, layout, FEW, greedy_tokens=20)
+    assert (report.passed, report.greedy_tokens) == (True, 20), report.failures
+
+
+def test_a_model_that_transformers_cannot_run_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no room\nat all")
+
+    bundle = shaken(CONFIGS["gpt2"])
+    layout = out(bundle, tmp_path / "hf")
+    monkeypatch.setattr(transformers.GPT2LMHeadModel, "forward", broken)
+    with pytest.raises(KothaError, match=f"transformers cannot run {tmp_path}/hf: no room at all$"):
+        check_hf(tmp_path / "hf", bundle, layout)
+
+
+@pytest.mark.parametrize("text", ['"kotha"', '["kotha"]', "3", "{"])
+def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text(text)
+    with pytest.raises(KothaError, match="mine exists; choose another --out"):
+        out(shaken(CONFIGS["vit"]), tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine" / "config.json").read_text() == text
+
+
+def test_a_marian_without_a_tokenizer_opens(tmp_path: Path) -> None:
+    bundle = Bundle(shaken(CONFIGS["marian"]).model, None)
+    layout = out(bundle, tmp_path / "hf")
+    report = check_hf(tmp_path / "hf", bundle, layout, greedy_tokens=20)
+    assert (report.passed, report.greedy_tokens) == (True, 20), report.failures
+    assert same_weights(import_hf(tmp_path / "hf").bundle, bundle)

@@ -20,6 +20,7 @@ from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig
 from kotha.model.family import Model, build
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN
+from kotha.model.pruning import remove_heads
 from kotha.text.stories import stories
 from kotha.text.tokenizer import Tokenizer
 from kotha.text.trainers import train
@@ -65,7 +66,7 @@ def test_any_batch_length_and_past(modern: tuple[GPT, Path], batch: int, past: i
     model, out = modern
     session = Session(out / "model.onnx")
     ids = torch.randint(600, (batch, past + new), generator=torch.Generator().manual_seed(past))
-    cache_in = dict(zip(past_names(1), empty_past(model.config, 1, batch), strict=True))
+    cache_in = dict(zip(past_names(1), empty_past(model.stack.blocks, batch), strict=True))
     if past:
         read = session(ids=ids[:, :past], **cache_in)
         cache_in = {name.replace("present", "past"): value for name, value in read.items() if name != "logits"}
@@ -151,3 +152,12 @@ def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypat
 def test_weights_of_another_type_are_refused(tmp_path: Path) -> None:
     with pytest.raises(KothaError, match=r"the graphs hold float32, and this model torch\.bfloat16; convert it first"):
         export_onnx(Bundle(filled(FAMILIES["vit"]).bfloat16(), None), tmp_path / "out")
+
+
+def test_a_pruned_model_keeps_the_keys_that_are_left(tmp_path: Path) -> None:
+    whole = filled(GPTConfig(**{**TEXT, "n_layers": 2, "context_length": 24}, **MODERN, n_kv_heads=2))
+    pruned = remove_heads(whole, ["blocks.0.attention.0", "blocks.0.attention.1", "blocks.1.attention.3"])
+    report = export_onnx(Bundle(pruned, None), tmp_path / "pruned")
+    assert report.checked and report.passed, report.failures
+    past = empty_past(pruned.stack.blocks, batch=3, length=2)  # type: ignore[union-attr]
+    assert [tuple(each.shape) for each in past] == [(3, 1, 2, 8)] * 2 + [(3, 2, 2, 8)] * 2

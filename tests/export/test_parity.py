@@ -64,6 +64,12 @@ def test_what_was_not_asked_is_neither_right_nor_wrong() -> None:
     assert report.to_dict()["max_logit_difference"] is None
 
 
+def test_what_the_other_side_could_not_open_has_failed() -> None:
+    report = ParityReport(door="gguf", refused="llama.cpp gave up")
+    assert (report.checked, report.passed, report.failures) == (False, False, ["llama.cpp gave up"])
+    assert rows(report) == [["verdict", "FAILED: llama.cpp gave up"]]
+
+
 def test_built_in_lines_hold_what_breaks_tokenizers() -> None:
     lines = built_in_lines(40)
     assert len(lines) == 40
@@ -71,3 +77,10 @@ def test_built_in_lines_hold_what_breaks_tokenizers() -> None:
     text = "\n".join(AWKWARD_LINES)
     for mark in ("\u200d", "\u200c", "\u09c7\u09be", "😀", "১", "1", "<|endoftext|>"):
         assert mark in text
+
+
+def test_what_is_not_judged_is_not_called_passed() -> None:
+    compared = {"max_logit_difference": 1.0, "best_equal": 0.7, "positions": 100}
+    report = ParityReport("gguf", peer="llama.cpp", tolerance=None, greedy_judged=False, **compared)
+    assert rows(report)[-1][1].endswith("how much the weights lost is told, not judged")
+    assert rows(replace(report, least_best_equal=0.6))[-1] == ["verdict", "passed"]

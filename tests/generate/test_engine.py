@@ -325,7 +325,7 @@ def test_the_best_tokens_are_those_of_transformers(from_gpt2: Any, from_qwen3: A
             feedforward_bias=False,
         )
     )
-    for theirs, ours, convert in ((gpt2, classic, lambda w: from_gpt2(w, 2)), (qwen3, modern, from_qwen3)):
+    for theirs, ours, convert in ((gpt2, classic, from_gpt2), (qwen3, modern, from_qwen3)):
         with torch.no_grad():
             for parameter in theirs.parameters():
                 parameter.add_(0.3 * torch.randn_like(parameter))

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
 from kotha.export.names import GPT2, QWEN3
@@ -15,12 +14,7 @@ from kotha.model.gpt import GPT
 FEW = settings(max_examples=6, deadline=None, derandomize=True)
 
 
-from_qwen3 = QWEN3.to_ours
-
-
-def from_gpt2(theirs: dict[str, Tensor], n_layers: int | None = None) -> dict[str, Tensor]:
-    """GPT-2's weights by our names; how many layers there are is seen from the names."""
-    return GPT2.to_ours(theirs)
+from_gpt2, from_qwen3 = GPT2.to_ours, QWEN3.to_ours
 
 
 @FEW

@@ -30,13 +30,13 @@ def export(
     /,
     *,
     to: Annotated[Literal["hf", "gguf", "onnx"], Parameter(help="Hugging Face's folder, llama.cpp's file, or ONNX.")],
-    out: Annotated[Path, Parameter(help="Folder to write.")],
+    out: Annotated[Path, Parameter(help="Folder to write; for gguf, or a file that ends in .gguf.")],
     dtype: Annotated[
         Literal["float32", "bfloat16", "float16"] | None,
         Parameter(help="For hf: type of the weights; left out: float32."),
     ] = None,
     type_: Annotated[
-        str | None, Parameter(name="--type", help="For gguf: f32, f16, q8_0, q4_0, …; left out: f16.")
+        str | None, Parameter(name="--type", help="For gguf: f32, f16, q8_0 or q4_0; left out: f16.")
     ] = None,
     license_: Annotated[
         str | None, Parameter(name="--license", help="For hf: the licence that the card names.")
@@ -84,12 +84,16 @@ def _to_hf(
     from kotha.export.card import About
     from kotha.export.huggingface_out import Wishes, export_hf
     from kotha.export.huggingface_parity import check_hf
+    from kotha.export.parity import ParityReport
 
     wishes = Wishes(dtype=dtype, chat=_takes_turns(bundle), license=license, overwrite=overwrite)
     layout = export_hf(bundle, out, About.of(run), wishes)
     was = next(bundle.model.parameters()).dtype
     rounded = Bundle(bundle.model.to(getattr(torch, dtype)), bundle.tokenizer)
-    report = check_hf(out, rounded, layout, lines)
+    try:
+        report = check_hf(out, rounded, layout, lines)
+    except KothaError as error:  # the folder is there by now
+        report = ParityReport(door="hf", refused=str(error))
     if getattr(torch, dtype).itemsize < was.itemsize:
         remark = f"the weights were rounded to {dtype} on their way out, and are compared as rounded"
         report = replace(report, remark="; ".join(filter(None, [report.remark, remark])))

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from kotha.cli.export import Json, Overwrite, Text, read_lines, show
 from kotha.cli.terminal import notes
+from kotha.errors import UsageError
 
 
 def import_(
@@ -20,6 +21,8 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Open a model from elsewhere, and compare it with transformers: logits, greedy text, token ids."""
+    if out.resolve() == folder.resolve():
+        raise UsageError(f"--out {out} is the folder that is read; choose another")
     lines = read_lines(text)
     from dataclasses import replace
 
@@ -29,8 +32,10 @@ def import_(
 
     with notes().status(f"reading {folder} …"):
         found = import_hf(folder, with_tokenizer=tokenizer)
+        report = check_hf(
+            folder, found.bundle, found.layout, lines
+        )  # first: a folder that it cannot open leaves nothing
         save(out, found.bundle.model, found.bundle.tokenizer, overwrite)
-        report = check_hf(folder, found.bundle, found.layout, lines)
     remark = "; ".join(filter(None, [report.remark, *found.remarks])) or None
     parameters = sum(parameter.numel() for parameter in found.bundle.model.parameters())
     about = {"architecture": found.layout.architecture, "parameters": parameters}

@@ -26,7 +26,7 @@ def train(
     *,
     out: Annotated[Path, Parameter(help="Folder for tokenizer.json.")],
     kind: Annotated[
-        Kind, Parameter(help="unigram is the best for most; bpe opens in llama.cpp; wordpiece is BERT's.")
+        Kind, Parameter(help="unigram is the best for most; wordpiece is BERT's; unigram and bpe open in llama.cpp.")
     ] = "unigram",
     vocab_size: Annotated[int, Parameter(help="Pieces, special tokens included.")] = 8192,
     split: Annotated[str | None, Parameter(help="For bpe: qwen35 (opens in llama.cpp) or words.")] = None,

@@ -10,7 +10,7 @@ from typing import Any
 
 import kotha
 from kotha.bundle import Bundle
-from kotha.export.layouts import Layout
+from kotha.export.layout import Layout
 
 _MAX_BYTES = 1 << 20
 _UNKNOWN = "unknown"
@@ -30,6 +30,11 @@ class About:
     config: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def trained_here(self) -> bool:
+        """Whether a run of ours trained it; a model folder alone may have come from elsewhere."""
+        return isinstance(self.config.get("training"), dict)
+
     @classmethod
     def of(cls, run: Path) -> "About":
         """Read a run folder's ``config.json`` and ``summary.json``, where they are there and can be read."""
@@ -48,15 +53,15 @@ def _read(file: Path) -> dict[str, Any]:
 
 def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license: str | None) -> str:
     """The card as Markdown, with the front matter that the hub reads."""
-    name = f"a {layout.title} trained with Kotha"
-    parts = [_front(layout, bundle, license), f"# {name[0].upper()}{name[1:]}", _what(layout, bundle, dtype)]
+    title = f"# A {layout.title} {'trained' if about.trained_here else 'written'} with Kotha"
+    parts = [_front(layout, bundle, about, license), title, _what(layout, bundle, dtype)]
     parts += [_data(about), _recipe(about), _scores(about), _use(layout, bundle)]
     return "\n\n".join(parts) + "\n"
 
 
-def _front(layout: Layout, bundle: Bundle, license: str | None) -> str:
+def _front(layout: Layout, bundle: Bundle, about: About, license: str | None) -> str:
     lines = ["---"]
-    if bundle.tokenizer is not None:
+    if bundle.tokenizer is not None and about.trained_here:
         lines.append("language: bn")
     lines += [f"license: {json.dumps(license or _UNKNOWN, ensure_ascii=False)}", "library_name: transformers"]
     lines += [f"pipeline_tag: {_TASKS.get(layout.model_type, 'text-generation')}", "tags: [kotha]", "---"]

@@ -7,7 +7,8 @@ config alone: open, or closed by these settings.
 from dataclasses import dataclass
 
 from kotha.errors import ConfigError
-from kotha.export.layouts import LAYOUTS, Layout
+from kotha.export.layout import Layout
+from kotha.export.layouts import LAYOUTS
 from kotha.model.config import GPTConfig, ModelConfig
 
 # llama.cpp knows BPE by its pre-tokenizer's name, and SentencePiece's kind of unigram; other kinds it cannot repeat.
@@ -58,8 +59,6 @@ def _gguf(config: ModelConfig, tokenizer_kind: str | None) -> Door:
     from kotha.export.gguf.layout import architecture_of, obstacles
 
     closed = obstacles(config)
-    if getattr(config, "removed_heads", ()):
-        closed.append("removed_heads: llama.cpp has all heads; export the model before pruning")
     if closed:
         return Door("gguf", False, "; ".join(closed))
     if tokenizer_kind is not None and tokenizer_kind not in GGUF_TOKENIZERS:

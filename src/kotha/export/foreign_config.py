@@ -13,7 +13,8 @@ from typing import Any
 
 from kotha.bundle import FORMAT
 from kotha.errors import ConfigError, KothaError, nearest
-from kotha.export.layouts import ACTIVATIONS, LAYOUTS, MARIAN, VIT, Layout
+from kotha.export.layout import Layout
+from kotha.export.layouts import ACTIVATIONS, LAYOUTS, MARIAN, VIT
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.text.tokenizer import Tokenizer
 
@@ -63,7 +64,8 @@ def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | 
     special = {} if tokenizer is None else tokenizer.special
     ids = {f"{role}_token_id": special.get(role) for role in ("bos", "eos", "pad")}
     if layout is MARIAN:
-        ids |= {"decoder_start_token_id": special.get("bos"), "forced_eos_token_id": None}
+        # Marian must name a token to start from; of a model without a tokenizer nobody knows which.
+        ids |= {"decoder_start_token_id": special.get("bos", 0), "forced_eos_token_id": None}
     return ids
 
 
@@ -115,6 +117,8 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
         return layout, layout.family(**{**usual, **ours, **dict.fromkeys(layout.fills, True)})
     except ConfigError as error:
         raise KothaError(_in_their_words(layout, str(error))) from error
+    except OverflowError as error:
+        raise KothaError(f"a number in it is beyond any machine: {error}") from error
 
 
 def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> ModelConfig | None:
@@ -186,9 +190,8 @@ def _rotary_base(values: dict[str, Any]) -> Any:
         rope = values.get(name)
         if rope is None:
             continue
-        kind = rope.get("rope_type", rope.get("type", "default")) if isinstance(rope, dict) else rope
-        extra = [key for key in rope if key not in _ROPE] if isinstance(rope, dict) else []
-        if kind != "default" or extra:
+        plain = isinstance(rope, dict) and rope.get("rope_type", rope.get("type", "default")) == "default"
+        if not plain or any(key not in _ROPE for key in rope):
             raise KothaError(f"{name}={json.dumps(rope)[:200]}: ours turn by the position alone (rope_type 'default')")
         base = rope.get("rope_theta", base)
     share = values.get("partial_rotary_factor")
@@ -204,7 +207,9 @@ def _n_classes(values: dict[str, Any]) -> Any:
 
 def _in_their_words(layout: Layout, message: str) -> str:
     """An error of our config that speaks of their setting."""
-    for ours, (theirs, _) in layout.settings.items():
+    theirs_of = {"rotary_base": "rope_theta", "n_classes": "num_labels"}
+    theirs_of |= {ours: theirs for ours, (theirs, _) in layout.settings.items()}
+    for ours, theirs in theirs_of.items():
         if message.startswith(f"{ours}="):
             return theirs + message.removeprefix(ours)
     return message

@@ -26,6 +26,8 @@ _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bi
 _INDEX = ".index.json"
 _MAX_INDEX_BYTES = 1 << 24
 _MAX_SHARDS = 1000
+# Names under which one weight may lie in a pickle: Marian's table of words has four.
+_MAX_NAMES = 4
 # Bytes of a number of each type that a safetensors file may hold; weights are floats, other tensors need not be.
 _ITEM_BYTES = {"BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2}
 _ITEM_BYTES |= {"I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8}
@@ -44,9 +46,9 @@ class Found:
     """Where the file had to be opened whole: the weight, still on the disk."""
 
     def read(self) -> Tensor:
-        """The weight itself."""
+        """The weight itself, in memory that is its own."""
         if self.tensor is not None:
-            return self.tensor
+            return self.tensor.clone()
         try:
             with safetensors.safe_open(self.file, framework="pt") as opened:
                 weight: Tensor = opened.get_tensor(self.name)
@@ -143,8 +145,12 @@ def _from_pickle(file: Path) -> list[Found]:
     if not isinstance(values, dict):
         raise KothaError(f"{file} holds no table of weights")
     for name, tensor in values.items():
-        if not isinstance(name, str) or not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
+        plain = isinstance(tensor, Tensor) and tensor.layout == torch.strided and tensor.device.type == "cpu"
+        if not isinstance(name, str) or not plain:
             raise KothaError(f"{file}: {str(name)[:200]!r} is not a plain weight")
+    n_claimed, size = sum(each.numel() * each.itemsize for each in values.values()), file.stat().st_size
+    if n_claimed > _MAX_NAMES * size:  # one number may stand for a whole matrix, and many names for one place
+        raise KothaError(f"{file} claims {n_claimed:,} bytes of weights, and has {size:,}; ask for safetensors")
     dtypes = {name: str(each.dtype).removeprefix("torch.") for name, each in values.items()}
     return [Found(file, name, tuple(each.shape), dtypes[name], each.detach()) for name, each in values.items()]
 

@@ -16,7 +16,7 @@ from kotha.bundle import Bundle, first_names, shape_alone
 from kotha.errors import KothaError
 from kotha.export.foreign_config import CONFIG_FILE, RECORD, read_config, read_json, recorded, vocabulary_mark
 from kotha.export.foreign_weights import find_weights, inside
-from kotha.export.layouts import Layout
+from kotha.export.layout import Layout
 from kotha.export.matching import match, read, surplus
 from kotha.model.config import ModelConfig, TextConfig
 from kotha.model.family import Model

@@ -23,8 +23,9 @@ from kotha.bundle import WEIGHTS_FILE, Bundle, shape_alone, unique_weights, writ
 from kotha.errors import KothaError
 from kotha.export.card import About, model_card
 from kotha.export.doors import choose_layout
-from kotha.export.foreign_config import CONFIG_FILE, RECORD, special_ids, write_config
-from kotha.export.layouts import MARIAN, VIT, Layout
+from kotha.export.foreign_config import CONFIG_FILE, RECORD, read_json, special_ids, write_config
+from kotha.export.layout import Layout
+from kotha.export.layouts import MARIAN, VIT
 from kotha.export.tokenizer_folder import write_tokenizer
 from kotha.files import whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, ViTConfig
@@ -110,6 +111,6 @@ def _write_json(file: Path, values: dict[str, Any]) -> None:
 
 def _is_ours(folder: Path) -> bool:
     try:
-        return RECORD in json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return RECORD in read_json(folder / CONFIG_FILE)
+    except KothaError:
         return False

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
-from kotha.export.layouts import Layout
+from kotha.export.layout import Layout
 from kotha.export.parity import (
     GREEDY_TOKENS,
     Encode,
@@ -64,9 +64,10 @@ def check_hf(
         theirs = _open(transformers, folder, layout)
         ours = copy.deepcopy(bundle.model).float().cpu().eval()
         ids = _ids(bundle, lines)
-        report = with_logits(report, _logits(ours, theirs, ids))
-        if isinstance(ours, GPT | Seq2Seq):
-            report = with_greedy(report, *_greedy(ours, theirs, ids[-1], greedy_tokens))
+        with _their_errors(folder, "run"):
+            pairs = _logits(ours, theirs, ids)
+            texts = _greedy(ours, theirs, ids[-1], greedy_tokens) if isinstance(ours, GPT | Seq2Seq) else ([], [])
+        report = with_greedy(with_logits(report, pairs), *texts)
         if bundle.tokenizer is not None:
             encode, remark = _encoder(transformers, folder)
             report = with_lines(replace(report, remark=remark), bundle.tokenizer.encode, encode, lines)
@@ -93,7 +94,13 @@ def _open(transformers: Any, folder: Path, layout: Layout) -> Any:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         words_alone = _WORDS_ALONE in (config.architectures or ())
         name = "AutoModelForMaskedLM" if words_alone else _AUTO.get(layout.model_type, "AutoModelForCausalLM")
-        return getattr(transformers, name).from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
+        theirs = getattr(transformers, name).from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
+    # What a folder wishes for its answers and its texts (penalties, forbidden words, an end) is not the model's.
+    theirs.config.return_dict = True
+    if theirs.can_generate():
+        start = theirs.generation_config.decoder_start_token_id
+        theirs.generation_config = transformers.GenerationConfig(decoder_start_token_id=start, pad_token_id=0)
+    return theirs
 
 
 def _encoder(transformers: Any, folder: Path) -> tuple[Encode, str | None]:
@@ -119,12 +126,12 @@ def _encoder(transformers: Any, folder: Path) -> tuple[Encode, str | None]:
 
 
 @contextmanager
-def _their_errors(folder: Path) -> Iterator[None]:
+def _their_errors(folder: Path, doing: str = "open") -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever another library finds in a folder
-        first = str(error).strip().splitlines()[:1]
-        raise KothaError(f"transformers cannot open {folder}: {''.join(first) or type(error).__name__}") from error
+        said = " ".join(line.strip() for line in str(error).strip().splitlines()[:2])[:300]
+        raise KothaError(f"transformers cannot {doing} {folder}: {said or type(error).__name__}") from error
 
 
 # -- what both are asked ----------------------------------------------------------------------------------------------
@@ -181,10 +188,7 @@ def _greedy(ours: GPT | Seq2Seq, theirs: Any, ids: Tensor, n_tokens: int) -> tup
     Ours reads what theirs wrote and says at each place what it would have written: up to the first difference, and so
     in the place of it, that is the text that it writes by itself.
     """
-    settings = theirs.generation_config
-    start = settings.decoder_start_token_id
-    settings.eos_token_id, settings.pad_token_id, settings.forced_eos_token_id = None, 0, None
-    settings.bad_words_ids, settings.max_length = None, None
+    start = theirs.generation_config.decoder_start_token_id
     source = ids[:, :_PROMPT] if isinstance(ours, GPT) else ids
     begun = source if isinstance(ours, GPT) else torch.tensor([[0 if start is None else start]])
     n_before = begun.shape[1]

@@ -1,20 +1,15 @@
 """The layouts of Hugging Face that our models fit, and what each has that cannot be chosen.
 
-A layout is data: which of our settings it calls what, which it always has, and which of its own settings must stand as
-they do. What a config has that a layout does not is an obstacle, and named. A bias that a layout always has and a
-model lacks is none: zeros in its place say the same.
-
-What is not here: the names of weights (``names.py``), and the reading and writing of ``config.json``
-(``foreign_config.py``).
+Tables alone: which of our settings a layout calls what, which it always has, and which of its own settings must stand
+as they do. What is not here: whether a config fits (``layout.py``), the names of weights (``names.py``), and
+``config.json`` itself (``foreign_config.py``).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kotha.export import names
-from kotha.export.naming import Names
-from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.export.layout import Layout
+from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
 
 # Our activations by the names of transformers; the first of a kind is the one that is written.
 ACTIVATIONS = {
@@ -24,55 +19,6 @@ ACTIVATIONS = {
     "relu": "relu",
     "silu": "swiglu",
 }
-
-
-@dataclass(frozen=True)
-class Layout:
-    """One architecture of transformers."""
-
-    title: str
-    model_type: str
-    architecture: str
-    family: type[ModelConfig]
-    names: Names
-    settings: Mapping[str, tuple[str, Any]]
-    """Ours, with theirs and what transformers takes where a config.json leaves it out."""
-    always: Mapping[str, tuple[Any, ...]]
-    """Ours that cannot be chosen there; of several the first is usual."""
-    because: Mapping[str, str]
-    """Why, as the end of "GPT-2 …"."""
-    fills: tuple[str, ...] = ()
-    """Biases that are always there, as zeros where a model has none."""
-    fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Theirs that must have one of these values; the first is written."""
-    twins: Mapping[str, str] = field(default_factory=dict)
-    """Theirs that must have the value of another of theirs."""
-    whole_heads: bool = True
-    """Heads share the model's width evenly, and each has its own key."""
-
-    def obstacles(self, config: ModelConfig) -> list[str]:
-        """What a config has that this layout does not, each in words; empty where it fits."""
-        found = [
-            f"{name}={_shown(getattr(config, name))}: {self.title} {self.because[name]}"
-            for name, allowed in self.always.items()
-            if getattr(config, name) not in allowed
-        ]
-        if self.whole_heads and config.n_kv_heads != config.n_heads:
-            found.append(f"n_kv_heads={config.n_kv_heads}: {self.title} has a key head for each of its heads")
-        if self.whole_heads and config.d_head * config.n_heads != config.d_model:
-            found.append(f"d_head={config.d_head}: {self.title} divides d_model={config.d_model} among its heads")
-        if getattr(config, "removed_heads", ()):
-            found.append(f"removed_heads: {self.title} has all of its heads; export the model before pruning")
-        return found
-
-    def full(self, config: ModelConfig) -> ModelConfig:
-        """The config with every bias that this layout always has."""
-        return config.replace(**dict.fromkeys(self.fills, True))
-
-
-def _shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
 
 _NORM_FIRST = "normalises before each part and once after the last"
 _NORM_LAST = "normalises after each sum and not once more"

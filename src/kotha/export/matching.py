@@ -13,7 +13,7 @@ from torch import Tensor
 from kotha.bundle import DTYPES, first_names, shape_alone
 from kotha.errors import KothaError
 from kotha.export.foreign_weights import Found
-from kotha.export.layouts import Layout
+from kotha.export.layout import Layout
 from kotha.model.config import ModelConfig
 
 # What a BERT for masked words alone does not have; zeros there say "no opinion".

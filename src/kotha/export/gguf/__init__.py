@@ -28,7 +28,7 @@ def export_gguf(
     if bundle.tokenizer is None:
         raise KothaError("this model folder has no tokenizer, and a GGUF file needs one; train or save it with one")
     path = out if out.suffix == ".gguf" else out / f"model-{kind}.gguf"
-    if path.exists() and not overwrite:
+    if not overwrite and _is_there(path):
         raise KothaError(f"{path} exists; choose another --out, or replace it with --overwrite")
     vocabulary, wider = write_file(model, bundle.tokenizer, path, kind)
     report = check_file(model, bundle.tokenizer, path, kind, vocabulary, lines)
@@ -36,3 +36,10 @@ def export_gguf(
         return report
     remark = f"{len(wider)} matrices have rows that are no multiple of 32 and stay in float16: {', '.join(wider[:4])}"
     return replace(report, remark="; ".join(filter(None, [report.remark, remark])))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise KothaError(f"{path} could not be written: {error.strerror or error}") from error

@@ -83,7 +83,7 @@ def check_file(
     try:
         found = ask_llamacpp(path, lines=[*plain, *raw], windows=windows, prompt=prompt, greedy_tokens=n_greedy)
     except KothaError as error:
-        return replace(report, remark=f"not checked: {error}")
+        return replace(report, refused=str(error))
     report = replace(report, peer=found.peer)
     theirs = dict(zip(plain, found.ids, strict=False))
     report = with_lines(report, tokenizer.encode, lambda line: theirs[line], plain)

@@ -36,30 +36,26 @@ def write_file(model: GPT, tokenizer: Tokenizer, path: Path, kind: str) -> tuple
         raise ConfigError(f"GGUF kind {kind!r} is not known{nearest(kind, KINDS)}")
     library = _library()
     vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
-        writer = library.GGUFWriter(partial, architecture_of(model.config))
-        _describe(library, writer, model.config, path.stem, kind)
-        _add_vocabulary(writer, vocabulary)
-        _add_chat(writer, tokenizer)
-        wider = []
-        for name, tensor in tensors_of(model):
-            stored = _stored_kind(name, tensor, kind)
-            _add_tensor(library, writer, name, tensor, stored)
-            if kind.startswith("q") and stored == "f16":
-                wider.append(name)
-        with closing(writer):
-            writer.write_header_to_file()
-            writer.write_kv_data_to_file()
-            writer.write_tensors_to_file()
-        with partial.open("rb") as stream:
-            os.fsync(stream.fileno())
-        partial.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            writer = library.GGUFWriter(partial, architecture_of(model.config))
+            _describe(library, writer, model.config, path.stem, kind)
+            _add_vocabulary(writer, vocabulary)
+            _add_chat(writer, tokenizer)
+            wider = _add_weights(library, writer, model, kind)
+            with closing(writer):
+                writer.write_header_to_file()
+                writer.write_kv_data_to_file()
+                writer.write_tensors_to_file()
+            with partial.open("rb") as stream:
+                os.fsync(stream.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise KothaError(f"{path} could not be written: {error.strerror or error}; nothing was left behind") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return vocabulary, wider
 
 
@@ -116,6 +112,17 @@ def _add_chat(writer: Any, tokenizer: Tokenizer) -> None:
     texts = {role: tokenizer.pieces[token] for role, token in tokenizer.special.items()}
     if {"user", "assistant", "end"} <= texts.keys():
         writer.add_chat_template(chat_template(texts))
+
+
+def _add_weights(library: Any, writer: Any, model: GPT, kind: str) -> list[str]:
+    """Add every weight in its kind; the names of those that had to stay wider than asked."""
+    wider = []
+    for name, tensor in tensors_of(model):
+        stored = _stored_kind(name, tensor, kind)
+        _add_tensor(library, writer, name, tensor, stored)
+        if kind.startswith("q") and stored == "f16":
+            wider.append(name)
+    return wider
 
 
 def _stored_kind(name: str, tensor: Tensor, kind: str) -> str:

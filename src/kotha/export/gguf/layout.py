@@ -48,11 +48,14 @@ def obstacles(config: ModelConfig) -> list[str]:
         wanted |= {"positions": ("rotary",), "activation": ("swiglu",)}
         wanted |= {"attention_bias": (False,), "feedforward_bias": (False,)}
     named = "LayerNorm is llama.cpp's gpt2" if config.norm == "layer" else "RMSNorm is llama.cpp's qwen3 or llama"
-    return [
+    found = [
         f"{name}={getattr(config, name)!r}: {named}, which has {' or '.join(f'{name}={value!r}' for value in values)}"
         for name, values in wanted.items()
         if getattr(config, name) not in values
     ]
+    if config.removed_heads:
+        found.append("removed_heads: llama.cpp has all heads; export the model before pruning")
+    return found
 
 
 def architecture_of(config: ModelConfig) -> str:

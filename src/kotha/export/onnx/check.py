@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kotha.export.onnx.graphs import empty_past, past_names
 from kotha.export.parity import ParityReport, built_in_lines, first_difference, with_greedy, with_logits
@@ -63,18 +63,15 @@ def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines:
 
 
 def _check_gpt(report: ParityReport, model: GPT, session: Session, rows: Tensor) -> ParityReport:
-    def steps(**inputs: Tensor) -> dict[str, Tensor]:
-        return session(**inputs)
-
     def ours(ids: Tensor) -> Tensor:
         logits: Tensor = model(ids).float()
         return logits
 
-    past = _named_past(model.config, model.config.n_layers, rows.shape[0])
+    past = _named_past(model.stack.blocks, rows.shape[0])
     whole = session(ids=rows, **past)["logits"]
-    report = with_logits(report, [(ours(rows), whole), (ours(rows), _in_two_parts(steps, rows, past))])
+    report = with_logits(report, [(ours(rows), whole), (ours(rows), _in_two_parts(session, rows, past))])
     prompt = rows[:1, : _prompt_length(model.config)]
-    return _with_both_greedy(report, ours, steps, prompt, model.config, model.config.n_layers)
+    return _with_both_greedy(report, ours, session, prompt, _named_past(model.stack.blocks, 1), model.config)
 
 
 def _check_seq2seq(report: ParityReport, model: Seq2Seq, folder: Path, rows: Tensor) -> ParityReport:
@@ -82,7 +79,7 @@ def _check_seq2seq(report: ParityReport, model: Seq2Seq, folder: Path, rows: Ten
     real = torch.ones_like(rows, dtype=torch.bool)
     real[1:, rows.shape[1] // 2 :] = False  # one row with padding
     memory = encoder(source=rows, real=real)["encoded"]
-    target, n_layers = rows.flip(1), model.config.n_decoder_layers
+    target = rows.flip(1)
 
     def steps(**inputs: Tensor) -> dict[str, Tensor]:
         count = inputs["ids"].shape[0]
@@ -93,10 +90,10 @@ def _check_seq2seq(report: ParityReport, model: Seq2Seq, folder: Path, rows: Ten
         logits: Tensor = model(rows[:count], ids, real[:count]).float()
         return logits
 
-    past = _named_past(model.config, n_layers, rows.shape[0])
+    past = _named_past(model.decoder.blocks, rows.shape[0])
     whole = steps(ids=target, **past)["logits"]
     report = with_logits(report, [(ours(target), whole), (ours(target), _in_two_parts(steps, target, past))])
-    return _with_both_greedy(report, ours, steps, target[:1, :1], model.config, n_layers)
+    return _with_both_greedy(report, ours, steps, target[:1, :1], _named_past(model.decoder.blocks, 1), model.config)
 
 
 def _check_bert(report: ParityReport, model: BERT, session: Session, rows: Tensor) -> ParityReport:
@@ -124,11 +121,10 @@ def _in_two_parts(steps: Any, ids: Tensor, past: dict[str, Tensor]) -> Tensor:
 
 
 def _with_both_greedy(
-    report: ParityReport, ours: Any, steps: Any, prompt: Tensor, config: TextConfig, n_layers: int
+    report: ParityReport, ours: Any, steps: Any, prompt: Tensor, empty: dict[str, Tensor], config: TextConfig
 ) -> ParityReport:
     """Add greedy text: ours, theirs through the cache, and theirs that reads all again each time."""
     n_tokens = min(_GREEDY_TOKENS, config.context_length - prompt.shape[1])
-    empty = _named_past(config, n_layers, 1)
     mine, again = prompt, prompt
     for _ in range(n_tokens):
         mine = _longer(mine, ours(mine))
@@ -152,8 +148,8 @@ def _as_past(answer: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.replace("present", "past"): value for name, value in answer.items() if name != "logits"}
 
 
-def _named_past(config: TextConfig, n_layers: int, batch: int) -> dict[str, Tensor]:
-    return dict(zip(past_names(n_layers), empty_past(config, n_layers, batch), strict=True))
+def _named_past(blocks: nn.ModuleList, batch: int) -> dict[str, Tensor]:
+    return dict(zip(past_names(len(blocks)), empty_past(blocks, batch), strict=True))
 
 
 def _prompt_length(config: TextConfig) -> int:

@@ -6,17 +6,16 @@ graphs, encoder and decoder. BERT and ViT have nothing to remember. Every row of
 readers of whole texts (BERT, a Seq2Seq's source) take a mask for padding.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from kotha.errors import ConfigError
-from kotha.model.attention import KeysValues
+from kotha.model.attention import Attention, KeysValues
 from kotha.model.bert import BERT
-from kotha.model.config import BlockConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.masks import Mask
@@ -139,14 +138,19 @@ def past_names(n_layers: int, prefix: str = "past") -> list[str]:
     return [f"{prefix}.{layer}.{part}" for layer in range(n_layers) for part in ("key", "value")]
 
 
-def empty_past(config: BlockConfig, n_layers: int, batch: int = 1, length: int = 0) -> list[Tensor]:
-    """A cache that has read nothing (or ``length`` zeros): 2 tensors a layer, (B, n_kv_heads, P, D)."""
-    return [torch.zeros(batch, config.n_kv_heads, length, config.d_head) for _ in range(2 * n_layers)]
+def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> list[Tensor]:
+    """A cache that has read nothing (or ``length`` zeros): 2 tensors a layer, (B, n_kv_heads, P, D).
+
+    A layer that lost heads to pruning has as many key heads as are left.
+    """
+    attentions = [cast("Attention", block.attention) for block in blocks]
+    sizes = [(batch, len(each.shares), length, each.d_head) for each in attentions]
+    return [torch.zeros(size) for size in sizes for _ in ("key", "value")]
 
 
 def _gpt(model: GPT) -> Graph:
     n_layers = model.config.n_layers
-    examples = (_ids(_LENGTH), empty_past(model.config, n_layers, _BATCH, _PAST))
+    examples = (_ids(_LENGTH), empty_past(model.stack.blocks, _BATCH, _PAST))
     return Graph("model", GPTGraph(model), examples, {"ids": _text("length"), **_past(n_layers)}, _answers(n_layers))
 
 
@@ -163,7 +167,7 @@ def _decoder(model: Seq2Seq) -> Graph:
         _ids(_LENGTH),
         torch.zeros(_BATCH, _SOURCE, model.config.d_model),
         torch.ones(_BATCH, _SOURCE, dtype=torch.bool),
-        empty_past(model.config, n_layers, _BATCH, _PAST),
+        empty_past(model.decoder.blocks, _BATCH, _PAST),
     )
     return Graph("decoder", DecoderGraph(model), examples, {**inputs, **_past(n_layers)}, _answers(n_layers))
 
