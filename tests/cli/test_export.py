@@ -137,3 +137,16 @@ def test_a_config_without_a_door_names_its_setting(tmp_path: Path, capsys: pytes
     assert main(["export", str(tmp_path / "model"), "--to", "hf", "--out", str(tmp_path / "hf")]) == 1
     assert "norm_order=post: GPT-2 normalises before each part" in capsys.readouterr().err
     assert not (tmp_path / "hf").exists()
+
+
+@pytest.mark.parametrize("door", ["gguf", "onnx"])
+def test_narrow_weights_are_widened_for_doors_that_compute_here(
+    door: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("gguf" if door == "gguf" else "onnxscript", reason="this door needs its library")
+    bundle = shaken(CONFIGS["qwen3"])
+    save(tmp_path / "narrow", bundle.model.to(torch.bfloat16), bundle.tokenizer)
+    code = main(["export", str(tmp_path / "narrow"), "--to", door, "--out", str(tmp_path / "out"), "--json"])
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    assert json.loads(told.out)["parity"]["best_equal"] >= 0.99

@@ -82,6 +82,8 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
     ("words", "wording"),
     [
         (["--text", "x"], "name one with --run"),
+        (["--layer", "3"], "choose in a model: name one with --run"),
+        (["--part", "cross"], "choose in a model: name one with --run"),
         (["--run", "{gpt}"], "give the model something to read"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "--layer 7 is not there; blocks has layers 0 to 1"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),

@@ -1,6 +1,7 @@
 """GGUF files in real llama.cpp: the same tokens, the same best token, in every kind; and what is refused."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from functools import cache
@@ -26,7 +27,7 @@ from kotha.text.trainers import train
 
 gguf = pytest.importorskip("gguf", reason="writing GGUF needs the gguf library")
 
-SHARED = Path("/work/shared/data/tokenizers")
+SHARED = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data")) / "tokenizers"
 MIXED = ("😀 {} 🇧🇩", "Python {} don't", "{} ১২৩ 2026", "  {}  ", "র‍্যাব {} ত্‍", "{}\n\n{}", "<|user|>{}<0x41>", "{}中文é")
 
 

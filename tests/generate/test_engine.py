@@ -18,6 +18,7 @@ from kotha.generate.steps import at_work
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.gpt import GPT
+from kotha.model.presets import MODERN
 
 PROMPTS = ["মা", "", "আমরা সন্ধ্যায় ছাদে বসে তারা দেখি।", "নদীর ঘাটে", "\u0995\u09cd ☃", "বৃষ্টির দিনে খিচুড়ি"]
 MIXED = [
@@ -316,13 +317,7 @@ def test_the_best_tokens_are_those_of_transformers(from_gpt2: Any, from_qwen3: A
             **shape,
             n_kv_heads=1,
             d_ff=20,
-            norm="rms",
-            norm_eps=1e-6,
-            positions="rotary",
-            qk_norm=True,
-            activation="swiglu",
-            attention_bias=False,
-            feedforward_bias=False,
+            **MODERN,
         )
     )
     for theirs, ours, convert in ((gpt2, classic, from_gpt2), (qwen3, modern, from_qwen3)):

@@ -10,6 +10,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausa
 from kotha.export.names import GPT2, QWEN3
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
+from kotha.model.presets import MODERN
 
 FEW = settings(max_examples=6, deadline=None, derandomize=True)
 
@@ -90,13 +91,7 @@ def test_modern_is_qwen3(
         n_layers=n_layers,
         vocab_size=50,
         context_length=40,
-        norm="rms",
-        norm_eps=1e-6,
-        positions="rotary",
-        qk_norm=True,
-        activation="swiglu",
-        attention_bias=False,
-        feedforward_bias=False,
+        **MODERN,
         tied_head=tied,
     )
     ours = GPT(config)

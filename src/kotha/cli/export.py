@@ -55,11 +55,11 @@ def export(
         if to == "hf":
             found = _to_hf(bundle, run, out, lines, dtype or "float32", license_, overwrite)
         elif to == "gguf":
-            found = _to_gguf(bundle, out, lines, type_, overwrite)
+            found = _to_gguf(bundle.widened(), out, lines, type_, overwrite)
         else:
             from kotha.export.onnx import export_onnx
 
-            found = {"parity": export_onnx(bundle, out, lines=lines, overwrite=overwrite)}
+            found = {"parity": export_onnx(bundle.widened(), out, lines=lines, overwrite=overwrite)}
     show({"to": to, "out": str(out), **found}, as_json)
 
 

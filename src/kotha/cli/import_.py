@@ -32,9 +32,8 @@ def import_(
 
     with notes().status(f"reading {folder} …"):
         found = import_hf(folder, with_tokenizer=tokenizer)
-        report = check_hf(
-            folder, found.bundle, found.layout, lines
-        )  # first: a folder that it cannot open leaves nothing
+        # First, so that a folder that it cannot open leaves nothing behind.
+        report = check_hf(folder, found.bundle, found.layout, lines)
         save(out, found.bundle.model, found.bundle.tokenizer, overwrite)
     remark = "; ".join(filter(None, [report.remark, *found.remarks])) or None
     parameters = sum(parameter.numel() for parameter in found.bundle.model.parameters())

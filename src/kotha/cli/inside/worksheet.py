@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _DECIMALS = {"workshop": 6, "model": 4}
 
 
+# What the flags say when nobody gave them, and all that the workshop's sheet has.
+_THE_ONLY_HEAD = {"layer": 0, "head": 0, "stack": None, "part": "attention"}
+
+
 def worksheet(
     *,
     run: Annotated[Path | None, Parameter(help="A run or model folder; left out: the workshop's sheet.")] = None,
@@ -75,6 +79,8 @@ def _sheet(
     if run is None:
         if text is not None or target is not None:
             raise UsageError("--text is read by a model: name one with --run, or leave --text out for the workshop's")
+        if which != _THE_ONLY_HEAD:
+            raise UsageError("--layer, --head, --stack and --part choose in a model: name one with --run")
         return sheet_by_hand(size, seed)
     if size is not None:
         raise UsageError("--size draws a sheet to compute by hand; leave --run out for it")

@@ -6,6 +6,7 @@ cells of a spreadsheet they stand, is not known here. The operations themselves 
 ``weighing.py``.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Protocol
@@ -35,7 +36,7 @@ class Addresses(Protocol):
 
 
 @dataclass(frozen=True)
-class Operation:
+class Operation(ABC):
     """One step; its fields are the names of the matrices that it reads."""
 
     @property
@@ -43,17 +44,17 @@ class Operation:
         """The names of the matrices that are read."""
         return tuple(getattr(self, each.name) for each in fields(self))
 
+    @abstractmethod
     def compute(self, given: Matrices) -> Array:
         """The whole matrix."""
-        raise NotImplementedError
 
+    @abstractmethod
     def arithmetic(self, given: Matrices, row: int, column: int, precision: int) -> str:
         """The right-hand side of one cell, without its result."""
-        raise NotImplementedError
 
+    @abstractmethod
     def formula(self, at: Addresses, given: Matrices, row: int, column: int) -> str:
         """The same cell in a spreadsheet."""
-        raise NotImplementedError
 
 
 def factor_at(given: Matrices, name: str, row: int, column: int, precision: int) -> str:
