@@ -31,16 +31,16 @@ import record
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from kotha.bundle import Bundle, save
-from kotha.export.doors import choose_layout
-from kotha.export.foreign_config import write_config
-from kotha.export.huggingface_out import foreign_weights
+from kotha.export.huggingface.config import write_config
+from kotha.export.huggingface.export import foreign_weights
+from kotha.export.targets import choose_layout
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
-from kotha.text.stories import stories
-from kotha.text.trainers import train
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.trainers import train
 
 MODEL = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0, activation="gelu-tanh")
 PROMPT = 16

@@ -30,8 +30,8 @@ from kotha.export.gguf.check import Answer, ask_llamacpp, gelu_remark, logits_of
 from kotha.export.gguf.file import KINDS, write_file
 from kotha.export.gguf.llamacpp import MOST_POSITIONS
 from kotha.model.gpt import GPT
-from kotha.text.corpus import read_documents
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.corpus.documents import read_documents
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 AIMS = {"ids_equal": 1.0, "best_equal_f16": 0.99, "perplexity_f16": 0.005, "perplexity_q8_0": 0.02}
 

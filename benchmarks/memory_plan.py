@@ -46,10 +46,10 @@ def measure(case: tuple[str, str, int, int], device: str, compiled: bool) -> dic
 
     from kotha.model.family import build
     from kotha.model.presets import preset
-    from kotha.train.machine.memory import largest_micro_batch, plan_memory
-    from kotha.train.machine.precision import choose_arithmetic
+    from kotha.train.device.precision import choose_arithmetic
     from kotha.train.optimize.averaging import Average
     from kotha.train.optimize.optimizer import Optimizers
+    from kotha.train.plan.memory import largest_micro_batch, plan_memory
     from kotha.train.recipes import recipe
     from kotha.train.tasks.order import POSITIONS_AT_ONCE
 

@@ -25,11 +25,11 @@ from typing import Any
 import tokenizers
 from record import save
 
-from kotha.text.corpus import read_documents
+from kotha.text.corpus.documents import read_documents
 from kotha.text.prepare import PrepareOptions, prepare
-from kotha.text.stories import story
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train
+from kotha.text.stories.corpus import story
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
 
 ROUNDS = 3
 WORKERS = os.cpu_count() or 1

@@ -14,11 +14,11 @@ from pathlib import Path
 import sentencepiece
 from record import save
 
-from kotha.text.card import COLUMNS, Card, cells, measure, train_gpt2_style
-from kotha.text.corpus import read_documents
-from kotha.text.importers import import_tokenizer
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train
+from kotha.text.corpus.documents import read_documents
+from kotha.text.tokenizer.card import COLUMNS, Card, cells, measure, train_gpt2_style
+from kotha.text.tokenizer.importers import import_tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
 
 SIZES = (8192, 32_100)
 OURS = {

@@ -27,10 +27,10 @@ import record
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from kotha.model.presets import preset
+from kotha.runs import RunFolder
 from kotha.train.config import TrainConfig
 from kotha.train.loop import Training
 from kotha.train.objectives import next_token, next_token_sum
-from kotha.train.run_folder import RunFolder
 from kotha.train.tasks.task import Batch
 
 MODEL = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0)

@@ -23,10 +23,10 @@ import torch
 
 from kotha import bundle
 from kotha.model.presets import preset
+from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
 from kotha.train.recipes import recipe
-from kotha.train.run_folder import RunFolder
-from kotha.train.runs import start_run
+from kotha.train.start import start_run
 
 PART_BYTES = 16_000_000
 

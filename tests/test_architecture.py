@@ -21,21 +21,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "text": set(),
     "model": set(),
     "bundle": {"text", "model"},
-    "train": {"text", "model", "bundle"},
-    "generate": {"text", "model", "bundle"},
-    "inside": {"text", "model", "bundle"},
-    "export": {"text", "model", "bundle"},
-    "evaluate": {"text", "model", "bundle", "generate"},
-    "retrieve": {"text", "model", "bundle", "generate"},
-    "adapt": {"text", "model", "bundle", "generate", "train", "evaluate"},
-    "serve": {
-        *{"text", "model", "bundle", "train", "generate", "inside", "export", "evaluate", "retrieve", "adapt"},
-    },
+    "runs": {"text", "model", "bundle"},
+    "train": {"text", "model", "bundle", "runs"},
+    "generate": {"text", "model", "bundle", "runs"},
+    "export": {"text", "model", "bundle", "runs", "generate"},
+    "evaluate": {"text", "model", "bundle", "runs", "generate"},
+    "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate"},
 }
+MAY_IMPORT["api"] = {*MAY_IMPORT["inside"], "inside", "export"}
+MAY_IMPORT["serve"] = {*MAY_IMPORT["api"], "api"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve"}
 
 # What the training core may stand on, so that it runs on a bare GPU machine; the rest is imported where it is used.
-CORE = {"text", "model", "bundle", "train", "generate", "evaluate"} | LEAVES
+CORE = {"text", "model", "bundle", "runs", "train", "generate", "evaluate"} | LEAVES
 CORE_LIBRARIES = {"torch", "numpy", "tokenizers", "safetensors", "regex"}
 
 

@@ -15,8 +15,8 @@ from kotha import bundle
 from kotha.errors import ConfigError, KothaError
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
 
 CONFIG = GPTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=40, context_length=6)
 N_WEIGHTS = sum(weight.numel() for weight in GPT(CONFIG).parameters())

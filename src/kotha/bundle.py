@@ -28,8 +28,8 @@ from kotha.errors import ConfigError, KothaError
 from kotha.files import whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
-from kotha.text.tokenizer import FILE_NAME as TOKENIZER_FILE
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 from tests.browser.inside_pages import check_it_fits, opened
+from tests.inside.attention.test_maps import HOSTILE, reading_of
 from tests.inside.small_models import TEXT, small
-from tests.inside.test_attention_maps import HOSTILE, reading_of
 
-from kotha.inside.attention_maps import AttentionMaps, attention_maps
-from kotha.inside.attention_page import attention_page
-from kotha.inside.reading import Piece, Reading, name_piece
+from kotha.inside.attention.maps import AttentionMaps, attention_maps
+from kotha.inside.attention.page import attention_page
+from kotha.inside.inputs import Piece, Reading, name_piece
 
 pytestmark = pytest.mark.browser
 VIEWS = {"gpt": ["lines", "grid", "matrix", "steps"], "bert": ["lines", "grid", "matrix"]}

@@ -9,7 +9,7 @@ from tests.browser.inside_pages import OUTSIDE
 from kotha.cli.plan_page import plan_page
 from kotha.inside.embeddings.page import embeddings_page
 from kotha.inside.embeddings.plane import Dot, WordMap
-from kotha.text.stories import stories
+from kotha.text.stories.corpus import stories
 from kotha.train.recipes import recipe
 
 # Pairs of labels of which one covers more than a third of the other.

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
+from tests.inside.attention.test_maps import HOSTILE, reading_of
 from tests.inside.small_models import TEXT, small
-from tests.inside.test_attention_maps import HOSTILE, reading_of
 
-from kotha.inside.flow import flow
-from kotha.inside.flow_page import flow_page
-from kotha.inside.lens import Lens, lens
-from kotha.inside.lens_page import lens_page
-from kotha.inside.reading import Piece, name_piece
+from kotha.inside.flow.flow import flow
+from kotha.inside.flow.page import flow_page
+from kotha.inside.inputs import Piece, name_piece
+from kotha.inside.lens.lens import Lens, lens
+from kotha.inside.lens.page import lens_page
 
 pytestmark = pytest.mark.browser
 TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each => {

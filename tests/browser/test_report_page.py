@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 from tests.browser.inside_pages import OUTSIDE
 
-from kotha.text.stories import stories
+from kotha.text.stories.corpus import stories
 from kotha.train.show.report import report_page
 
 TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each => {

@@ -12,7 +12,7 @@ from kotha import bundle
 from kotha.cli.main import main
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--set", "precision=float32"]
 

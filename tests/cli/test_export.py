@@ -86,7 +86,7 @@ def test_what_is_there_is_replaced_only_on_request_and_only_if_it_was_ours(
 def test_a_proof_that_fails_is_a_failure(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kotha.export import huggingface_out
+    from kotha.export.huggingface import export as huggingface_out
 
     true = huggingface_out.foreign_weights
 
@@ -105,7 +105,7 @@ def test_a_proof_that_fails_is_a_failure(
 def test_what_transformers_cannot_open_is_told_to_be_there(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kotha.export import huggingface_out
+    from kotha.export.huggingface import export as huggingface_out
 
     monkeypatch.setattr(huggingface_out, "_generation", lambda *_: {"num_return_sequences": 3})
     assert main(["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf"), "--json"]) == 1

@@ -15,9 +15,9 @@ from kotha.cli.main import main
 from kotha.generate.plain import write
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
-from kotha.text.stories import stories
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train as train_tokenizer
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train as train_tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.export.models import CONFIGS, shaken
 from kotha.bundle import load
 from kotha.cli.main import main
 from kotha.export.card import About
-from kotha.export.huggingface_out import Wishes, export_hf
+from kotha.export.huggingface.export import Wishes, export_hf
 
 
 @pytest.fixture(scope="module")

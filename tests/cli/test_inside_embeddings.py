@@ -9,7 +9,7 @@ from kotha import bundle
 from kotha.cli.main import main
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
-from kotha.text.trainers import train
+from kotha.text.tokenizer.trainers import train
 
 
 @pytest.fixture(scope="module")

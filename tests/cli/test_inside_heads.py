@@ -17,8 +17,8 @@ from kotha.inside.heads.silence import every_head, silence
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN
-from kotha.text.stories import stories
-from kotha.text.trainers import train as train_tokenizer
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.objectives import next_token
 
 TINY: dict[str, Any] = {"d_model": 16, "n_heads": 4, "n_layers": 2, "d_ff": 24}

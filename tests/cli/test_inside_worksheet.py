@@ -13,7 +13,7 @@ from kotha import bundle
 from kotha.cli.main import main
 from kotha.model.config import GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
-from kotha.text.trainers import train
+from kotha.text.tokenizer.trainers import train
 
 SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 2, "context_length": 24}
 

@@ -12,9 +12,9 @@ from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
-from kotha.text.stories import stories
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
 
 VOCAB_SIZE = 700
 

@@ -10,7 +10,7 @@ from kotha.errors import DataError
 from kotha.evaluate.baselines import baselines, count_baselines, find_data
 from kotha.evaluate.held_out import HeldOut, from_dataset, from_texts, tokens_of
 from kotha.evaluate.ngram import KneserNey
-from kotha.text.trainers import train
+from kotha.text.tokenizer.trainers import train
 from kotha.train.config import TrainConfig
 from kotha.train.tasks.next_token import NextToken
 

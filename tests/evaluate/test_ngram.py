@@ -1,24 +1,22 @@
 """The counting models: on paper, beside their readable twin, and beside another library."""
 
 import math
-import os
 from fractions import Fraction
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import SHARED_DATA
 
 from kotha.errors import UsageError
 from kotha.evaluate.ngram import FALLBACK, KneserNey, estimate_discounts
 from kotha.evaluate.ngram_plain import PlainKneserNey
-from kotha.text.corpus import read_documents
+from kotha.text.corpus.documents import read_documents
 
-SHARED = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_news = pytest.mark.skipif(
-    not (SHARED / "news").exists(), reason="the shared development data is not on this machine"
+    not (SHARED_DATA / "news").exists(), reason="the shared development data is not on this machine"
 )
 
 # Ten words in three documents; 0 ends each, 4 is in the vocabulary and never seen.
@@ -102,7 +100,7 @@ def test_the_twins_agree_on_text_with_estimated_discounts(data) -> None:
 def test_news_as_nltk_counts_it(order: int) -> None:
     """What must agree: n - 1 marks before a document, never guessed; one discount for every count; no share of 1/V."""
     lm = pytest.importorskip("nltk.lm", reason="NLTK is not installed")
-    read = islice(read_documents([SHARED / "news" / "train.jsonl.zst"]), 33)
+    read = islice(read_documents([SHARED_DATA / "news" / "train.jsonl.zst"]), 33)
     articles = [document.text.split()[:100] for document in read]
     words = {word: number for number, word in enumerate(sorted({word for each in articles for word in each}), 1)}
     *documents, new, other, _ = [[words[word] for word in each] + [0] for each in articles]

@@ -15,7 +15,7 @@ from kotha.evaluate.perplexity import check_windows, evaluate_text, token_nats, 
 from kotha.model.family import build
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
-from kotha.text.trainers import train
+from kotha.text.tokenizer.trainers import train
 
 
 @given(st.integers(0, 80), st.integers(1, 20), st.data())

@@ -10,8 +10,8 @@ from kotha.export.parity import built_in_lines
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
 
 VOCABULARY = 512
 TEXT: dict[str, Any] = {"vocab_size": VOCABULARY, "d_model": 16, "n_heads": 2, "n_layers": 2, "context_length": 216}

@@ -21,10 +21,10 @@ from kotha.bundle import save, unique_weights
 from kotha.cli.main import main
 from kotha.errors import KothaError
 from kotha.export.card import About
-from kotha.export.huggingface_in import import_hf
-from kotha.export.huggingface_out import Wishes, export_hf
+from kotha.export.huggingface.export import Wishes, export_hf
+from kotha.export.huggingface.import_ import import_hf
 from kotha.export.parity import built_in_lines
-from kotha.text.trainers import train
+from kotha.text.tokenizer.trainers import train
 
 WEIGHTS, CONFIG, INDEX = "model.safetensors", "config.json", "model.safetensors.index.json"
 

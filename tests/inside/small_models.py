@@ -10,7 +10,7 @@ from kotha.bundle import Bundle
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TEXT = "র‍্যাব ক্ষুধার্ত শিক্ষার্থীদের রাষ্ট্রপতি।"
 SIZES: dict[str, Any] = {"d_model": 16, "n_heads": 4, "d_ff": 24, "n_layers": 2}

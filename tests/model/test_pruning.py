@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from kotha import bundle
 from kotha.errors import ConfigError
-from kotha.inside.places import attentions
+from kotha.inside.sites import attentions
 from kotha.model.attention import Attention, set_reading
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig, config_from_dict

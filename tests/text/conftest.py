@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
 
 # Fragments rather than code points where a rule needs several side by side.
 ADVERSARIAL = [

@@ -7,32 +7,24 @@ import random
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import SHARED_DATA
 
 from kotha.errors import ConfigError, KothaError
-from kotha.text.clean import (
-    ExactDuplicates,
-    LeakIndex,
-    Match,
-    NearDuplicates,
-    count_scripts,
-    count_words,
-    is_language,
-    language_of,
-    language_share,
-    shingle_hashes,
-)
-from kotha.text.corpus import read_documents
+from kotha.text.clean.duplicates import ExactDuplicates, Match, NearDuplicates
+from kotha.text.clean.language import count_scripts, is_language, language_of, language_share
+from kotha.text.clean.leakage import LeakIndex
+from kotha.text.clean.shingles import count_words, shingle_hashes
+from kotha.text.corpus.documents import read_documents
 
 WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")
-SHARED = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "../shared/data"))
-needs_shared = pytest.mark.skipif(not SHARED.exists(), reason="the shared development data is not on this machine")
+
+needs_shared = pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared development data is not on this machine")
 TEXTS = st.lists(st.text(st.sampled_from("কাঁখ্ষ র\u200dAbé1-।\n🙂𝒳"), max_size=40), max_size=6)
 
 
@@ -296,8 +288,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
 
 @needs_shared
 def test_the_shared_news_split_is_clean_and_a_planted_leak_is_found():
-    news = [d.text for d in read_documents([SHARED / "news/validation.jsonl.zst"])]
-    train = [d.text for d in read_documents([SHARED / "news/train.jsonl.zst"])][:1500]
+    news = [d.text for d in read_documents([SHARED_DATA / "news/validation.jsonl.zst"])]
+    train = [d.text for d in read_documents([SHARED_DATA / "news/train.jsonl.zst"])][:1500]
     leaks = LeakIndex(news)
     assert leaks.match_many(train) == [None] * 1500
     assert leaks.match(train[0] + "\n" + news[200] + "\n" + train[1]) == Match(200, 1.0)

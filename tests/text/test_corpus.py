@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from tests.conftest import SHARED_DATA
 
 from kotha.errors import CorpusError, UsageError
-from kotha.text.corpus import CorpusProblem, list_sources, read_documents, read_pairs
+from kotha.text.corpus.documents import read_documents, read_pairs
+from kotha.text.corpus.problems import CorpusProblem
+from kotha.text.corpus.sources import list_sources
 
 DOCUMENTS = [
     "আমার সোনার বাংলা, আমি তোমায় ভালোবাসি।",
@@ -25,8 +27,8 @@ DOCUMENTS = [
     "১২৩ টাকা — 50% ছাড়!",
     "শেষ নথি 🙂",
 ]
-SHARED = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "../shared/data"))
-needs_shared = pytest.mark.skipif(not SHARED.exists(), reason="the shared development data is not on this machine")
+
+needs_shared = pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared development data is not on this machine")
 
 
 def as_txt(texts: list[str]) -> bytes:
@@ -302,8 +304,8 @@ def test_a_zstd_bomb_unfolds_in_bounded_steps(tmp_path):
 
 @needs_shared
 def test_the_shared_news_and_pairs_have_their_documented_sizes():
-    news = [document.source for document in read_documents([SHARED / "news"])]
+    news = [document.source for document in read_documents([SHARED_DATA / "news"])]
     assert (sum("train" in n for n in news), sum("validation" in n for n in news)) == (7270, 383)
-    pairs = list(read_pairs([SHARED / "parallel/en-bn.tsv.zst"], source_field="en", target_field="bn"))
+    pairs = list(read_pairs([SHARED_DATA / "parallel/en-bn.tsv.zst"], source_field="en", target_field="bn"))
     assert len(pairs) == 22_456
     assert pairs[0].source_text == "I have to go to sleep."

@@ -13,7 +13,9 @@ import pytest
 import zstandard
 
 from kotha.errors import CorpusError, UsageError
-from kotha.text.corpus import CorpusProblem, list_sources, read_documents
+from kotha.text.corpus.documents import read_documents
+from kotha.text.corpus.problems import CorpusProblem
+from kotha.text.corpus.sources import list_sources
 
 ZSTD = zstandard.ZstdCompressor().compress
 

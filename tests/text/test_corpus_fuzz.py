@@ -11,9 +11,9 @@ import pytest
 import zstandard
 
 from kotha.errors import CorpusError
-from kotha.text.corpus import Source
 from kotha.text.corpus.documents import read_file
 from kotha.text.corpus.problems import Complaints
+from kotha.text.corpus.sources import Source
 
 TEXTS = ["আমার সোনার বাংলা", "কথা", 'ক্ষমা, "ঠিক" আছে', "x" * 60, "শেষ নথি 🙂"]
 

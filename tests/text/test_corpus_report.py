@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kotha.errors import CorpusError
-from kotha.text.corpus import CorpusProblem, CorpusReport, inspect_corpus
+from kotha.text.corpus.problems import CorpusProblem
+from kotha.text.corpus.report import CorpusReport, inspect_corpus
 
 
 def write(folder: Path, *lines: str) -> Path:

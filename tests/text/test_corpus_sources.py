@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from kotha.errors import CorpusError, UsageError
-from kotha.text.corpus import CorpusProblem, HuggingFaceHub, Source, list_sources, read_documents
+from kotha.text.corpus.documents import read_documents
+from kotha.text.corpus.hub import HuggingFaceHub
+from kotha.text.corpus.problems import CorpusProblem
+from kotha.text.corpus.sources import Source, list_sources
 
 
 def plant(folder: Path, *names: str) -> None:

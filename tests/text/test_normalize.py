@@ -21,7 +21,7 @@ from kotha.text.normalize import (
     is_plain,
     normalize,
 )
-from kotha.text.pipeline import normalizer_of, rules_of
+from kotha.text.tokenizer.pipeline import normalizer_of, rules_of
 
 ZWNJ, ZWJ = "\u200c", "\u200d"
 EVERYTHING = tuple(name for name in RULE_NAMES if name != "ascii_digits")

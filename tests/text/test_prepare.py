@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.conftest import SHARED_DATA
 from tests.text.conftest import trained
 
 from kotha.errors import CorpusError, DataError, KothaError, UsageError
@@ -17,8 +17,8 @@ from kotha.text import prepare as prepare_module
 from kotha.text import shards
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
-from kotha.text.stories import stories
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 DOCUMENTS = 120
 
@@ -236,13 +236,10 @@ def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(tokenizer, t
     Dataset(out)
 
 
-DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason=f"the course's news set is not at {DATA}")
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason=f"the course's news set is not at {SHARED_DATA}")
 @pytest.mark.parametrize("shipped", [True, False])
 def test_the_course_gets_its_numbers(shipped: bool, tokenizer, tmp_path: Path) -> None:
-    train, validation = DATA / "news" / "train.jsonl.zst", DATA / "news" / "validation.jsonl.zst"
+    train, validation = SHARED_DATA / "news" / "train.jsonl.zst", SHARED_DATA / "news" / "validation.jsonl.zst"
     paths, options = (
         ([train], PrepareOptions(validation=validation)) if shipped else ([train, validation], PrepareOptions())
     )

@@ -10,7 +10,7 @@ from tests.text.conftest import trained
 
 from kotha.errors import DataError, TokenizerError
 from kotha.text.shards import Dataset, SplitWriter, dtype_for, write_description
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TEXTS = ["নদীর ধারে গ্রাম।", "আকাশে মেঘ জমেছে।", "মা ডাকছেন।", "বৃষ্টি নামল।"]
 

@@ -20,14 +20,14 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.config import ModelConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
+from kotha.runs import RunFolder
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
-from kotha.text.stories import KINDS, stories
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train as train_tokenizer
+from kotha.text.stories.corpus import KINDS, stories
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.loop import Training
-from kotha.train.run_folder import RunFolder
 from kotha.train.tasks.classification import ImageClasses, TextClasses
 from kotha.train.tasks.masked_words import MaskedWords
 from kotha.train.tasks.next_token import NextToken
@@ -69,7 +69,7 @@ class OneBatch:
 def learn(model: ModelConfig, config: TrainConfig, task: Task, path: Path) -> dict[str, Any]:
     """Train as a user would; the score of the best weights."""
     folder = RunFolder(path / "run")
-    folder.start(model, config)
+    folder.start(model, config.to_dict())
     return Training(model, config, task, folder).run()
 
 

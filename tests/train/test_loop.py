@@ -10,16 +10,16 @@ import torch
 
 from kotha.errors import CheckpointError, ConfigError, DataError, TrainingError
 from kotha.model.config import GPTConfig
+from kotha.runs import RunFolder
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
-from kotha.text.stories import stories
-from kotha.text.trainers import train as train_tokenizer
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
 from kotha.train.config import TrainConfig
 from kotha.train.loop import Training
 from kotha.train.recipes import recipe
-from kotha.train.run_folder import RunFolder
-from kotha.train.runs import resume_run, start_run
+from kotha.train.start import resume_run, start_run
 
 torch.set_num_threads(1)
 

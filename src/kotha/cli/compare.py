@@ -40,11 +40,12 @@ def compare(
 
 
 def _row(run: Path, text: str | None, device: str) -> Any:
-    from kotha.cli.evaluate import open_gpt, run_config
+    from kotha.cli.evaluate import open_gpt
     from kotha.evaluate.baselines import find_data
     from kotha.evaluate.comparison import row_of_model, row_of_run, row_of_score
     from kotha.evaluate.held_out import read_held_out
     from kotha.evaluate.perplexity import evaluate_text
+    from kotha.runs import run_config
 
     config = run_config(run)
     if text is None and not config:
@@ -61,7 +62,7 @@ def _row(run: Path, text: str | None, device: str) -> Any:
 
 def _reached(run: Path) -> dict[str, Any]:
     """How far a run has come, finished or not, and the figures of its best model."""
-    from kotha.train.run_folder import RunFolder
+    from kotha.runs import RunFolder
 
     folder = RunFolder(run)
     best = folder.best() or {}

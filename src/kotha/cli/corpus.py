@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from kotha.cli.terminal import Problems, print_json, progress, results, table
 from kotha.errors import UsageError
 from kotha.files import whole_file
-from kotha.text.corpus import Errors
+from kotha.text.corpus.problems import Errors
 
 app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
 
@@ -29,7 +29,7 @@ def stories(
 
     A .jsonl line also holds the kind and log_probability: the floor that no model can beat on average.
     """
-    from kotha.text.stories import stories as write_stories
+    from kotha.text.stories.corpus import stories as write_stories
 
     if documents < 1:
         raise UsageError(f"--documents {documents}: give at least 1")
@@ -60,7 +60,8 @@ def inspect(
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say what is in a corpus: sizes, duplicates, language, what normalization would change, what is broken."""
-    from kotha.text.corpus import inspect_corpus, list_sources
+    from kotha.text.corpus.report import inspect_corpus
+    from kotha.text.corpus.sources import list_sources
 
     problems = Problems()
     total = sum(source.size or 0 for source in list_sources(paths, errors=errors))

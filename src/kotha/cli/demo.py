@@ -18,12 +18,12 @@ from kotha.cli.terminal import notes, progress, results, table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
 from kotha.files import whole_file, write_whole
-from kotha.text import card
 from kotha.text.prepare import PrepareOptions, PrepareReport, prepare
-from kotha.text.stories import Document, floor_bits_per_byte, stories
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.trainers import train
-from kotha.text.view import view
+from kotha.text.stories.corpus import Document, floor_bits_per_byte, stories
+from kotha.text.tokenizer import card
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
+from kotha.text.tokenizer.view import view
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
 # One held-out document for so many to learn from.
@@ -141,12 +141,12 @@ def _compare(
 def _train(console: Console, out: Path, minutes: float, seed: int, floor: float, prompt: str) -> dict[str, Any]:
     from kotha.generate.plain import write
     from kotha.model.presets import preset
+    from kotha.runs import RunFolder
     from kotha.text.shards import Dataset
-    from kotha.train.minutes import settings_for_minutes, use_fastest_threads
+    from kotha.train.plan.minutes import settings_for_minutes, use_fastest_threads
     from kotha.train.recipes import recipe
-    from kotha.train.run_folder import RunFolder
-    from kotha.train.runs import start_run
     from kotha.train.show.report import write_report
+    from kotha.train.start import start_run
 
     _step(console, 5, "Training", "a small GPT, on this machine; below, what it writes as it learns")
     data, run = Dataset(out / "data"), out / "run"
@@ -184,7 +184,7 @@ def _let_it_write(console: Console, run: Path, prompts: list[str], written: list
     from kotha import bundle
     from kotha.generate.plain import write
     from kotha.model.gpt import GPT
-    from kotha.train.run_folder import BEST_MODEL
+    from kotha.runs import BEST_MODEL
 
     _step(console, 6, "Writing", "given the first words of texts that it has never seen")
     best = bundle.load(run / BEST_MODEL)

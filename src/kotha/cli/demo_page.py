@@ -7,11 +7,11 @@ from typing import Any
 import regex
 
 from kotha.page import Page
-from kotha.text import card
 from kotha.text.prepare import PrepareReport
-from kotha.text.stories import Document
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.view import view
+from kotha.text.stories.corpus import Document
+from kotha.text.tokenizer import card
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.view import view
 
 _SAMPLE_WORDS = 28
 _WORD = regex.compile(r"[\p{L}\p{M}\u200c\u200d]+")

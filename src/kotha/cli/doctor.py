@@ -22,11 +22,11 @@ def doctor(
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
-    from kotha.evaluate.advice import HEALTHY
     from kotha.evaluate.baselines import find_data
-    from kotha.evaluate.doctor import diagnose, look_at
+    from kotha.evaluate.doctor.advice import HEALTHY
+    from kotha.evaluate.doctor.diagnosis import diagnose, look_at
+    from kotha.runs import RunFolder
     from kotha.text.shards import Dataset
-    from kotha.train.run_folder import RunFolder
 
     folder = RunFolder(run)
     config = folder.about()

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from kotha.cli.terminal import Problems, print_json, progress, results, table
 from kotha.errors import UsageError
-from kotha.text.corpus import Errors
+from kotha.text.corpus.problems import Errors
 
 Run = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.")]
 
@@ -88,7 +88,7 @@ def _open(run: Path, device: str) -> Any:
 
 def _translated(run: Path, path: str, fields: tuple[str, str], errors: Errors, device: str) -> dict[str, Any]:
     from kotha.evaluate.translation import score_translations, translate
-    from kotha.text.corpus import read_pairs
+    from kotha.text.corpus.documents import read_pairs
 
     opened = _open(run, device)
     if opened.config.family != "seq2seq" or opened.tokenizer is None:
@@ -99,15 +99,9 @@ def _translated(run: Path, path: str, fields: tuple[str, str], errors: Errors, d
     return asdict(score_translations(found, [pair.target_text for pair in pairs]))
 
 
-def run_config(run: Path) -> dict[str, Any]:
-    """What a run folder tells of itself; empty for a model folder."""
-    from kotha.train.run_folder import METRICS, RunFolder
-
-    return RunFolder(run).about() if (run / METRICS).exists() else {}
-
-
 def _data_folder(run: Path, asked: str) -> Path | None:
     from kotha.evaluate.baselines import find_data
+    from kotha.runs import run_config
 
     if asked == "none":
         return None

@@ -57,7 +57,7 @@ def export(
         elif to == "gguf":
             found = _to_gguf(bundle.widened(), out, lines, type_, overwrite)
         else:
-            from kotha.export.onnx import export_onnx
+            from kotha.export.onnx.export import export_onnx
 
             found = {"parity": export_onnx(bundle.widened(), out, lines=lines, overwrite=overwrite)}
     show({"to": to, "out": str(out), **found}, as_json)
@@ -82,8 +82,8 @@ def _to_hf(
 
     from kotha.bundle import Bundle
     from kotha.export.card import About
-    from kotha.export.huggingface_out import Wishes, export_hf
-    from kotha.export.huggingface_parity import check_hf
+    from kotha.export.huggingface.check import check_hf
+    from kotha.export.huggingface.export import Wishes, export_hf
     from kotha.export.parity import ParityReport
 
     wishes = Wishes(dtype=dtype, chat=_takes_turns(bundle), license=license, overwrite=overwrite)
@@ -111,7 +111,7 @@ def _takes_turns(bundle: "Bundle") -> bool:
 def _to_gguf(
     bundle: "Bundle", out: Path, lines: Sequence[str] | None, kind: str | None, overwrite: bool
 ) -> dict[str, Any]:
-    from kotha.export.gguf import KINDS, export_gguf
+    from kotha.export.gguf.export import KINDS, export_gguf
 
     kind = "f16" if kind is None else kind
     if kind not in KINDS:
@@ -126,7 +126,7 @@ def read_lines(paths: tuple[str, ...]) -> list[str] | None:
     from itertools import islice
 
     from kotha.export.parity import AWKWARD_LINES
-    from kotha.text.corpus import read_documents
+    from kotha.text.corpus.documents import read_documents
 
     found = (line for document in read_documents(paths) for line in document.text.splitlines() if line.strip())
     lines = list(islice(found, _MOST_LINES))

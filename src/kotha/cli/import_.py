@@ -27,8 +27,8 @@ def import_(
     from dataclasses import replace
 
     from kotha.bundle import save
-    from kotha.export.huggingface_in import import_hf
-    from kotha.export.huggingface_parity import check_hf
+    from kotha.export.huggingface.check import check_hf
+    from kotha.export.huggingface.import_ import import_hf
 
     with notes().status(f"reading {folder} …"):
         found = import_hf(folder, with_tokenizer=tokenizer)

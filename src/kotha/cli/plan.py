@@ -97,10 +97,10 @@ def _found(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from kotha.export.doors import doors
+    from kotha.export.targets import doors
     from kotha.model.parameters import count_parameters
-    from kotha.train.machine.gpus import gpu_named
-    from kotha.train.machine.planning import plan_training
+    from kotha.train.plan.gpus import gpu_named
+    from kotha.train.plan.planning import plan_training
 
     named = None if gpu is None else gpu_named(gpu)
     found = plan_training(model, settings, device, timed=timed, gpu=named, train_tokens=train_tokens)

@@ -19,10 +19,10 @@ def design_for(
     precision: Literal["auto", "float32", "bfloat16", "float16"] | None,
 ) -> tuple[Any, Any]:
     """The material and the design for a budget."""
-    from kotha.train.machine.design import propose
-    from kotha.train.machine.gpus import gpu_named
-    from kotha.train.machine.material import measure_material
-    from kotha.train.machine.place import place_here, place_on
+    from kotha.train.plan.budget import place_here, place_on
+    from kotha.train.plan.design import propose
+    from kotha.train.plan.gpus import gpu_named
+    from kotha.train.plan.material import measure_material
 
     if data is None or minutes is None:
         raise UsageError("a design needs --data and --minutes, and --memory-gb where not all memory may be used")
@@ -43,7 +43,7 @@ def design_facts(material: Any, design: Any) -> dict[str, Any]:
     """The proposal, ready for JSON; beside it stand the figures of a plan for it."""
     from dataclasses import asdict
 
-    from kotha.train.machine.reasons import reasons_for
+    from kotha.train.plan.reasons import reasons_for
 
     reasons = reasons_for(design, material)
     return {
@@ -83,7 +83,7 @@ def design_words(facts: dict[str, Any], found: dict[str, Any], memory_gb: float 
 
 def commands(material: Any, design: Any) -> list[str]:
     """The lines that make this design, from a corpus or from a data folder."""
-    from kotha.train.machine.design import BASE
+    from kotha.train.plan.design import BASE
 
     lines, data = [], material.path
     if not material.prepared:

@@ -7,8 +7,8 @@ from cyclopts import Parameter
 
 from kotha.cli.terminal import Problems, print_json, progress, results, table
 from kotha.errors import UsageError
-from kotha.text.clean import DEFAULT_THRESHOLD
-from kotha.text.corpus import Errors
+from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
+from kotha.text.corpus.problems import Errors
 from kotha.text.prepare import Duplicates, PrepareOptions
 from kotha.text.prepare import prepare as prepare_data
 
@@ -34,7 +34,7 @@ def prepare(
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Turn documents into token shards: split, cleaned, encoded, verified by hash."""
-    from kotha.text.importers import import_tokenizer
+    from kotha.text.tokenizer.importers import import_tokenizer
 
     options = PrepareOptions(
         validation=_validation(validation),

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from kotha.text.corpus import CorpusProblem
+from kotha.text.corpus.problems import CorpusProblem
 
 # Results go out at full width when they go into a file, so that no line is folded.
 _WIDE = 200

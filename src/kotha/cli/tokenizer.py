@@ -9,8 +9,9 @@ from cyclopts import App, Parameter
 
 from kotha.cli.terminal import Problems, notes, print_json, results, table
 from kotha.errors import UsageError
-from kotha.text.corpus import Errors, read_documents
-from kotha.text.trainers import Kind, Level
+from kotha.text.corpus.documents import read_documents
+from kotha.text.corpus.problems import Errors
+from kotha.text.tokenizer.trainers import Kind, Level
 
 app = App(name="tokenizer", help="Train, compare, view and import tokenizers.", help_format="plaintext")
 
@@ -43,7 +44,7 @@ def train(
 ) -> None:
     """Train a tokenizer on text; its pieces respect letters."""
     from kotha.text.normalize import choose_rules
-    from kotha.text.trainers import train as train_tokenizer
+    from kotha.text.tokenizer.trainers import train as train_tokenizer
 
     rules = choose_rules(rule, no_rule)
     with notes().status(f"learning {vocab_size:,} pieces …"):
@@ -85,8 +86,8 @@ def card(
 ) -> None:
     """Compare tokenizers on a text: tokens a word, bytes a token, unknowns, letters cut in two, round trip."""
     from kotha.files import write_whole
-    from kotha.text import card as cards_module
-    from kotha.text.importers import import_tokenizer
+    from kotha.text.tokenizer import card as cards_module
+    from kotha.text.tokenizer.importers import import_tokenizer
 
     documents = list(_texts(text, field, errors))
     if not documents:
@@ -120,8 +121,8 @@ def view(
     as_json: Json = False,
 ) -> None:
     """Show how a text is cut: letters as letters, hex only for part of one."""
-    from kotha.text.importers import import_tokenizer
-    from kotha.text.view import view as view_tokens
+    from kotha.text.tokenizer.importers import import_tokenizer
+    from kotha.text.tokenizer.view import view as view_tokens
 
     loaded = import_tokenizer(tokenizer)
     tokens = view_tokens(loaded, text)
@@ -144,7 +145,7 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
-    from kotha.text.importers import import_tokenizer
+    from kotha.text.tokenizer.importers import import_tokenizer
 
     tokenizer = import_tokenizer(source)
     path = tokenizer.save(out)

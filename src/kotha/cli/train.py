@@ -39,10 +39,10 @@ def train(
     A gpt preset learns next tokens, a bert preset masked words. On several GPUs or machines:
     `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
     """
+    from kotha.runs import RunFolder
     from kotha.text.shards import Dataset
     from kotha.train.distributed import joined
-    from kotha.train.run_folder import RunFolder
-    from kotha.train.runs import resume_run, start_run
+    from kotha.train.start import resume_run, start_run
 
     flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed}
     given = {name: value for name, value in flags.items() if value is not None}
@@ -74,7 +74,7 @@ def train(
 
 def _was_restarted(place: Any, out: Path) -> bool:
     """Whether torchrun has started us again, because a process had died, in the middle of a run."""
-    from kotha.train.run_folder import CONFIG
+    from kotha.runs import CONFIG
 
     return place.restarts > 0 and (out / CONFIG).exists()
 
@@ -97,7 +97,7 @@ def _settings(dataset: Any, preset: str, recipe: str, given: dict[str, Any], min
     from kotha.cli.sizes import take_sizes
     from kotha.model.config import TextConfig
     from kotha.model.presets import preset as model_of
-    from kotha.train.minutes import settings_for_minutes
+    from kotha.train.plan.minutes import settings_for_minutes
     from kotha.train.recipes import recipe as settings_of
 
     model, given = take_sizes(model_of(preset), given)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import KothaError
-from kotha.evaluate.curve import figure
+from kotha.evaluate.doctor.curve import figure
 from kotha.evaluate.perplexity import TextScore, perplexity
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.parameters import count_parameters

@@ -22,7 +22,7 @@ from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.model.gpt import GPT
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # What a task that does not say otherwise lets a model write.
 _WRITTEN_TOKENS = 256

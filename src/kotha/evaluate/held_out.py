@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.text.corpus import CorpusProblem, Errors, read_documents
+from kotha.text.corpus.documents import read_documents
+from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.shards import DATASET_FILE, Dataset, Split
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Line = NDArray[np.int64]
 

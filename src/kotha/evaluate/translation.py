@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kotha.errors import DataError, KothaError
 from kotha.generate.beam import BeamSettings, beam_search
 from kotha.model.seq2seq import Seq2Seq
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 OnProgress = Callable[[str, int, int], None]
 

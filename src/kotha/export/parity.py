@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.text.stories import stories
+from kotha.text.stories.corpus import stories
 
 # Largest difference of two logits that different orders of the same float32 sums explain.
 TOLERANCE = 1e-4

@@ -18,7 +18,7 @@ from kotha.errors import UsageError
 from kotha.generate.plain import uniforms
 from kotha.generate.settings import SamplingSettings
 from kotha.generate.stops import Stops
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 MOST_ALTERNATIVES = 100
 StopReason = Literal["end", "stop string", "length", "cancelled"]

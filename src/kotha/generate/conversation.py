@@ -10,7 +10,7 @@ import torch
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _ROLES = ("user", "assistant", "end")
 # A sentence's end in Bangla and in English: a place where a turn could end.

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from kotha.generate.settings import SamplingSettings
 from kotha.model.gpt import GPT
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Numbers are drawn this many at a time, so that the first of them do not depend on how many are wanted.
 _DRAWN_AT_ONCE = 256

@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from kotha.files import whole_file
-from kotha.inside.reading import Reading
+from kotha.inside.inputs import Reading
 from kotha.inside.trace import trace
 from kotha.model.family import Model
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.inside.places import ATTENTION_PLACES, layers, nearest_place, stacks
+from kotha.inside.sites import ATTENTION_PLACES, layers, nearest_place, stacks
 from kotha.model.attention import Attention
 from kotha.model.block import Block
 

@@ -18,9 +18,9 @@ import numpy as np
 import tokenizers
 
 from kotha.errors import DataError
-from kotha.text.clean import LeakIndex
-from kotha.text.memo import Ids, MemoEncoder
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.clean.leakage import LeakIndex
+from kotha.text.tokenizer.memo import Ids, MemoEncoder
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _BATCH_CHARACTERS = 1 << 18
 

@@ -20,11 +20,14 @@ from typing import Any, Literal
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError
 from kotha.files import whole_folder
-from kotha.text.clean import DEFAULT_THRESHOLD, ExactDuplicates, LeakIndex, NearDuplicates
-from kotha.text.corpus import CorpusProblem, Errors, list_sources, read_documents
+from kotha.text.clean.duplicates import DEFAULT_THRESHOLD, ExactDuplicates, NearDuplicates
+from kotha.text.clean.leakage import LeakIndex
+from kotha.text.corpus.documents import read_documents
+from kotha.text.corpus.problems import CorpusProblem, Errors
+from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.shards import DATASET_FILE, DTYPES, SplitInfo, SplitWriter, dtype_for, write_description
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TRAIN, VALIDATION = _SPLITS = "train", "validation"
 _STDIN_FILE = "stdin.txt"

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from kotha.errors import DataError
 from kotha.files import write_whole
-from kotha.text.memo import Ids
-from kotha.text.tokenizer import FILE_NAME as TOKENIZER_FILE
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.memo import Ids
+from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 DATASET_FILE = "dataset.json"
 FORMAT = "kotha-dataset"

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha import bundle
+from kotha import bundle, runs
 from kotha.model.family import Model, build
-from kotha.text.tokenizer import Tokenizer
-from kotha.train import run_folder
+from kotha.runs import RunFolder
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.checkpoint import (
     Checkpoint,
     checkpoint_path,
@@ -27,7 +27,6 @@ from kotha.train.checkpoint import (
 from kotha.train.distributed import Ranks, whole
 from kotha.train.optimize.averaging import Average, copy_into
 from kotha.train.optimize.optimizer import Optimizers
-from kotha.train.run_folder import RunFolder
 from kotha.train.tasks.task import Score
 
 
@@ -128,4 +127,4 @@ class Keeper:
         if plain is None:
             return
         bundle.save(self.folder.best_model, plain, self.tokenizer, overwrite=True)
-        self.folder.write(run_folder.BEST, {"step": step, **score})
+        self.folder.write(runs.BEST, {"step": step, **score})

@@ -14,22 +14,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from kotha import runs
 from kotha.errors import TrainingError
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
-from kotha.text.tokenizer import Tokenizer
-from kotha.train import run_folder
+from kotha.runs import RunFolder
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
+from kotha.train.device.fitting import Fitting, OutOfMemory
+from kotha.train.device.hardware import flops_per_token, peak_flops_per_second, peak_memory
+from kotha.train.device.precision import choose_arithmetic
 from kotha.train.distributed import ALONE, Ranks, distribute, gathering, whole
 from kotha.train.interrupts import Interrupts
 from kotha.train.keeping import Keeper, Progress
-from kotha.train.machine.fitting import Fitting, OutOfMemory
-from kotha.train.machine.hardware import flops_per_token, peak_flops_per_second, peak_memory
-from kotha.train.machine.precision import choose_arithmetic
 from kotha.train.optimize.averaging import Average, copy_into
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.optimize.schedule import learning_rate_share
-from kotha.train.run_folder import RunFolder
 from kotha.train.tasks.task import Learner, Score, Task
 from kotha.train.validation import validate
 from kotha.train.watch import Watch
@@ -259,7 +259,7 @@ class Training:
             "stopped": stopped,
         }
         if self.ranks.is_first:
-            self.folder.write(run_folder.SUMMARY, summary)
+            self.folder.write(runs.SUMMARY, summary)
         self.ranks.wait()
         return summary
 

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 import torch
 from torch import nn
 
+from kotha.train.device.precision import Arithmetic
 from kotha.train.distributed import Ranks, let_go
-from kotha.train.machine.precision import Arithmetic
 from kotha.train.tasks.task import Score, Task
 
 

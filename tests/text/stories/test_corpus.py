@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kotha.errors import UsageError
-from kotha.text.stories import KINDS, Document, floor_bits_per_byte, plot, stories, story
-from kotha.text.stories.plots import PLOTS
+from kotha.text.stories import plot
+from kotha.text.stories.corpus import KINDS, Document, floor_bits_per_byte, stories, story
+from kotha.text.stories.plots.all import PLOTS
 
 # The first sixteen hex digits of the SHA-256 of some documents. When they change, everybody's corpus changes: where
 # that is meant, take the new values from the left side of the failing assertion and say so in the changelog.

@@ -12,7 +12,7 @@ from kotha.text.stories.chooser import Chooser
 from kotha.text.stories.nouns import NUMBERS
 from kotha.text.stories.phrases import PHRASES
 from kotha.text.stories.plot import Plot, cast_roles, lexicon
-from kotha.text.stories.plots import PLOTS
+from kotha.text.stories.plots.all import PLOTS
 from kotha.text.stories.scene import Noun, Scene
 from kotha.text.stories.template import compile_template, tidy
 from kotha.text.stories.verbs import conjugate

@@ -15,7 +15,7 @@ from kotha.model.config import BERTConfig
 from kotha.model.loss import IGNORED
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset, SplitWriter, write_description
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.tasks.masked_words import MaskedWords
 from kotha.train.tasks.masking import Masking, n_chosen

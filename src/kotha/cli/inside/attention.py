@@ -21,9 +21,9 @@ from kotha.cli.inside.opening import (
 from kotha.cli.terminal import notes, results, table
 
 if TYPE_CHECKING:
-    from kotha.inside.attention_maps import AttentionMaps, HeadSummary
-    from kotha.inside.reading import Piece
-    from kotha.text.tokenizer import Tokenizer
+    from kotha.inside.attention.maps import AttentionMaps, HeadSummary
+    from kotha.inside.inputs import Piece
+    from kotha.text.tokenizer.tokenizer import Tokenizer
 
 
 def attention(
@@ -46,9 +46,9 @@ def attention(
 ) -> None:
     """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""
     from kotha.files import write_whole
-    from kotha.inside.attention_maps import attention_maps
-    from kotha.inside.attention_page import attention_page
-    from kotha.inside.places import choose_layers
+    from kotha.inside.attention.maps import attention_maps
+    from kotha.inside.attention.page import attention_page
+    from kotha.inside.sites import choose_layers
 
     wanted = Asked(
         text=text, second=second, target=target, image=image, generate=generate, temperature=temperature, seed=seed
@@ -69,14 +69,14 @@ def attention(
 
 def _names(maps: "AttentionMaps", tokenizer: "Tokenizer | None") -> dict[int, "Piece"]:
     """How every token reads that could have been written."""
-    from kotha.inside.reading import name_piece
+    from kotha.inside.inputs import name_piece
 
     ids = {chance.id for step in maps.steps for chance in step.best}
     return {} if tokenizer is None else {token: name_piece(tokenizer, token) for token in ids}
 
 
 def _print(maps: "AttentionMaps") -> None:
-    from kotha.inside.attention_maps import summarize
+    from kotha.inside.attention.maps import summarize
 
     header = ["head", "strongest looks", "itself", "one before", "first", "entropy, bits"]
     rows = [_row(maps, summary) for each in maps.maps for summary in summarize(each)]

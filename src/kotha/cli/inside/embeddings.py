@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.evaluate import run_config
 from kotha.cli.inside.opening import open_model
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
@@ -55,6 +54,7 @@ def _open(run: Path) -> tuple["Model", "Embeddings"]:
     """A model and its table; tokens are counted if the run's data folder is still there."""
     from kotha.evaluate.baselines import find_data
     from kotha.inside.embeddings.words import Embeddings, token_counts
+    from kotha.runs import run_config
 
     opened = open_model(run)
     data = find_data(run_config(run), run)

@@ -24,8 +24,8 @@ from kotha.errors import UsageError
 
 if TYPE_CHECKING:
     from kotha.bundle import Bundle
-    from kotha.inside.flow import Flow
-    from kotha.inside.reading import Reading
+    from kotha.inside.flow.flow import Flow
+    from kotha.inside.inputs import Reading
 
 # The workshop's question 12a asks for this text.
 _QUESTION = "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি"
@@ -47,9 +47,9 @@ def flow(
 ) -> None:
     """Follow a text through the model: shapes and figures at every station, and the answer."""
     from kotha.files import write_whole
-    from kotha.inside.flow import flow as follow
-    from kotha.inside.flow_page import flow_page, rows
-    from kotha.inside.reading import name_piece
+    from kotha.inside.flow.flow import flow as follow
+    from kotha.inside.flow.page import flow_page, rows
+    from kotha.inside.inputs import name_piece
 
     if (run is None) == (preset is None):
         raise UsageError("name a run, or --preset NAME without one")
@@ -71,7 +71,7 @@ def flow(
 
 
 def _print(found: "Flow", spell: Callable[[int], str]) -> None:
-    from kotha.inside.flow_page import rows
+    from kotha.inside.flow.page import rows
 
     console = results()
     header = ["station", "shape", "mean", "std", "min", "max", "length", "entropy, bits"]
@@ -95,8 +95,8 @@ def _read_preset(name: str, asked: Asked) -> tuple["Bundle", "Reading"]:
     import torch
 
     from kotha.bundle import Bundle
+    from kotha.inside.inputs import read_image, read_without_tokenizer
     from kotha.inside.pictures import load_picture
-    from kotha.inside.reading import read_image, read_without_tokenizer
     from kotha.model.config import ViTConfig
     from kotha.model.family import build
     from kotha.model.presets import preset

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.inside.measuring import Field, Material, Pair, Tokens, gather
-from kotha.cli.inside.opening import Html, Json, Run
+from kotha.cli.inside.opening import Field, Html, Json, Pair, Run, Tokens
 from kotha.cli.terminal import print_json, progress, results, table
+from kotha.inside.heads.measuring import Material, gather
 
 if TYPE_CHECKING:
     from kotha.inside.heads.study import HeadReport, Study
@@ -69,7 +69,7 @@ def _study(material: Material) -> "Study":
 
 
 def _shown(material: Material) -> Callable[[int], str]:
-    from kotha.inside.reading import name_piece
+    from kotha.inside.inputs import name_piece
 
     return lambda token: name_piece(material.tokenizer, token).text
 

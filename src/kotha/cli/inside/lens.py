@@ -10,7 +10,7 @@ from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
 
 if TYPE_CHECKING:
-    from kotha.inside.lens import Lens
+    from kotha.inside.lens.lens import Lens
 
 
 def lens(
@@ -26,9 +26,9 @@ def lens(
 ) -> None:
     """Show what each layer would say at each position, as if the model ended there."""
     from kotha.files import write_whole
-    from kotha.inside.lens import lens as look
-    from kotha.inside.lens_page import lens_page
-    from kotha.inside.reading import name_piece
+    from kotha.inside.inputs import name_piece
+    from kotha.inside.lens.lens import lens as look
+    from kotha.inside.lens.page import lens_page
     from kotha.model.vit import ViT
 
     opened = open_model(run)

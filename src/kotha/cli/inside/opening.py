@@ -11,7 +11,7 @@ from kotha.errors import UsageError
 
 if TYPE_CHECKING:
     from kotha.bundle import Bundle
-    from kotha.inside.reading import Reading, Write
+    from kotha.inside.inputs import Reading, Write
 
 _LONGEST_TITLE, _CUT = 90, " …"
 
@@ -20,6 +20,9 @@ Text = Annotated[str | None, Parameter(help="What the model reads; [MASK] hides 
 Second = Annotated[str | None, Parameter(help="The second sentence of a pair, for a BERT.")]
 Target = Annotated[str | None, Parameter(help="The translation, for a Seq2Seq; left out, the model writes it.")]
 Image = Annotated[Path | None, Parameter(help="A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
+Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
+Pair = Annotated[tuple[str, str] | None, Parameter(help="For a translating model: the fields of source and target.")]
+Tokens = Annotated[int, Parameter(help="Read so many tokens at most: each head is measured on all of them.")]
 Html = Annotated[Path | None, Parameter(help="Write one offline page to this file.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")]
 
@@ -55,8 +58,8 @@ def open_model(run: Path) -> "Bundle":
 
 def read_asked(opened: "Bundle", asked: Asked) -> "Reading":
     """What a user wants read, as the model's input; remarks go to stderr."""
+    from kotha.inside.inputs import read, read_image
     from kotha.inside.pictures import load_picture
-    from kotha.inside.reading import read, read_image
     from kotha.model.config import ViTConfig
 
     model, config = opened.model, opened.config

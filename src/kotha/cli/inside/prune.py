@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.inside.measuring import Field, Material, Pair, Tokens, gather
-from kotha.cli.inside.opening import Json, Run
+from kotha.cli.inside.opening import Field, Json, Pair, Run, Tokens
 from kotha.cli.terminal import print_json, progress, results, table
 from kotha.errors import UsageError
+from kotha.inside.heads.measuring import Material, gather
 
 if TYPE_CHECKING:
     import torch
 
-    from kotha.cli.inside.beside import Figures
+    from kotha.inside.heads.beside import Figures
 
 
 def prune(
@@ -39,8 +39,8 @@ def prune(
     two heads that stand in for each other look cheap both. Numbers are those of the whole model, for good.
     """
     from kotha import bundle
-    from kotha.cli.inside.beside import side_by_side
     from kotha.cli.inside.opening import open_model
+    from kotha.inside.heads.beside import side_by_side
     from kotha.model.pruning import remove_heads
 
     if sum(each is not None for each in (heads, keep, count)) != 1:

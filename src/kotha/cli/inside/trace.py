@@ -26,8 +26,8 @@ def trace(
     as_json: Json = False,
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""
-    from kotha.inside.places import choose_layers
     from kotha.inside.recording import record, write_arrays
+    from kotha.inside.sites import choose_layers
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError(f"--npz {npz} would not be found as what it is; name it {npz.name}.npz")

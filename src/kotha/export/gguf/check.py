@@ -26,7 +26,7 @@ from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary
 from kotha.export.parity import ParityReport, built_in_lines, with_greedy, with_lines, with_logits
 from kotha.model.gpt import GPT
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 DOOR = "gguf"
 # Best tokens that must be the same; eight bits turn some near draws, and at four bits it is told and not judged.

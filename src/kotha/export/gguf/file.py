@@ -13,12 +13,12 @@ from typing import Any, cast
 from torch import Tensor
 
 from kotha.errors import ConfigError, KothaError, nearest
-from kotha.export.gguf.layout import architecture_of, tensors_of
+from kotha.export.gguf.architecture import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
-from kotha.export.tokenizer_folder import chat_template
+from kotha.export.huggingface.tokenizer import chat_template
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 KINDS: dict[str, str] = {
     "f32": "four bytes a weight, nothing rounded",

@@ -17,8 +17,8 @@ from torch import Tensor
 from kotha.errors import KothaError, UsageError
 from kotha.model.family import Model
 from kotha.text.shards import Dataset
-from kotha.text.tokenizer import Tokenizer
-from kotha.text.view import view_token
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.view import view_token
 
 # A row that training met less often than this has little but what all rows share.
 _LEARNED = 20

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from kotha.errors import UsageError
 from kotha.inside.heads.silence import every_head, gated, silence
-from kotha.inside.places import attentions
+from kotha.inside.sites import attentions
 
 Batch = TypeVar("Batch")
 Loss = Callable[[Any, Batch], Tensor]

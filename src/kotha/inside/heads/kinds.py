@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from kotha.inside.heads.evidence import FEWEST_CHOICES, FEWEST_TOKENS, Evidence, Tally
 from kotha.inside.heads.sight import Passage, Sight, look
-from kotha.inside.places import attentions
+from kotha.inside.sites import attentions
 
 _FARTHEST = 16  # places away, for a positional head
 ON_REPEATS = ("induction", "duplicate-token")

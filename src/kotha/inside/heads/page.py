@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
+from kotha.inside.assets import styled
 from kotha.inside.heads.evidence import BROAD_THRESHOLD, LEANING, THRESHOLD, Evidence
 from kotha.inside.heads.kinds import HeadKind
 from kotha.inside.heads.study import HeadReport, Study
-from kotha.inside.pages import styled
 from kotha.page import Page, escape
 
 # A token's text from its id.

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError
-from kotha.inside.places import attentions
+from kotha.inside.sites import attentions
 from kotha.inside.trace import trace
 
 # Long enough to find something again, short enough to be quick.

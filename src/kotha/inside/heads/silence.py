@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.inside.places import attentions
+from kotha.inside.sites import attentions
 
 # What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).
 Gate = Callable[[str, Tensor], Tensor]

@@ -22,7 +22,7 @@ from kotha.inside.heads.overlap import (
     symmetry,
 )
 from kotha.inside.heads.sight import Passage, look
-from kotha.inside.places import attentions
+from kotha.inside.sites import attentions
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from kotha.bundle import Bundle
 from kotha.errors import UsageError, nearest
-from kotha.inside.places import attentions, stacks
-from kotha.inside.reading import read
+from kotha.inside.inputs import read
+from kotha.inside.sites import attentions, stacks
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.traced import read_head
 from kotha.model.vit import ViT

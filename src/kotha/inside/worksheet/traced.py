@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError
-from kotha.inside.places import attention_at, layers
+from kotha.inside.sites import attention_at, layers
 from kotha.inside.trace import Trace, trace
 from kotha.inside.worksheet.operation import Array
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out

@@ -12,7 +12,7 @@ from typing import Any
 from kotha.errors import CheckpointError
 from kotha.files import write_whole
 from kotha.page import Page
-from kotha.train.run_folder import CONFIG, SUMMARY, RunFolder
+from kotha.runs import CONFIG, SUMMARY, RunFolder
 from kotha.train.show.curves import health_charts, loss_chart, parts_chart, validation_charts
 from kotha.train.show.findings import Record, duration, figure, lead, mapping, remark, result, size, title
 

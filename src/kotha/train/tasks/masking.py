@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.text.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CHOSEN = 0.15
 MASKED, REPLACED = 0.8, 0.1

@@ -1,0 +1,1 @@
+"""A training curve read in plain words."""

@@ -1,0 +1,202 @@
+"""Proof of the Hugging Face door: ``transformers`` itself opens the folder and is asked what our model is asked.
+
+Both compute in float32 from the numbers in the folder, so a model that was rounded on its way out is compared as
+rounded. Everything stays on this machine, and no code of the folder is run.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kotha.bundle import Bundle
+from kotha.errors import KothaError
+from kotha.export.huggingface.layout import Layout
+from kotha.export.parity import (
+    GREEDY_TOKENS,
+    Encode,
+    ParityReport,
+    built_in_lines,
+    with_greedy,
+    with_lines,
+    with_logits,
+)
+from kotha.model.bert import BERT
+from kotha.model.config import TextConfig, ViTConfig
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
+from kotha.model.vit import ViT
+
+# How many ids, drawn and read, the logits are compared on; fewer where the context ends before.
+_N_POSITIONS = 64
+_PROMPT = 8
+_AUTO = {"bert": "AutoModelForPreTraining", "marian": "AutoModelForSeq2SeqLM", "vit": "AutoModelForImageClassification"}
+_WORDS_ALONE = "BertForMaskedLM"
+_SENTENCEPIECE = ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
+
+Pairs = list[tuple[Tensor, Tensor]]
+
+
+@torch.no_grad()
+def check_hf(
+    folder: Path,
+    bundle: Bundle,
+    layout: Layout,
+    lines: Sequence[str] | None = None,
+    greedy_tokens: int = GREEDY_TOKENS,
+) -> ParityReport:
+    """Compare a folder, as transformers reads it, with a model of ours; says so where transformers is missing."""
+    report = ParityReport(door="hf")
+    try:
+        import transformers
+    except ImportError:
+        return replace(report, remark="not checked: transformers is not installed (pip install transformers)")
+    report = replace(report, peer=f"transformers {transformers.__version__}")
+    lines = built_in_lines() if lines is None else lines
+    with _quiet(transformers):
+        theirs = _open(transformers, folder, layout)
+        ours = copy.deepcopy(bundle.model).float().cpu().eval()
+        ids = _ids(bundle, lines)
+        with _their_errors(folder, "run"):
+            pairs = _logits(ours, theirs, ids)
+            texts = _greedy(ours, theirs, ids[-1], greedy_tokens) if isinstance(ours, GPT | Seq2Seq) else ([], [])
+        report = with_greedy(with_logits(report, pairs), *texts)
+        if bundle.tokenizer is not None:
+            encode, remark = _encoder(transformers, folder)
+            report = with_lines(replace(report, remark=remark), bundle.tokenizer.encode, encode, lines)
+    return report
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Without the other library's bars and remarks, which are not about the user's command."""
+    log = transformers.utils.logging
+    level, shown = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(level)
+        if shown:
+            log.enable_progress_bar()
+
+
+def _open(transformers: Any, folder: Path, layout: Layout) -> Any:
+    with _their_errors(folder):
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        words_alone = _WORDS_ALONE in (config.architectures or ())
+        name = "AutoModelForMaskedLM" if words_alone else _AUTO.get(layout.model_type, "AutoModelForCausalLM")
+        theirs = getattr(transformers, name).from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
+    # What a folder wishes for its answers and its texts (penalties, forbidden words, an end) is not the model's.
+    theirs.config.return_dict = True
+    if theirs.can_generate():
+        start = theirs.generation_config.decoder_start_token_id
+        theirs.generation_config = transformers.GenerationConfig(decoder_start_token_id=start, pad_token_id=0)
+    return theirs
+
+
+def _encoder(transformers: Any, folder: Path) -> tuple[Encode, str | None]:
+    """Their tokenizer on plain text, where what spells a special token is text as here; and a remark on whose it is.
+
+    Of a SentencePiece model alone, SentencePiece itself is asked: transformers guesses what its own files do not say.
+    """
+    model = next((folder / name for name in _SENTENCEPIECE if (folder / name).is_file()), None)
+    if model is not None and not (folder / "tokenizer.json").is_file() and find_spec("sentencepiece"):
+        import sentencepiece
+
+        with _their_errors(folder):
+            processor = sentencepiece.SentencePieceProcessor(str(model))
+        return processor.encode, f"tokens were compared with sentencepiece {sentencepiece.__version__} itself"
+    with _their_errors(folder):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+    def encode(line: str) -> Sequence[int]:
+        ids: list[int] = tokenizer(line, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return ids
+
+    return encode, None
+
+
+@contextmanager
+def _their_errors(folder: Path, doing: str = "open") -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # whatever another library finds in a folder
+        said = " ".join(line.strip() for line in str(error).strip().splitlines()[:2])[:300]
+        raise KothaError(f"transformers cannot {doing} {folder}: {said or type(error).__name__}") from error
+
+
+# -- what both are asked ----------------------------------------------------------------------------------------------
+
+
+def _ids(bundle: Bundle, lines: Sequence[str]) -> list[Tensor]:
+    """Token ids to compare on, each (1, T): drawn, and of real text where there is a tokenizer."""
+    config = bundle.config
+    if not isinstance(config, TextConfig):
+        return []
+    length = min(config.context_length, _N_POSITIONS)
+    drawn = torch.randint(config.vocab_size, (1, length), generator=torch.Generator().manual_seed(0))
+    if bundle.tokenizer is None:
+        return [drawn]
+    read = bundle.tokenizer.encode("\n".join(lines[-20:]))[:length]
+    return [drawn, torch.tensor([read])] if read else [drawn]
+
+
+def _logits(ours: Model, theirs: Any, ids: list[Tensor]) -> Pairs:
+    if isinstance(ours, ViT):
+        return [_of_images(ours, theirs)]
+    found: Pairs = []
+    for each in ids:
+        seen = torch.ones_like(each)
+        if isinstance(ours, GPT):
+            found.append((ours(each), theirs(input_ids=each, attention_mask=seen).logits))
+        elif isinstance(ours, BERT):
+            found += _of_bert(ours, theirs, each)
+        else:
+            other = theirs(input_ids=each, attention_mask=seen, decoder_input_ids=each)
+            found.append((ours(each, each), other.logits))
+    return found
+
+
+def _of_bert(ours: BERT, theirs: Any, ids: Tensor) -> Pairs:
+    segments = (torch.arange(ids.shape[1]) % ours.config.n_segments)[None]  # every kind of sentence, in turns
+    mine = ours(ids, segments)
+    other = theirs(input_ids=ids, attention_mask=torch.ones_like(ids), token_type_ids=segments)
+    if not hasattr(other, "seq_relationship_logits"):
+        return [(mine.token_logits, other.logits)]
+    return [(mine.token_logits, other.prediction_logits), (mine.pair_logits, other.seq_relationship_logits)]
+
+
+def _of_images(ours: ViT, theirs: Any) -> tuple[Tensor, Tensor]:
+    config: ViTConfig = ours.config
+    shape = (2, config.n_channels, config.image_size, config.image_size)
+    images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    return ours(images), theirs(images).logits
+
+
+def _greedy(ours: GPT | Seq2Seq, theirs: Any, ids: Tensor, n_tokens: int) -> tuple[list[int], list[int]]:
+    """What both write after the same beginning, the best token each time; an end is a token like any other.
+
+    Ours reads what theirs wrote and says at each place what it would have written: up to the first difference, and so
+    in the place of it, that is the text that it writes by itself.
+    """
+    start = theirs.generation_config.decoder_start_token_id
+    source = ids[:, :_PROMPT] if isinstance(ours, GPT) else ids
+    begun = source if isinstance(ours, GPT) else torch.tensor([[0 if start is None else start]])
+    n_before = begun.shape[1]
+    n_tokens = min(n_tokens, ours.config.context_length - n_before)
+    if n_tokens < 1:
+        return [], []
+    first = {} if isinstance(ours, GPT) else {"decoder_start_token_id": int(begun[0, 0])}
+    plain = {"do_sample": False, "num_beams": 1, "max_new_tokens": n_tokens}
+    written = theirs.generate(source, attention_mask=torch.ones_like(source), **plain, **first)
+    logits = ours(written) if isinstance(ours, GPT) else ours(source, written)
+    return logits[0, n_before - 1 : -1].argmax(dim=-1).tolist(), written[0, n_before:].tolist()

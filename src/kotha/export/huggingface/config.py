@@ -1,0 +1,215 @@
+"""``config.json`` of a Hugging Face folder, written from our config and read back.
+
+Reading trusts nothing: a setting that our models do not have is refused by its foreign name. Beside the foreign
+settings a folder of ours carries our own config under ``kotha``, because a layout cannot say everything (which biases
+were never there, how a model was started); it is believed only where it says the same as the rest.
+"""
+
+import hashlib
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from kotha.bundle import FORMAT
+from kotha.errors import ConfigError, KothaError, nearest
+from kotha.export.huggingface.layout import Layout
+from kotha.export.huggingface.layouts import ACTIVATIONS, LAYOUTS, MARIAN, VIT
+from kotha.model.config import ModelConfig, TextConfig, config_from_dict
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+CONFIG_FILE = "config.json"
+RECORD = "kotha"
+# Sizes beyond which a file is not what it claims to be.
+MAX_JSON_BYTES = 1 << 20
+# What else a folder of a layout may call itself.
+_ALSO = {"gpt2": ("GPT2Model",), "bert": ("BertForMaskedLM",)}
+# Where transformers, left without a value, takes one that we do not have.
+_LEFT_OUT = {"scale_embedding": False}
+_ROPE = ("rope_type", "type", "rope_theta")
+
+
+# -- out --------------------------------------------------------------------------------------------------------------
+
+
+def write_config(layout: Layout, config: ModelConfig, tokenizer: Tokenizer | None, dtype: str) -> dict[str, Any]:
+    """What ``config.json`` says of a model in a layout."""
+    written = {value: key for key, value in reversed(ACTIVATIONS.items())}
+    values: dict[str, Any] = {theirs: getattr(config, ours) for ours, (theirs, _) in layout.settings.items()}
+    values = {name: written[value] if name in _activations(layout) else value for name, value in values.items()}
+    values |= {name: allowed[0] for name, allowed in layout.fixed.items()}
+    values |= {name: values[other] for name, other in layout.twins.items()}
+    if layout.model_type == "gpt2":
+        values["embd_pdrop"] = config.dropout
+    if isinstance(config, TextConfig) and config.positions == "rotary":
+        values["rope_parameters"] = {"rope_type": "default", "rope_theta": config.rotary_base}
+    if layout is VIT:
+        labels = [f"LABEL_{index}" for index in range(config.n_classes)]  # type: ignore[attr-defined]
+        values["id2label"] = {str(index): label for index, label in enumerate(labels)}
+        values["label2id"] = {label: index for index, label in enumerate(labels)}
+    else:
+        values |= special_ids(layout, tokenizer)
+    record = {"model": config.to_dict(), "vocabulary": None if tokenizer is None else vocabulary_mark(tokenizer)}
+    head = {"architectures": [layout.architecture], "model_type": layout.model_type, "dtype": dtype}
+    return {**head, **values, RECORD: record}
+
+
+def vocabulary_mark(tokenizer: Tokenizer) -> str:
+    """The same for the same pieces under the same ids; unlike a fingerprint, it outlives a saving by transformers."""
+    return hashlib.sha256("\0".join(tokenizer.pieces).encode()).hexdigest()[:32]
+
+
+def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | None]:
+    """The tokens that begin, end and fill up a text; null where the tokenizer has none."""
+    special = {} if tokenizer is None else tokenizer.special
+    ids = {f"{role}_token_id": special.get(role) for role in ("bos", "eos", "pad")}
+    if layout is MARIAN:
+        # Marian must name a token to start from; of a model without a tokenizer nobody knows which.
+        ids |= {"decoder_start_token_id": special.get("bos", 0), "forced_eos_token_id": None}
+    return ids
+
+
+def _activations(layout: Layout) -> tuple[str, ...]:
+    return (layout.settings["activation"][0],)
+
+
+# -- in ---------------------------------------------------------------------------------------------------------------
+
+
+def read_json(file: Path, limit: int = MAX_JSON_BYTES) -> dict[str, Any]:
+    """The object in a JSON file of a folder from elsewhere; a key that comes twice is refused."""
+    if not file.is_file():
+        raise KothaError(f"{file.parent} is no Hugging Face folder: it has no {file.name}")
+    if file.stat().st_size > limit:
+        raise KothaError(f"{file} has {file.stat().st_size:,} bytes, far more than any {file.name} ({limit:,})")
+    try:
+        values = json.loads(file.read_bytes(), object_pairs_hook=_no_twice)
+    except (ValueError, RecursionError) as error:
+        raise KothaError(f"{file} is broken: {error or 'nested too deeply'}") from error
+    if not isinstance(values, dict):
+        raise KothaError(f"{file} is broken: it holds no object")
+    return values
+
+
+def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice[:200]!r} comes twice")
+    return values
+
+
+def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
+    """The layout that a ``config.json`` names, and our config with all that the layout has."""
+    layout = _layout(values)
+    _refuse_fixed(layout, values)
+    ours: dict[str, Any] = {}
+    for name, (theirs, left_out) in layout.settings.items():
+        ours[name] = values.get(theirs, left_out)
+    ours["activation"] = _activation(layout, ours["activation"])
+    if "rotary" in layout.always.get("positions", ()):
+        ours["rotary_base"] = _rotary_base(values)
+    if layout is VIT:
+        ours["n_classes"] = _n_classes(values)
+    usual = {name: allowed[0] for name, allowed in layout.always.items() if name not in ours}
+    try:
+        return layout, layout.family(**{**usual, **ours, **dict.fromkeys(layout.fills, True)})
+    except ConfigError as error:
+        raise KothaError(_in_their_words(layout, str(error))) from error
+    except OverflowError as error:
+        raise KothaError(f"a number in it is beyond any machine: {error}") from error
+
+
+def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> ModelConfig | None:
+    """Our own config out of a folder of ours, where it agrees with what the layout says; else None."""
+    record = values.get(RECORD)
+    try:
+        exact = config_from_dict(record["model"])  # type: ignore[index]
+        full = layout.full(exact)
+    except (ConfigError, TypeError, KeyError, AttributeError):
+        return None
+    said = {*layout.settings, *layout.always, *layout.fills, "rotary_base", "n_classes"}
+    names = [each.name for each in fields(config) if each.name in said]
+    same = type(full) is type(config) and all(getattr(full, name) == getattr(config, name) for name in names)
+    return exact if same and not layout.obstacles(exact) else None
+
+
+def _layout(values: dict[str, Any]) -> Layout:
+    known = {layout.model_type: layout for layout in LAYOUTS}
+    kind = values.get("model_type")
+    if kind is None:
+        ours = (
+            "this is a model of Kotha already" if values.get("format") == FORMAT else "this is no Hugging Face folder"
+        )
+        raise KothaError(f"it names no model_type; {ours}")
+    if not isinstance(kind, str) or kind not in known:
+        raise KothaError(f"model_type={str(kind)[:100]!r} cannot be read{nearest(str(kind)[:100], known)}")
+    layout = known[kind]
+    if values.get("auto_map"):
+        raise KothaError("auto_map: this model brings code of its own, and nothing of a folder is executed here")
+    if values.get("quantization_config"):
+        raise KothaError("quantization_config: these weights were made smaller; find the folder with the full ones")
+    accepted = (layout.architecture, *_ALSO.get(kind, ()))
+    named = values.get("architectures")
+    if named and not (isinstance(named, list) and any(each in accepted for each in named)):
+        raise KothaError(f"architectures={str(named)[:200]} cannot be read; of {layout.title}, {' or '.join(accepted)}")
+    return layout
+
+
+def _refuse_fixed(layout: Layout, values: dict[str, Any]) -> None:
+    for name, allowed in layout.fixed.items():
+        value = values.get(name, _LEFT_OUT.get(name, allowed[0]))
+        if value not in allowed:
+            raise KothaError(
+                f"{name}={json.dumps(value)[:200]} is not what our {layout.title} has: {json.dumps(allowed[0])}"
+            )
+    left_out = dict(layout.settings.values())
+    for name, other in layout.twins.items():
+        expected = values.get(other, left_out[other])
+        value = values.get(name, left_out[other])
+        if value != expected and value is not None:
+            raise KothaError(f"{name}={value!r} differs from {other}={expected!r}, and ours are the same")
+    kinds = values.get("layer_types")
+    if kinds is not None and not (isinstance(kinds, list) and all(kind == "full_attention" for kind in kinds)):
+        raise KothaError(f"layer_types={str(kinds)[:200]}: every layer of ours looks at all that came before")
+
+
+def _activation(layout: Layout, value: Any) -> str:
+    known = {theirs: ours for theirs, ours in ACTIVATIONS.items() if ours in layout.always["activation"]}
+    if not isinstance(value, str) or value not in known:
+        name = layout.settings["activation"][0]
+        raise KothaError(f"{name}={str(value)[:100]!r} is not an activation of ours; {', '.join(known)} can be read")
+    return known[value]
+
+
+def _rotary_base(values: dict[str, Any]) -> Any:
+    """How fast positions turn; any other way to count them is refused."""
+    base = values.get("rope_theta", 10_000.0)
+    for name in ("rope_parameters", "rope_scaling"):
+        rope = values.get(name)
+        if rope is None:
+            continue
+        plain = isinstance(rope, dict) and rope.get("rope_type", rope.get("type", "default")) == "default"
+        if not plain or any(key not in _ROPE for key in rope):
+            raise KothaError(f"{name}={json.dumps(rope)[:200]}: ours turn by the position alone (rope_type 'default')")
+        base = rope.get("rope_theta", base)
+    share = values.get("partial_rotary_factor")
+    if share is not None and share != 1:
+        raise KothaError(f"partial_rotary_factor={share!r}: ours turn the whole of a head")
+    return base
+
+
+def _n_classes(values: dict[str, Any]) -> Any:
+    labels = values.get("id2label")
+    return len(labels) if isinstance(labels, dict) else values.get("num_labels", 2)
+
+
+def _in_their_words(layout: Layout, message: str) -> str:
+    """An error of our config that speaks of their setting."""
+    theirs_of = {"rotary_base": "rope_theta", "n_classes": "num_labels"}
+    theirs_of |= {ours: theirs for ours, (theirs, _) in layout.settings.items()}
+    for ours, theirs in theirs_of.items():
+        if message.startswith(f"{ours}="):
+            return theirs + message.removeprefix(ours)
+    return message

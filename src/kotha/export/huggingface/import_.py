@@ -1,0 +1,123 @@
+"""A model comes in: a Hugging Face folder becomes a model of ours, weight by weight, with its tokenizer.
+
+GPT-2, Qwen3, Llama, BERT, Marian and ViT, as their ``config.json`` says. The folder is checked before anything is
+built: names, shapes and types against what the config asks for. What a layout always has and a model of ours never had
+(biases that are all zero) goes again, so that a model that went out through our door comes back bit by bit.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kotha.bundle import Bundle, first_names, shape_alone
+from kotha.errors import KothaError
+from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, read_json, recorded, vocabulary_mark
+from kotha.export.huggingface.layout import Layout
+from kotha.export.huggingface.matching import match, read, surplus
+from kotha.export.huggingface.weights import find_weights, inside
+from kotha.model.config import ModelConfig, TextConfig
+from kotha.model.family import Model
+from kotha.text.tokenizer.importers import import_tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+_MARIAN_PAIR = "source.spm"
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model"),
+    *("vocab.txt", "vocab.json", _MARIAN_PAIR),
+)
+_BESIDE_THEM = ("merges.txt", "tokenizer_config.json")
+# Rows of an embedding that no token uses: up to here they are padding to a round number, beyond it a mismatch.
+_SPARE_ROWS, _SPARE_SHARE = 1024, 0.1
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model from elsewhere, and what must be known of it."""
+
+    bundle: Bundle
+    layout: Layout
+    remarks: tuple[str, ...]
+
+
+def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
+    """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
+    if not folder.is_dir():
+        raise KothaError(f"there is no folder {folder}; name one that holds {CONFIG_FILE} and weights")
+    values = read_json(inside(folder, CONFIG_FILE) if (folder / CONFIG_FILE).exists() else folder / CONFIG_FILE)
+    try:
+        layout, full = read_config(values)
+    except KothaError as error:
+        raise KothaError(f"{folder / CONFIG_FILE}: {error}") from error
+    tokenizer = _tokenizer(folder) if with_tokenizer and isinstance(full, TextConfig) else None
+    if tokenizer is not None and isinstance(full, TextConfig):
+        _check_tokenizer(folder, values, tokenizer, full)
+    matched = match(folder, layout, full, find_weights(folder))
+    theirs, widened = read(matched)
+    ours = layout.names.to_ours(theirs)
+    config = _without_fills(ours, full, recorded(values, layout, full))
+    remarks = []
+    if isinstance(full, TextConfig) and tokenizer is None:
+        remarks.append("no tokenizer came along; the model reads token ids alone")
+    if matched.absent:
+        remarks.append(f"the folder lacks {', '.join(matched.absent)}; zeros stand there and have no opinion")
+    if widened:
+        remarks.append("weights of several types were widened to one, which changes no number")
+    return Imported(Bundle(_assemble(ours, config), tokenizer), layout, tuple(remarks))
+
+
+def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfig | None) -> ModelConfig:
+    """Take the biases out that our model never had, where its own config is known and they are all zero still."""
+    if exact is None:
+        return full
+    unknown = surplus(ours, exact)
+    if any(torch.count_nonzero(ours[name]) for name in unknown):
+        return full  # trained further elsewhere
+    for name in unknown:
+        del ours[name]
+    return exact
+
+
+def _assemble(ours: dict[str, Tensor], config: ModelConfig) -> Model:
+    model = shape_alone(config, len(ours))
+    parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in ours.items()}
+    tied = {name: parameters[first] for name, first in first_names(model).items()}
+    model.load_state_dict(tied, assign=True)
+    return model.eval()
+
+
+# -- the tokenizer ----------------------------------------------------------------------------------------------------
+
+
+def _tokenizer(folder: Path) -> Tokenizer | None:
+    """The folder's tokenizer; None where it has none."""
+    there = [name for name in _TOKENIZER_FILES if (folder / name).exists()]
+    for name in (*there, *_BESIDE_THEM):
+        if (folder / name).exists():
+            inside(folder, name)
+    if _MARIAN_PAIR in there and "tokenizer.json" not in there:
+        raise KothaError(
+            f"{folder} has Marian's pair of SentencePiece models, one for each language, and a model of ours has one "
+            "tokenizer; take the weights alone with --no-tokenizer"
+        )
+    return import_tokenizer(folder) if there else None
+
+
+def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer, config: TextConfig) -> None:
+    """Refuse a tokenizer that was not made for the model."""
+    advice = "put the model's own tokenizer there, or take the weights alone with --no-tokenizer"
+    n_tokens, n_rows = tokenizer.vocab_size, config.vocab_size
+    if n_tokens > n_rows:
+        raise KothaError(f"{folder}: its tokenizer has {n_tokens:,} tokens, its model {n_rows:,}; {advice}")
+    if n_rows - n_tokens > max(_SPARE_ROWS, _SPARE_SHARE * n_rows):
+        raise KothaError(f"{folder}: its tokenizer has only {n_tokens:,} tokens, its model {n_rows:,}; {advice}")
+    for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
+        token = values.get(name)
+        if isinstance(token, int) and not 0 <= token < n_tokens:
+            raise KothaError(f"{folder}: {name}={token} in {CONFIG_FILE}, and {n_tokens:,} tokens; {advice}")
+    record = values.get(RECORD)
+    known = record.get("vocabulary") if isinstance(record, dict) else None
+    if known is not None and known != vocabulary_mark(tokenizer):
+        raise KothaError(f"{folder}: its tokenizer is not the one that the model went out with; {advice}")

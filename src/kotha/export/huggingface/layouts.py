@@ -1,0 +1,256 @@
+"""The layouts of Hugging Face that our models fit, and what each has that cannot be chosen.
+
+Tables alone: which of our settings a layout calls what, which it always has, and which of its own settings must stand
+as they do. What is not here: whether a config fits (``layout.py``), the names of weights (``names.py``), and
+``config.json`` itself (``foreign_config.py``).
+"""
+
+from typing import Any
+
+from kotha.export.huggingface import names
+from kotha.export.huggingface.layout import Layout
+from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
+
+# Our activations by the names of transformers; the first of a kind is the one that is written.
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "relu": "relu",
+    "silu": "swiglu",
+}
+
+_NORM_FIRST = "normalises before each part and once after the last"
+_NORM_LAST = "normalises after each sum and not once more"
+_BEFORE = {"norm_order": ("pre",), "final_norm": (True,)}
+_AFTER = {"norm_order": ("post",), "final_norm": (False,)}
+_BECAUSE = {
+    "qk_norm": "has no norm on queries and keys",
+    "head_bias": "has no bias in its head",
+}
+
+GPT2 = Layout(
+    title="GPT-2",
+    model_type="gpt2",
+    architecture="GPT2LMHeadModel",
+    family=GPTConfig,
+    names=names.GPT2,
+    settings={
+        "vocab_size": ("vocab_size", 50_257),
+        "context_length": ("n_positions", 1024),
+        "d_model": ("n_embd", 768),
+        "n_layers": ("n_layer", 12),
+        "n_heads": ("n_head", 12),
+        "d_ff": ("n_inner", None),
+        "activation": ("activation_function", "gelu_new"),
+        "norm_eps": ("layer_norm_epsilon", 1e-5),
+        "dropout": ("resid_pdrop", 0.1),
+        "attention_dropout": ("attn_pdrop", 0.1),
+        "tied_head": ("tie_word_embeddings", True),
+    },
+    always={
+        **_BEFORE,
+        "norm": ("layer",),
+        "positions": ("learned",),
+        "activation": ("gelu-tanh", "gelu", "relu"),
+        "qk_norm": (False,),
+        "head_bias": (False,),
+    },
+    because={
+        **_BECAUSE,
+        "norm_order": _NORM_FIRST,
+        "final_norm": _NORM_FIRST,
+        "norm": "has LayerNorm",
+        "positions": "learns its positions",
+        "activation": "has no gate in its feed-forward; gelu, gelu-tanh and relu fit",
+    },
+    fills=("attention_bias", "feedforward_bias"),
+    fixed={
+        "scale_attn_weights": (True,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+        "add_cross_attention": (False,),
+    },
+)
+
+_LLAMA_SETTINGS: dict[str, tuple[str, Any]] = {
+    "vocab_size": ("vocab_size", 32_000),
+    "context_length": ("max_position_embeddings", 2048),
+    "d_model": ("hidden_size", 4096),
+    "n_layers": ("num_hidden_layers", 32),
+    "n_heads": ("num_attention_heads", 32),
+    "n_kv_heads": ("num_key_value_heads", None),
+    "d_head": ("head_dim", None),
+    "d_ff": ("intermediate_size", 11_008),
+    "activation": ("hidden_act", "silu"),
+    "norm_eps": ("rms_norm_eps", 1e-6),
+    "attention_dropout": ("attention_dropout", 0.0),
+    "attention_bias": ("attention_bias", False),
+    "tied_head": ("tie_word_embeddings", False),
+}
+_LLAMA_ALWAYS: dict[str, tuple[Any, ...]] = {
+    **_BEFORE,
+    "norm": ("rms",),
+    "positions": ("rotary",),
+    "activation": ("swiglu",),
+    "head_bias": (False,),
+}
+_LLAMA_BECAUSE = {
+    **_BECAUSE,
+    "norm_order": _NORM_FIRST,
+    "final_norm": _NORM_FIRST,
+    "norm": "has RMSNorm",
+    "positions": "turns queries and keys by their positions",
+    "activation": "has a gate in its feed-forward",
+}
+LLAMA = Layout(
+    title="Llama",
+    model_type="llama",
+    architecture="LlamaForCausalLM",
+    family=GPTConfig,
+    names=names.LLAMA,
+    settings={**_LLAMA_SETTINGS, "feedforward_bias": ("mlp_bias", False)},
+    always={**_LLAMA_ALWAYS, "qk_norm": (False,)},
+    because=_LLAMA_BECAUSE,
+    whole_heads=False,
+)
+QWEN3 = Layout(
+    title="Qwen3",
+    model_type="qwen3",
+    architecture="Qwen3ForCausalLM",
+    family=GPTConfig,
+    names=names.QWEN3,
+    settings={
+        **_LLAMA_SETTINGS,
+        "vocab_size": ("vocab_size", 151_936),
+        "context_length": ("max_position_embeddings", 32_768),
+        "d_head": ("head_dim", 128),
+        "d_ff": ("intermediate_size", 22_016),
+        "n_kv_heads": ("num_key_value_heads", 32),
+    },
+    always={**_LLAMA_ALWAYS, "qk_norm": (True,), "feedforward_bias": (False,)},
+    because={
+        **_LLAMA_BECAUSE,
+        "qk_norm": "has a norm on queries and keys",
+        "feedforward_bias": "has no biases in its feed-forward",
+    },
+    fixed={"use_sliding_window": (False,)},
+    whole_heads=False,
+)
+
+_ENCODER_SETTINGS: dict[str, tuple[str, Any]] = {
+    "d_model": ("hidden_size", 768),
+    "n_layers": ("num_hidden_layers", 12),
+    "n_heads": ("num_attention_heads", 12),
+    "d_ff": ("intermediate_size", 3072),
+    "activation": ("hidden_act", "gelu"),
+    "norm_eps": ("layer_norm_eps", 1e-12),
+}
+BERT = Layout(
+    title="BERT",
+    model_type="bert",
+    architecture="BertForPreTraining",
+    family=BERTConfig,
+    names=names.BERT,
+    settings={
+        **_ENCODER_SETTINGS,
+        "vocab_size": ("vocab_size", 30_522),
+        "context_length": ("max_position_embeddings", 512),
+        "n_segments": ("type_vocab_size", 2),
+        "dropout": ("hidden_dropout_prob", 0.1),
+        "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+    },
+    always={**_AFTER, "norm": ("layer",), "positions": ("learned",), "activation": ("gelu",), "qk_norm": (False,)},
+    because={
+        **_BECAUSE,
+        "norm_order": _NORM_LAST,
+        "final_norm": _NORM_LAST,
+        "norm": "has LayerNorm",
+        "positions": "learns its positions",
+        "activation": "shares its activation with the word head, which is gelu here",
+    },
+    fills=("attention_bias", "feedforward_bias"),
+    fixed={
+        "is_decoder": (False,),
+        "add_cross_attention": (False,),
+        "position_embedding_type": ("absolute",),
+        "tie_word_embeddings": (True,),
+    },
+)
+VIT = Layout(
+    title="ViT",
+    model_type="vit",
+    architecture="ViTForImageClassification",
+    family=ViTConfig,
+    names=names.VIT,
+    settings={
+        **_ENCODER_SETTINGS,
+        "image_size": ("image_size", 224),
+        "patch_size": ("patch_size", 16),
+        "n_channels": ("num_channels", 3),
+        "dropout": ("hidden_dropout_prob", 0.0),
+        "attention_dropout": ("attention_probs_dropout_prob", 0.0),
+    },
+    always={**_BEFORE, "norm": ("layer",), "activation": ("gelu", "gelu-tanh", "relu"), "qk_norm": (False,)},
+    because={
+        **_BECAUSE,
+        "norm_order": _NORM_FIRST,
+        "final_norm": _NORM_FIRST,
+        "norm": "has LayerNorm",
+        "activation": "has no gate in its feed-forward; gelu, gelu-tanh and relu fit",
+    },
+    fills=("attention_bias", "feedforward_bias"),
+    fixed={"qkv_bias": (True,)},
+)
+MARIAN = Layout(
+    title="Marian",
+    model_type="marian",
+    architecture="MarianMTModel",
+    family=Seq2SeqConfig,
+    names=names.MARIAN,
+    settings={
+        "vocab_size": ("vocab_size", 58_101),
+        "context_length": ("max_position_embeddings", 1024),
+        "d_model": ("d_model", 1024),
+        "n_layers": ("encoder_layers", 12),
+        "n_decoder_layers": ("decoder_layers", 12),
+        "n_heads": ("encoder_attention_heads", 16),
+        "d_ff": ("encoder_ffn_dim", 4096),
+        "activation": ("activation_function", "gelu"),
+        "dropout": ("dropout", 0.1),
+        "attention_dropout": ("attention_dropout", 0.0),
+    },
+    always={
+        **_AFTER,
+        "norm": ("layer",),
+        "norm_eps": (1e-5,),
+        "positions": ("sinusoidal-halves",),
+        "activation": ("relu", "gelu", "gelu-tanh"),
+        "qk_norm": (False,),
+    },
+    because={
+        **_BECAUSE,
+        "norm_order": _NORM_LAST,
+        "final_norm": _NORM_LAST,
+        "norm": "has LayerNorm",
+        "norm_eps": "adds 1e-05 before the root",
+        "positions": "has sines before cosines (sinusoidal-halves)",
+        "activation": "has no gate in its feed-forward; relu, gelu and gelu-tanh fit",
+    },
+    fills=("attention_bias", "feedforward_bias", "head_bias"),
+    fixed={
+        "scale_embedding": (True,),
+        "share_encoder_decoder_embeddings": (True,),
+        "tie_word_embeddings": (True,),
+        "static_position_embeddings": (True,),
+        "normalize_before": (False,),
+        "normalize_embedding": (False,),
+        "add_final_layer_norm": (False,),
+    },
+    twins={
+        "decoder_attention_heads": "encoder_attention_heads",
+        "decoder_ffn_dim": "encoder_ffn_dim",
+        "decoder_vocab_size": "vocab_size",
+    },
+)
+
+LAYOUTS: tuple[Layout, ...] = (GPT2, QWEN3, LLAMA, BERT, MARIAN, VIT)

@@ -1,0 +1,170 @@
+"""The weights of a folder from elsewhere: found, checked and only then read.
+
+One file or many, safetensors or what ``torch.save`` writes. Nothing is believed: a shard's name may not lead out of
+the folder, the index and the shards must name the same weights, and names, shapes and types are known before a weight
+is given memory. A pickle is opened as weights alone, from a file that is mapped and not unpacked; code in it is never
+run.
+"""
+
+import math
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from kotha.bundle import DTYPES, read_header
+from kotha.errors import KothaError
+from kotha.export.huggingface.config import read_json
+
+# What a folder is searched for, best first: a file of weights, or an index of several.
+_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+_INDEX = ".index.json"
+_MAX_INDEX_BYTES = 1 << 24
+_MAX_SHARDS = 1000
+# Names under which one weight may lie in a pickle: Marian's table of words has four.
+_MAX_NAMES = 4
+# Bytes of a number of each type that a safetensors file may hold; weights are floats, other tensors need not be.
+_ITEM_BYTES = {"BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2}
+_ITEM_BYTES |= {"I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A weight of a file that was not read yet."""
+
+    file: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    """One of ours (float32, …), or what the file calls another."""
+    tensor: Tensor | None = None
+    """Where the file had to be opened whole: the weight, still on the disk."""
+
+    def read(self) -> Tensor:
+        """The weight itself, in memory that is its own."""
+        if self.tensor is not None:
+            return self.tensor.clone()
+        try:
+            with safetensors.safe_open(self.file, framework="pt") as opened:
+                weight: Tensor = opened.get_tensor(self.name)
+                return weight
+        except (SafetensorError, OSError) as error:
+            raise KothaError(f"{self.file} is truncated or broken: {error}") from error
+
+
+def find_weights(folder: Path) -> list[Found]:
+    """All weights of a folder, by the names that its files have; none is read."""
+    start = next((name for name in _FILES if (folder / name).exists()), None)
+    if start is None:
+        raise KothaError(f"{folder} holds no weights: none of {', '.join(_FILES)}")
+    file = inside(folder, start)
+    if not start.endswith(_INDEX):
+        return _weights_of(file)
+    placed = _read_index(file)
+    ending = Path(start.removesuffix(_INDEX)).suffix
+    shards = sorted(set(placed.values()))
+    if len(shards) > _MAX_SHARDS:
+        raise KothaError(f"{file} names {len(shards):,} shards; more than {_MAX_SHARDS:,} is no model")
+    for shard in shards:
+        if Path(shard).suffix != ending:
+            raise KothaError(f"{file}: {shard[:200]!r} is no shard of this model; they end in {ending}")
+    found: dict[str, Found] = {}
+    for shard, path in [(shard, inside(folder, shard)) for shard in shards]:
+        for weight in _weights_of(path):
+            if weight.name in found:
+                raise KothaError(f"{weight.name} is in two shards, {found[weight.name].file.name} and {shard}")
+            if placed.get(weight.name) != shard:
+                raise KothaError(f"{shard} holds {weight.name[:200]}, which {file.name} does not place there")
+            found[weight.name] = weight
+    for name, shard in placed.items():
+        if name not in found:
+            raise KothaError(f"{shard} lacks {name[:200]}, which {file.name} places there")
+    return list(found.values())
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file of a folder by its plain name; a path or a link that leads out of the folder is refused."""
+    if not name or name in (".", "..") or any(mark in name for mark in "/\\\0") or len(name) > 255:
+        raise KothaError(f"{name[:200]!r} is not the name of a file in {folder}")
+    try:
+        target = (folder / name).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise KothaError(f"{folder} lacks {name}, or it is a link that leads nowhere") from error
+    roots = [folder.resolve()]
+    if folder.resolve().parent.name == "snapshots":  # the hub's cache keeps the files themselves beside the folder
+        roots.append(folder.resolve().parent.parent / "blobs")
+    if not any(target.is_relative_to(root) for root in roots):
+        raise KothaError(f"{folder / name} is a link out of the folder, to {target}; put the file itself there")
+    if not target.is_file():
+        raise KothaError(f"{folder / name} is not a file")
+    return folder / name
+
+
+def _read_index(file: Path) -> dict[str, str]:
+    placed = read_json(file, _MAX_INDEX_BYTES).get("weight_map")
+    if not isinstance(placed, dict) or not placed or not all(isinstance(shard, str) for shard in placed.values()):
+        raise KothaError(f"{file} is broken: weight_map must say for each weight the file that holds it")
+    return placed
+
+
+def _weights_of(file: Path) -> list[Found]:
+    return _from_safetensors(file) if file.suffix == ".safetensors" else _from_pickle(file)
+
+
+def _from_safetensors(file: Path) -> list[Found]:
+    header, n_bytes = read_header(file)
+    ours = {written: name for name, written in DTYPES.items()}
+    found, n_claimed = [], 0
+    for name, entry in header.items():
+        shape, dtype = entry.get("shape"), entry.get("dtype")
+        if not isinstance(dtype, str) or dtype not in _ITEM_BYTES:
+            raise KothaError(f"{file}: {name[:200]} is of type {str(dtype)[:50]!r}, which cannot be read")
+        if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 1 << 40 for size in shape):
+            raise KothaError(f"{file}: {name[:200]} has shape {str(shape)[:100]}, which is none")
+        n_claimed += _ITEM_BYTES[dtype] * math.prod(shape)
+        found.append(Found(file, name, tuple(shape), ours.get(dtype, dtype)))
+    if n_claimed != n_bytes:
+        raise KothaError(f"{file} is truncated or broken: its header speaks of {n_claimed:,} bytes, {n_bytes:,} follow")
+    return found
+
+
+def _from_pickle(file: Path) -> list[Found]:
+    _check_archive(file)
+    try:
+        values: Any = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as error:  # whatever a pickle made by someone else can bring about
+        raise KothaError(
+            f"{file} cannot be opened as weights alone: {str(error).splitlines()[0][:200] if str(error) else error!r}; "
+            "nothing in it was run; ask for safetensors"
+        ) from error
+    if not isinstance(values, dict):
+        raise KothaError(f"{file} holds no table of weights")
+    for name, tensor in values.items():
+        plain = isinstance(tensor, Tensor) and tensor.layout == torch.strided and tensor.device.type == "cpu"
+        if not isinstance(name, str) or not plain:
+            raise KothaError(f"{file}: {str(name)[:200]!r} is not a plain weight")
+    n_claimed, size = sum(each.numel() * each.itemsize for each in values.values()), file.stat().st_size
+    if n_claimed > _MAX_NAMES * size:  # one number may stand for a whole matrix, and many names for one place
+        raise KothaError(f"{file} claims {n_claimed:,} bytes of weights, and has {size:,}; ask for safetensors")
+    dtypes = {name: str(each.dtype).removeprefix("torch.") for name, each in values.items()}
+    return [Found(file, name, tuple(each.shape), dtypes[name], each.detach()) for name, each in values.items()]
+
+
+def _check_archive(file: Path) -> None:
+    """Only what lies in a zip as it is: nothing to unpack, so nothing grows."""
+    advice = "save the model as safetensors with the library that made it"
+    if not zipfile.is_zipfile(file):
+        raise KothaError(f"{file} is not what torch.save writes today (a zip of tensors); {advice}")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise KothaError(f"{file} is truncated or broken: {error}") from error
+    size = file.stat().st_size
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries) or sum(e.file_size for e in entries) > size:
+        raise KothaError(f"{file} is a packed archive, which torch.save does not write; {advice}")

@@ -1,0 +1,136 @@
+"""ONNX: the model as a graph that onnxruntime runs, in a browser, a phone or a server, without Python or torch.
+
+A folder with one graph (GPT, BERT, ViT) or two (Seq2Seq), the tokenizer beside it, and ``onnx.json``, which names every
+input and output. Batch and length are free; a GPT's past keys and values go in and come out (see ``graphs.py``).
+Weights are float32. ``check.py`` runs the folder in onnxruntime before it is handed over.
+"""
+
+import importlib.util
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from kotha.bundle import Bundle
+from kotha.errors import KothaError
+from kotha.export.onnx.check import check_graphs
+from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
+from kotha.export.parity import ParityReport
+from kotha.files import whole_folder, write_whole
+from kotha.model.attention import Attention
+
+DESCRIPTION = "onnx.json"
+# What one protobuf file can hold; the weights of larger models lie in a file beside it.
+_MOST_BYTES = 1_900_000_000
+
+
+def export_onnx(
+    bundle: Bundle, out: Path, *, lines: Sequence[str] | None = None, overwrite: bool = False
+) -> ParityReport:
+    """Write a folder of graphs, whole or not at all, and compare it in onnxruntime.
+
+    ``lines`` is the text to compare on; left out, lines of the built-in stories and awkward ones.
+    """
+    _need_libraries()
+    types = {parameter.dtype for parameter in bundle.model.parameters()}
+    if types != {torch.float32}:
+        raise KothaError(
+            f"the graphs hold float32, and this model {', '.join(sorted(map(str, types)))}; convert it first"
+        )
+    with whole_folder(out, lambda old: overwrite and (old / DESCRIPTION).is_file()) as folder:
+        with _spelled_out(bundle.model):
+            graphs = graphs_of(bundle.model)
+            for graph in graphs:
+                _write_graph(graph, folder / f"{graph.name}.onnx")
+        if bundle.tokenizer is not None:
+            bundle.tokenizer.save(folder)
+        write_whole(folder / DESCRIPTION, json.dumps(_describe(bundle, graphs), ensure_ascii=False, indent=1) + "\n")
+        return check_graphs(bundle.model, bundle.tokenizer, folder, lines)
+
+
+def _write_graph(graph: Graph, path: Path) -> None:
+    n_bytes = sum(4 * parameter.numel() for parameter in graph.module.parameters())
+    with _quiet(), torch.inference_mode():
+        program = torch.onnx.export(
+            graph.module,
+            graph.examples,
+            input_names=list(graph.inputs),
+            output_names=list(graph.outputs),
+            dynamic_shapes=_free_sizes(graph),
+            dynamo=True,
+            verbose=False,
+        )
+        assert program is not None, "the exporter gave no program"
+        for node in program.model.graph:
+            node.metadata_props.clear()  # it writes down the lines of code, with this machine's paths
+        program.save(path, external_data=n_bytes > _MOST_BYTES)
+
+
+def _free_sizes(graph: Graph) -> tuple[Any, ...]:
+    """Which sizes of each input are free, in the shape of the examples."""
+    free = iter(graph.inputs.values())
+
+    def of(example: Any) -> Any:
+        if isinstance(example, list):
+            return [of(each) for each in example]
+        return dict.fromkeys(next(free), torch.export.Dim.DYNAMIC)
+
+    return tuple(of(example) for example in graph.examples)
+
+
+def _describe(bundle: Bundle, graphs: Sequence[Graph]) -> dict[str, Any]:
+    """What onnx.json says."""
+
+    def sides(named: dict[str, Sizes]) -> dict[str, dict[str, str]]:
+        return {name: {str(place): size for place, size in sizes.items()} for name, sizes in named.items()}
+
+    return {
+        "format": "kotha-onnx",
+        "graphs": {
+            f"{graph.name}.onnx": {"inputs": sides(graph.inputs), "outputs": sides(graph.outputs)} for graph in graphs
+        },
+        "about": "each input and output with its free sizes, by place; start with a past of length 0, then feed each "
+        "present back as the past; ids are int64, real is boolean (False at padding), all else float32",
+        "model": bundle.config.to_dict(),
+        "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.fingerprint,
+    }
+
+
+def _need_libraries() -> None:
+    for name in ("onnx", "onnxscript"):
+        if importlib.util.find_spec(name) is None:
+            raise KothaError(f"writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript")
+
+
+@contextmanager
+def _spelled_out(model: nn.Module) -> Iterator[None]:
+    """Attention line by line: plain operations, which every runtime knows, grouped heads included."""
+    parts = [module for module in model.modules() if isinstance(module, Attention)]
+    before = [part.reading for part in parts]
+    try:
+        for part in parts:
+            part.reading = "explicit"
+        yield
+    finally:
+        for part, reading in zip(parts, before, strict=True):
+            part.reading = reading
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter's progress and remarks on itself are not for the user; its errors are."""
+    level = logging.root.manager.disable
+    try:
+        logging.disable(logging.WARNING)
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

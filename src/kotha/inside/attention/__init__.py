@@ -1,0 +1,1 @@
+"""Who looks at whom: every head of every layer."""

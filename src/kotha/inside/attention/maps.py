@@ -1,0 +1,213 @@
+"""Attention maps: who looks at whom, in every head of every layer.
+
+For each attention the weights (H, T, S) of one pass, and beside them what the same queries and keys would give under
+the other mask: a head that may not look ahead, as if it might (the notes' GPT against BERT), and the other way round.
+Nobody looks so in the model; it shows what the mask takes away.
+
+A text that the model goes on with needs one pass too: no position sees what comes after it, so the row from which a
+token was written is the same row when more follows. ``Step`` says which row that is, and what else could have stood
+there.
+
+What it does not do: draw (``attention_page.py``) or write text (see ``reading.py``).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kotha.errors import UsageError
+from kotha.inside.inputs import Piece, Reading
+from kotha.inside.sites import attentions
+from kotha.inside.trace import Trace, trace
+from kotha.model.attention import Attention
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+
+# Weights that one page or one JSON may hold: some 40 MB of text, which a browser still opens at once.
+MOST_WEIGHTS = 16_000_000
+_ALTERNATIVES = 5
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """The weights of one attention."""
+
+    name: str
+    """``blocks.0.attention``, ``decoder.1.cross``."""
+    queries: str
+    """The line of pieces that look."""
+    keys: str
+    """The line of pieces that are looked at."""
+    heads: tuple[int, ...]
+    """The heads' names; where some were pruned, the others keep theirs."""
+    weights: Tensor
+    """(H, T, S); each row sums to one."""
+    is_causal: bool
+    """Whether nobody may look ahead."""
+    other: Tensor | None
+    """The same heads under the other mask, (H, T, S); a look at another text has none."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A token that could be written, and how likely the model finds it."""
+
+    id: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """One token that the model wrote."""
+
+    row: int
+    """The position that it was written from."""
+    token: int
+    probability: float
+    best: tuple[Chance, ...]
+
+
+@dataclass(frozen=True)
+class AttentionMaps:
+    """Every map of one pass."""
+
+    family: str
+    reading: Reading
+    maps: tuple[AttentionMap, ...]
+    steps: tuple[Step, ...] = ()
+
+    def line(self, name: str) -> tuple[Piece, ...]:
+        """The pieces of a line."""
+        return self.reading.lines[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON; weights to six places."""
+        return {
+            "family": self.family,
+            "lines": {name: [vars(piece) for piece in line] for name, line in self.reading.lines.items()},
+            "written_from": self.reading.written_from,
+            "maps": [
+                {
+                    "name": each.name,
+                    "queries": each.queries,
+                    "keys": each.keys,
+                    "heads": list(each.heads),
+                    "causal": each.is_causal,
+                    "weights": _rounded(each.weights),
+                }
+                for each in self.maps
+            ],
+            "steps": [{**vars(step), "best": [vars(chance) for chance in step.best]} for step in self.steps],
+        }
+
+
+@dataclass(frozen=True)
+class HeadSummary:
+    """What one head does with a text, in a line."""
+
+    name: str
+    head: int
+    looks: tuple[tuple[int, int, float], ...]
+    """The strongest looks: (query, key, weight), of positions that had a choice."""
+    on_itself: float | None
+    on_previous: float | None
+    on_first: float
+    """Mean weight on these; a look at another text knows no itself."""
+    entropy_bits: float
+    """Mean over positions: 0 looks at one place, log2 S at all alike."""
+
+
+def attention_maps(model: Model, reading: Reading, chosen: Iterable[str] | None = None) -> AttentionMaps:
+    """Every attention's weights over a reading; ``chosen`` are layers such as ``blocks.0``."""
+    wanted = None if chosen is None else list(chosen)
+    _refuse_large(model, reading, wanted)
+    places = ["*.queries", "*.keys", "*.weights"]
+    places += ["logits"] if reading.written_from is not None else []
+    with trace(model, layers=wanted, places=places) as seen:
+        reading.pass_through(model)
+    maps = []
+    for name, attention in attentions(model).items():
+        if f"{name}.weights" in seen:
+            maps.append(_map(reading, name, attention, _is_causal(model, name), seen))
+    steps = () if reading.written_from is None else _steps(reading, seen["logits"][0])
+    return AttentionMaps(model.config.family, reading, tuple(maps), steps)
+
+
+def summarize(each: AttentionMap, n_looks: int = 3) -> list[HeadSummary]:
+    """Each head of a map in a line."""
+    return [_summary(each, head, n_looks) for head in range(len(each.weights))]
+
+
+def _map(reading: Reading, name: str, attention: Attention, is_causal: bool, seen: Trace) -> AttentionMap:
+    queries, keys = reading.lines_of(name)
+    q, k, weights = (seen[f"{name}.{place}"] for place in ("queries", "keys", "weights"))
+    other = None
+    if queries == keys and reading.grid is None:
+        with torch.no_grad():
+            other = attention.weigh(q, k, None if is_causal else "causal")[0].float()
+    return AttentionMap(name, queries, keys, attention.heads, weights[0].float(), is_causal, other)
+
+
+def _is_causal(model: Model, name: str) -> bool:
+    return name.endswith(".attention") and (isinstance(model, GPT) or name.startswith("decoder"))
+
+
+def _steps(reading: Reading, logits: Tensor) -> tuple[Step, ...]:
+    """What the model said at each row that it wrote from: (T, V) -> steps."""
+    pieces = list(reading.lines.values())[-1]
+    first = reading.written_from
+    assert first is not None, "asked for the steps of a text that was given whole"
+    chances = logits.float().softmax(dim=-1)  # (T, V)
+    steps = []
+    for place in range(first, len(pieces)):
+        row, token = chances[place - 1], pieces[place].id
+        assert token is not None, "what was written has an id"
+        best, ids = row.topk(min(_ALTERNATIVES, len(row)))
+        ranked = zip(ids.tolist(), best.tolist(), strict=True)
+        steps.append(Step(place - 1, token, float(row[token]), tuple(Chance(each, share) for each, share in ranked)))
+    return tuple(steps)
+
+
+def _summary(each: AttentionMap, head: int, n_looks: int) -> HeadSummary:
+    weights = each.weights[head]  # (T, S)
+    n_queries, n_keys = weights.shape
+    chosen = weights.clone()
+    if each.is_causal and n_queries > 1:
+        chosen[0] = 0  # the first position has nobody to choose from
+    best, places = chosen.flatten().topk(min(n_looks, chosen.numel()))
+    looks = [
+        (place // n_keys, place % n_keys, share) for place, share in zip(places.tolist(), best.tolist(), strict=True)
+    ]
+    alike = each.queries == each.keys
+    entropy = torch.special.entr(weights).sum(-1).mean() / math.log(2)
+    return HeadSummary(
+        each.name,
+        each.heads[head],
+        tuple(looks),
+        float(weights.diagonal().mean()) if alike else None,
+        float(weights.diagonal(-1).mean()) if alike and n_queries > 1 else None,
+        float(weights[1:, 0].mean()) if alike and n_queries > 1 else float(weights[:, 0].mean()),
+        float(entropy),
+    )
+
+
+def _refuse_large(model: Model, reading: Reading, wanted: list[str] | None) -> None:
+    total = 0
+    for name, attention in attentions(model).items():
+        if wanted is None or name.rpartition(".")[0] in wanted:
+            queries, keys = (len(reading.lines[line]) for line in reading.lines_of(name))
+            total += len(attention.heads) * queries * keys * (2 if reading.grid is None else 1)
+    if total > MOST_WEIGHTS:
+        raise UsageError(
+            f"{total:,} weights are more than a page can hold ({MOST_WEIGHTS:,}); "
+            "use a shorter text, or fewer layers with --layers 0 1"
+        )
+
+
+def _rounded(weights: Tensor) -> list[Any]:
+    values: list[Any] = weights.double().mul(1e6).round().div(1e6).tolist()
+    return values

@@ -1,0 +1,106 @@
+"""The page of attention maps: lines, a grid of all heads, one head as a matrix, and the writing step by step.
+
+All that the page shows is in it as JSON; weights travel as base64 of 16-bit numbers, in steps of 1/65,535, which the
+page says. The scripts are in ``pages/attention``.
+"""
+
+import base64
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from kotha.inside.assets import interactive
+from kotha.inside.attention.maps import AttentionMap, AttentionMaps, Step
+from kotha.inside.inputs import Piece
+from kotha.inside.pictures import as_bytes
+from kotha.page import Page
+
+# The largest number that a stored weight can be.
+STEPS = 65_535
+_KINDS = {
+    "blocks.attention": "self-attention",
+    "encoder.attention": "encoder, looking at the source",
+    "decoder.attention": "decoder, looking at what is written",
+    "decoder.cross": "decoder, looking at the source",
+}
+
+
+def attention_page(maps: AttentionMaps, title: str, names: dict[int, Piece]) -> str:
+    """One offline page; ``names`` says how the tokens read that could have been written."""
+    page = Page(title, _lead(maps))
+    for remark in maps.reading.remarks:
+        page.note(remark)
+    footer = f"Made by kotha inside attention. Weights are kept in steps of 1/{STEPS:,} and shown to three decimals."
+    return interactive(page, "attention", page_data(maps, names), footer)
+
+
+def page_data(maps: AttentionMaps, names: dict[int, Piece]) -> dict[str, Any]:
+    """What the page's scripts read."""
+    reading = maps.reading
+    data: dict[str, Any] = {
+        "family": maps.family,
+        "steps_of_weight": STEPS,
+        "lines": {name: [_piece(piece) for piece in line] for name, line in reading.lines.items()},
+        "writes": list(reading.lines)[-1],
+        "written_from": reading.written_from,
+        "maps": [_map(each) for each in maps.maps],
+        "steps": [_step(step, names) for step in maps.steps],
+    }
+    if reading.grid is not None:
+        pixels = as_bytes(reading.inputs[0][0])
+        data["image"] = {
+            "rows": reading.grid[0],
+            "columns": reading.grid[1],
+            "height": pixels.shape[0],
+            "width": pixels.shape[1],
+            "pixels": base64.b64encode(pixels.contiguous().numpy().tobytes()).decode(),
+        }
+    return data
+
+
+def pack(weights: Tensor) -> str:
+    """Weights from 0 to 1 as base64 of little-endian 16-bit numbers."""
+    return base64.b64encode((weights.numpy() * STEPS).round().astype("<u2").tobytes()).decode()
+
+
+def unpack(packed: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """What the page reads from ``pack``.
+
+    >>> import torch
+    >>> unpack(pack(torch.tensor([[0.0, 1.0]])), (1, 2)).tolist()
+    [[0.0, 1.0]]
+    """
+    return np.frombuffer(base64.b64decode(packed), "<u2").reshape(shape) / STEPS
+
+
+def _lead(maps: AttentionMaps) -> str:
+    n_heads = sum(len(each.weights) for each in maps.maps)
+    if maps.reading.grid is not None:
+        return f"How {n_heads} heads look at one image: choose a head, then the class token or a patch."
+    return f"Who looks at whom: {n_heads} heads over {maps.reading.sizes}. Each row of weights sums to one."
+
+
+def _map(each: AttentionMap) -> dict[str, Any]:
+    stack, layer, part = each.name.split(".")
+    return {
+        "name": each.name,
+        "kind": _KINDS[f"{stack}.{part}"],
+        "layer": int(layer),
+        "queries": each.queries,
+        "keys": each.keys,
+        "causal": each.is_causal,
+        "names": list(each.heads),
+        "shape": list(each.weights.shape),
+        "weights": pack(each.weights),
+        "other": None if each.other is None else pack(each.other),
+    }
+
+
+def _piece(piece: Piece) -> dict[str, Any]:
+    return {"text": piece.text, "id": piece.id, "part": piece.is_part}
+
+
+def _step(step: Step, names: dict[int, Piece]) -> dict[str, Any]:
+    best = [{**_piece(names[chance.id]), "probability": round(chance.probability, 6)} for chance in step.best]
+    return {"row": step.row, "probability": round(step.probability, 6), "best": best}

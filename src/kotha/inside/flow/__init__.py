@@ -1,0 +1,1 @@
+"""A text's way through the whole model."""

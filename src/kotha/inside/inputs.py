@@ -1,0 +1,241 @@
+"""A text, a pair of texts or an image as a model's input, with a readable name for each of its positions.
+
+Whoever shows what a model does needs both: tensors for the model, and for the reader each position as a piece of text
+(or a patch of the image) that is never cut inside a letter without saying so. A line of pieces has a name: ``tokens``,
+of a Seq2Seq ``source`` and ``target``, of a ViT ``patches``.
+
+What it does not do: write. Where the model's own words shall be read too, the caller passes ``write``, a function from
+the ids so far to those that the model adds.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kotha.errors import UsageError
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
+from kotha.model.vit import ViT
+from kotha.text.akshara import aksharas
+from kotha.text.tokenizer.decoding import BufferedDecoder
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.view import view_token
+
+Write = Callable[[list[int]], Sequence[int]]
+# Past this many positions a picture of all of them is hard to read; it is still made.
+MANY = 96
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One position as a reader sees it."""
+
+    text: str
+    id: int | None = None
+    """Its number in the vocabulary; a patch has none."""
+    is_part: bool = False
+    """Whether it is only part of a character."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model is given, and how each of its positions reads."""
+
+    inputs: tuple[Tensor, ...]
+    lines: dict[str, tuple[Piece, ...]]
+    """Pieces by the name of their line."""
+    remarks: tuple[str, ...] = ()
+    """What the user should know about how the input was taken."""
+    written_from: int | None = None
+    """Where the pieces begin that the model wrote itself, in the line that it writes."""
+    masked: tuple[int, ...] = ()
+    """Positions whose word is hidden from a BERT."""
+    grid: tuple[int, int] | None = None
+    """Rows and columns of an image's patches."""
+
+    @property
+    def sizes(self) -> str:
+        """How long each line is, in words."""
+        counts = [(len(line), name) for name, line in self.lines.items()]
+        if len(counts) == 1:
+            return f"{counts[0][0]:,} {counts[0][1]}"
+        return " and ".join(f"{count:,} tokens of the {name}" for count, name in counts)
+
+    def pass_through(self, model: Model) -> Any:
+        """What the model answers; nothing learns from it."""
+        with torch.no_grad():
+            return model(*self.inputs)
+
+    def lines_of(self, attention: str) -> tuple[str, str]:
+        """Which lines an attention's queries and keys belong to: ``decoder.0.cross`` -> target, source."""
+        if len(self.lines) == 1:
+            (name,) = self.lines
+            return name, name
+        if attention.startswith("encoder"):
+            return "source", "source"
+        return ("target", "source") if attention.endswith("cross") else ("target", "target")
+
+
+def read(
+    model: Model,
+    tokenizer: Tokenizer | None,
+    text: str = "",
+    *,
+    second: str | None = None,
+    target: str | None = None,
+    write: Write | None = None,
+) -> Reading:
+    """A text as the input of any model that reads text; ``second`` is BERT's other sentence, ``target`` a Seq2Seq's."""
+    if isinstance(model, ViT):
+        raise UsageError("this model is a ViT, it reads images and no text; give it --image FILE")
+    if tokenizer is None:
+        raise UsageError("this model has no tokenizer, so it cannot read text; save them together, or train with one")
+    _refuse_wrong(model, second, target)
+    if isinstance(model, GPT):
+        return _read_gpt(model, tokenizer, text, write)
+    if isinstance(model, Seq2Seq):
+        return _read_pair(model, tokenizer, text, target, write)
+    if write is not None:
+        raise UsageError("a BERT fills in words and writes none; leave --generate out, or write [MASK] into the text")
+    return _read_bert(model.config.context_length, tokenizer, text, second)
+
+
+def read_image(model: Model, image: Tensor) -> Reading:
+    """An image (n_channels, height, width) as a ViT's input: the class token, then its patches row by row."""
+    if not isinstance(model, ViT):
+        raise UsageError(f"this model is a {model.config.family} and reads text, no images; give it --text")
+    rows, columns = model.patches.grid(image[None])
+    patches = [Piece(f"{row + 1},{column + 1}") for row in range(rows) for column in range(columns)]
+    return Reading((image[None],), {"patches": (Piece("class"), *patches)}, grid=(rows, columns))
+
+
+def read_without_tokenizer(model: Model, text: str) -> Reading:
+    """A text for a model that never learned: every letter gets the next free id, for shapes and sizes alone."""
+    if isinstance(model, ViT):
+        raise UsageError("a ViT reads images and no text")
+    letters = aksharas(text) or ["∅"]
+    n_most = model.config.context_length
+    ids = {letter: place % model.config.vocab_size for place, letter in enumerate(dict.fromkeys(letters))}
+    remarks = ["a preset has no tokenizer and fresh weights: each letter gets a made-up id, only the shapes say much"]
+    if len(letters) > n_most:
+        remarks.append(f"only the first {n_most:,} of {len(letters):,} letters fit the context")
+    pieces = tuple(Piece(letter.replace(" ", "␣"), ids[letter]) for letter in letters[:n_most])
+    if isinstance(model, Seq2Seq):
+        return Reading((_row(pieces), _row(pieces)), {"source": pieces, "target": pieces}, tuple(remarks))
+    return Reading((_row(pieces),), {"tokens": pieces}, tuple(remarks))
+
+
+def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
+    """A token as a reader would write it: space as ␣, a lone sign on ◌, part of a character in ‹›, specials by name."""
+    if token >= tokenizer.vocab_size:
+        return Piece(f"‹{token}›", token)  # a row that the model has beyond its tokenizer
+    if token in tokenizer.special.values() or isinstance(tokenizer.stream(), BufferedDecoder):
+        return Piece(tokenizer.pieces[token], token)
+    viewed = view_token(tokenizer, token)
+    text = f"‹{viewed.text}›" if viewed.is_part else viewed.text
+    return Piece(text or "‹empty›", token, viewed.is_part)
+
+
+def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...]:
+    """Tokens as a reader would write them."""
+    return tuple(name_piece(tokenizer, token) for token in tokens)
+
+
+# -- one reader for each body -----------------------------------------------------------------------------------------
+
+
+def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> Reading:
+    ids = tokenizer.encode(text) or [_special(tokenizer, "eos", "the text is empty")]
+    most, remarks = model.config.context_length, []
+    if write is None:
+        if len(ids) > most:
+            remarks.append(f"the text has {len(ids):,} tokens; the model sees the last {most:,}, its context")
+        ids, added = ids[-most:], []
+    else:
+        added = list(write(ids))
+        if len(ids) + len(added) > most:
+            raise UsageError(
+                f"{len(ids):,} tokens and {len(added):,} written ones are more than the context of {most:,}, so the "
+                "first would be gone before the last is written; use a shorter text or a smaller --generate"
+            )
+    remarks += _many(len(ids) + len(added))
+    pieces = name_pieces(tokenizer, [*ids, *added])
+    return Reading((_row(pieces),), {"tokens": pieces}, tuple(remarks), len(ids) if write is not None else None)
+
+
+def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str | None) -> Reading:
+    cls, sep = (_special(tokenizer, role, "a BERT's text begins with [CLS] and ends with [SEP]") for role in _ENDS)
+    first = [cls, *_with_masks(tokenizer, text), sep]
+    other = [] if second is None else [*_with_masks(tokenizer, second), sep]
+    _refuse_long("the text", len(first) + len(other), context_length)
+    pieces = name_pieces(tokenizer, first + other)
+    segments = torch.tensor([[0] * len(first) + [1] * len(other)])
+    masked = tuple(place for place, piece in enumerate(pieces) if piece.id == tokenizer.special.get("mask"))
+    return Reading((_row(pieces), segments), {"tokens": pieces}, _many(len(pieces)), masked=masked)
+
+
+def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> Reading:
+    if not text:
+        raise UsageError("the text is empty; there is nothing to translate")
+    if target is not None and write is not None:
+        raise UsageError("with --target the translation is given; leave --generate out, or leave --target out")
+    if target is None and write is None:
+        raise UsageError("a Seq2Seq also needs a target; give --target TEXT")
+    start = _special(tokenizer, "bos", "a target begins with it")
+    source = [*tokenizer.encode(text), _special(tokenizer, "eos", "a source ends with it")]
+    _refuse_long("the text", len(source), model.config.context_length)
+    written = list(write(source)) if write is not None else tokenizer.encode(target or "")
+    _refuse_long("the target", len(written) + 1, model.config.context_length)
+    lines = {"source": name_pieces(tokenizer, source), "target": name_pieces(tokenizer, [start, *written])}
+    remarks = _many(max(len(source), len(written) + 1))
+    inputs = (_row(lines["source"]), _row(lines["target"]))
+    return Reading(inputs, lines, remarks, 1 if write is not None else None)
+
+
+_ENDS = ("cls", "sep")
+
+
+def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Ids of a text; where it spells the mask, the mask itself."""
+    if "mask" not in tokenizer.special:
+        return tokenizer.encode(text)
+    mask = tokenizer.special["mask"]
+    parts = re.split(re.escape(tokenizer.pieces[mask]), text)
+    ids = tokenizer.encode(parts[0])
+    for part in parts[1:]:
+        ids += [mask, *tokenizer.encode(part)]
+    return ids
+
+
+def _refuse_wrong(model: Model, second: str | None, target: str | None) -> None:
+    family = model.config.family
+    if second is not None and family != "bert":
+        raise UsageError(f"a second sentence is for a BERT, and this model is a {family}; leave --second out")
+    if target is not None and family != "seq2seq":
+        raise UsageError(f"a target is for a Seq2Seq, and this model is a {family}; leave --target out")
+
+
+def _refuse_long(what: str, n_tokens: int, context_length: int) -> None:
+    if n_tokens > context_length:
+        raise UsageError(
+            f"{what} has {n_tokens:,} tokens with its marks, more than the context of {context_length:,}; shorten it"
+        )
+
+
+def _special(tokenizer: Tokenizer, role: str, why: str) -> int:
+    if role not in tokenizer.special:
+        raise UsageError(f"this tokenizer has no {role} token, and {why}")
+    return tokenizer.special[role]
+
+
+def _many(n_positions: int) -> tuple[str, ...]:
+    return (f"{n_positions:,} positions are many for one picture; a shorter text reads better",) * (n_positions > MANY)
+
+
+def _row(pieces: Sequence[Piece]) -> Tensor:
+    return torch.tensor([[piece.id for piece in pieces]])

@@ -1,0 +1,1 @@
+"""What each layer would say next (logit lens)."""

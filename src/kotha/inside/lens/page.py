@@ -1,0 +1,44 @@
+"""The lens as a page: positions down, layers across, each cell the word that the layer would say."""
+
+from collections.abc import Callable
+
+from kotha.chart import Chart, Series
+from kotha.inside.assets import interactive
+from kotha.inside.inputs import Piece
+from kotha.inside.lens.lens import Lens
+from kotha.page import Page
+
+
+def lens_page(found: Lens, title: str, name: Callable[[int], Piece]) -> str:
+    """One offline page; ``name`` says how a token reads."""
+    page = Page(
+        title, f"At each layer: {found.question}? The deeper the colour, the surer; the last layer is the model."
+    )
+    for remark in found.reading.remarks:
+        page.note(remark)
+    data = found.to_dict(lambda token: name(token).text)
+    data["written_from"] = found.reading.written_from
+    page.heading("How the layers come to agree")
+    page.figures(_charts(found))
+    return interactive(page, "lens", data, "Made by kotha inside lens. Probabilities are rounded to six places.")
+
+
+def _charts(found: Lens) -> list[tuple[str, str]]:
+    """How the layers come to agree, as means over the positions."""
+
+    def mean(of: Callable[..., float]) -> list[tuple[float, float | None]]:
+        return [(layer, sum(map(of, row)) / len(row)) for layer, row in enumerate(found.opinions)]
+
+    away = Series("from the answer", mean(lambda each: each.kl_nats), dots=True)
+    unsure = Series("undecided", mean(lambda each: each.entropy_nats), "warm", dots=True)
+    given = Series("given", mean(lambda each: each.answer_probability), dots=True)
+    return [
+        (
+            Chart("Distance and doubt by layer", "layers passed", "nats", [away, unsure], from_zero=True).svg(),
+            "How far each layer is from the final distribution (KL), and how undecided it is itself (entropy).",
+        ),
+        (
+            Chart("Probability of the answer by layer", "layers passed", "probability", [given], from_zero=True).svg(),
+            "What each layer gives to the token that the model finds likeliest in the end.",
+        ),
+    ]

@@ -1,0 +1,147 @@
+"""A run folder: what a training leaves behind, and what it goes on from.
+
+::
+
+    config.json      all settings, resolved: model, training, task, data, machine, versions
+    tokenizer.json   the tokenizer of the data, where the model reads text
+    metrics.jsonl    a line for each logged step, evaluation and sample
+    checkpoints/     see checkpoint.py
+    best/            the best weights so far as a model folder (see bundle.py)
+    best.json        which step's they are, and their score
+    summary.json     the end of the run in a few numbers
+    report.html      the run on one page (see report.py)
+"""
+
+import json
+import math
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import kotha
+from kotha.errors import CheckpointError, KothaError
+from kotha.files import write_whole
+from kotha.model.config import ModelConfig, config_from_dict
+from kotha.text.shards import Dataset
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
+BEST, BEST_MODEL = "best.json", "best"
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the checkpoints are."""
+        return self.path / CHECKPOINTS
+
+    @property
+    def best_model(self) -> Path:
+        """Where the best weights are."""
+        return self.path / BEST_MODEL
+
+    def start(
+        self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
+    ) -> None:
+        """Begin a run in a folder that has none yet; ``about`` is what else the config should tell."""
+        if (self.path / CONFIG).exists():
+            raise CheckpointError(f"{self.path} holds a run; go on with --resume, or choose another --out")
+        if tokenizer is not None:
+            tokenizer.save(self.path)
+        self._write_config(model, training, about)
+        self.checkpoints.mkdir(exist_ok=True)
+
+    def change(self, training: dict[str, Any]) -> None:
+        """Go on with other settings than the run was started with."""
+        config = self.about()
+        model = config_from_dict(config["model"])
+        self._write_config(model, training, {key: config[key] for key in config if key not in ("model", "training")})
+
+    def _write_config(self, model: ModelConfig, training: dict[str, Any], about: dict[str, Any]) -> None:
+        versions = {"kotha": kotha.__version__, "torch": torch.__version__, "python": platform.python_version()}
+        config = {"model": model.to_dict(), "training": training, "versions": versions, **about}
+        write_whole(self.path / CONFIG, json.dumps(config, indent=1, ensure_ascii=False))
+
+    def about(self) -> dict[str, Any]:
+        """All that the config tells."""
+        try:
+            config = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise CheckpointError(f"{self.path} holds no run; start one without --resume") from error
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{self.path / CONFIG} is broken: {error}") from error
+        if not isinstance(config, dict):
+            raise CheckpointError(f"{self.path / CONFIG} is broken: it is no table")
+        return config
+
+    def read(self) -> tuple[ModelConfig, dict[str, Any]]:
+        """The model's config and the settings of the run in this folder."""
+        config = self.about()
+        try:
+            return config_from_dict(config["model"]), dict(config["training"])
+        except (KothaError, KeyError, TypeError) as error:
+            raise CheckpointError(f"{self.path / CONFIG} is broken: {error}") from error
+
+    def check_data(self, data: Dataset) -> None:
+        """Refuse data that another tokenizer made."""
+        mine = Tokenizer.load(self.path).fingerprint
+        if mine != data.tokenizer.fingerprint:
+            raise CheckpointError(
+                f"{self.path} was trained with tokenizer {mine}, but {data.path} was made with "
+                f"{data.tokenizer.fingerprint}; resume with the data of the run"
+            )
+
+    def log(self, **row: Any) -> None:
+        """Add a line to the metrics."""
+        with (self.path / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(_finite(row), ensure_ascii=False) + "\n")
+
+    def forget_after(self, step: int) -> None:
+        """Drop the metrics of steps that a resumed run will do again."""
+        path = self.path / METRICS
+        if path.is_file():
+            rows = [line for line in self._lines() if 0 <= _step(line) <= step]
+            write_whole(path, "".join(row + "\n" for row in rows))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All logged lines; one that was cut off by a kill is left out."""
+        return [json.loads(line) for line in self._lines() if _step(line) >= 0]
+
+    def _lines(self) -> list[str]:
+        """A kill may have cut the last line, inside a letter even; samples may hold line ends of other kinds."""
+        path = self.path / METRICS
+        return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
+
+    def best(self) -> dict[str, Any] | None:
+        """Step and score of the best weights so far."""
+        path = self.path / BEST
+        found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        return found
+
+    def write(self, name: str, value: dict[str, Any]) -> None:
+        """Write ``summary.json`` or ``best.json``."""
+        write_whole(self.path / name, json.dumps(_finite(value), indent=1, ensure_ascii=False))
+
+
+def run_config(path: Path) -> dict[str, Any]:
+    """What a run folder tells of itself; empty for a model folder."""
+    return RunFolder(path).about() if (path / METRICS).exists() else {}
+
+
+def _step(line: str) -> int:
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return -1
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: such a number becomes null."""
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}

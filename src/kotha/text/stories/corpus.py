@@ -1,0 +1,93 @@
+"""The built-in corpus: an endless, seeded source of original Bangla stories, news items and encyclopaedia entries.
+
+A document is a *plot* (``plots/``: prose with holes and alternatives) told with words from a lexicon (`people`,
+`places`, `seasons`, `things`, `nature`) that `nouns` and `verbs` inflect, so that person, rank, tense, case and
+classifier agree. `scene` keeps what the document has said, so that the trade named at the start decides the tool
+used later, the season the fruit, and five mangoes less two are three.
+
+**The floor.** Every choice goes through one `Chooser`, which adds up the logarithm of its probability, and every
+choice can be read off the text. So ``log_probability`` is that of the text itself, and the average of
+``-log_probability`` over many documents is the entropy of the source: no model, however large, can do better on
+fresh documents, on average. `floor_bits_per_byte` gives it in the unit that models of any tokenizer share. A model
+that reaches it has learned the whole grammar.
+
+**The caveat.** Should two different series of choices give the same text, the true probability of that text is
+their sum and the floor stated here is too high; a test alters the choices one at a time to see that the text
+changes. And it is an average: on a few documents a model may by luck do better. It holds for whole documents, each
+begun without any context.
+
+What it does not do: it states no facts about real people, and its invented villages are on no map.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kotha.errors import UsageError, nearest
+from kotha.text.stories.chooser import Chooser
+
+__all__ = ["KINDS", "Document", "floor_bits_per_byte", "stories", "story"]
+
+# How often each kind is written.
+KINDS = {"story": 0.5, "news": 0.25, "entry": 0.25}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text, its kind (story, news or entry), and the natural logarithm of its probability."""
+
+    text: str
+    kind: str
+    log_probability: float
+
+
+def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Document:
+    """Write document ``index`` of the corpus ``seed``: a pure function, on every platform.
+
+    ``kinds`` limits the corpus to some kinds; that is another corpus, with its own probabilities.
+
+    >>> story(0, 7) == story(0, 7)
+    True
+    """
+    from kotha.text.stories.plot import (
+        compile_plot,
+    )  # loaded with the first document
+    from kotha.text.stories.plots.all import PLOTS
+
+    names = tuple(KINDS) if kinds is None else tuple(kinds)
+    for name in names:
+        if name not in KINDS:
+            raise UsageError(f"there is no kind of document called {name!r}{nearest(name, KINDS)}")
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"kinds={names!r} must name each kind once, and at least one; choose from {', '.join(KINDS)}")
+    chooser = Chooser(f"{seed}:{index}")
+    kind = names[chooser.weighted([KINDS[name] for name in names])]
+    plot = PLOTS[kind][chooser.below(len(PLOTS[kind]))]
+    text = compile_plot(plot)(chooser)
+    return Document(text, kind, chooser.log_probability)
+
+
+def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -> Iterator[Document]:
+    """Write documents for ever, from document ``start`` on.
+
+    >>> first = next(stories(seed=3, start=5))
+    >>> first == story(3, 5)
+    True
+    """
+    return (story(seed, index, kinds) for index in itertools.count(start))
+
+
+def floor_bits_per_byte(documents: Iterable[Document]) -> float:
+    """The entropy of the source per byte of UTF-8, measured on these documents.
+
+    >>> round(floor_bits_per_byte([Document("কথা", "story", -9 * math.log(2))]), 6)
+    1.0
+    """
+    bits = size = 0.0
+    for document in documents:
+        bits -= document.log_probability / math.log(2)
+        size += len(document.text.encode())
+    if not size:
+        raise UsageError("floor_bits_per_byte needs at least one document; pass e.g. itertools.islice(stories(), 100)")
+    return bits / size

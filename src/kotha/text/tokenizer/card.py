@@ -1,0 +1,167 @@
+"""The tokenizer's report card: how well it fits a text, beside others on the same text.
+
+``tokens_per_word``   words are what white space separates; lower is a longer context and a faster model
+``bytes_per_token``   of the normalized text
+``unknown_rate``      share of tokens that lost what they stood for
+``split_aksharas``    share of token boundaries inside a letter, counted in bytes, so that half characters count too
+``round_trip``        share of documents that decode to exactly their normalized text
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+from typing import Any
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from kotha.page import Page
+from kotha.text.akshara import aksharas
+from kotha.text.tokenizer.pipeline import splitter_of
+from kotha.text.tokenizer.special import GENERATIVE
+from kotha.text.tokenizer.split import GPT2
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.view import view
+
+
+@dataclass(frozen=True)
+class Card:
+    """The figures of one tokenizer on one text."""
+
+    name: str
+    kind: str
+    vocab_size: int
+    documents: int
+    words: int
+    tokens: int
+    tokens_per_word: float
+    bytes_per_token: float
+    unknown_rate: float
+    split_aksharas: float
+    round_trip: float
+    fingerprint: str
+
+
+def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
+    """The report card of a tokenizer on texts."""
+    documents = words = tokens = n_bytes = unknown = inside = whole = 0
+    for text in texts:
+        normalized = tokenizer.normalize(text)
+        ids = tokenizer.encode(text)
+        documents += 1
+        words += len(normalized.split())
+        tokens += len(ids)
+        n_bytes += len(normalized.encode())
+        unknown += ids.count(tokenizer.special.get("unk", -1))
+        round_trips = tokenizer.decode(ids) == normalized
+        whole += round_trips
+        inside += _cuts_by_bytes(tokenizer, ids, normalized) if round_trips else _cuts_by_spans(tokenizer, text)
+    return Card(
+        name,
+        tokenizer.kind,
+        tokenizer.vocab_size,
+        documents,
+        words,
+        tokens,
+        tokens / max(1, words),
+        n_bytes / max(1, tokens),
+        unknown / max(1, tokens),
+        inside / max(1, tokens - documents),
+        whole / max(1, documents),
+        tokenizer.fingerprint,
+    )
+
+
+def _cuts_by_bytes(tokenizer: Tokenizer, ids: Sequence[int], normalized: str) -> int:
+    """Token boundaries inside a letter, for a tokenizer that gives every byte back."""
+    letter_ends = set(accumulate(len(letter.encode()) for letter in aksharas(normalized)))
+    ends = list(accumulate(len(tokenizer.token_bytes(token)) for token in ids))
+    # A tokenizer that puts a space before the first word counts one byte more than the text has.
+    extra = ends[-1] - len(normalized.encode()) if ends else 0
+    return sum(end - extra not in letter_ends for end in ends[:-1] if end > extra)
+
+
+def _cuts_by_spans(tokenizer: Tokenizer, text: str) -> int:
+    """The same for a tokenizer that loses some of the text: by where it says that its tokens end."""
+    prepared = tokenizer.normalizer(text) if tokenizer.normalizer else text
+    letter_ends = {0, *accumulate(len(letter) for letter in aksharas(prepared))}
+    return sum(end not in letter_ends for _, _, end in tokenizer.spans(text)[:-1])
+
+
+def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    """A plain byte-level BPE with GPT-2's pattern and no normalization: what the world's default does to Bangla."""
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = splitter_of(GPT2, byte_level=True)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[GENERATIVE["eos"]],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(texts, trainer)
+    return Tokenizer(backend)
+
+
+# -- how a card is shown --------------------------------------------------------------------------------------------
+
+COLUMNS: tuple[tuple[str, str], ...] = (
+    ("name", "tokenizer"),
+    ("kind", "kind"),
+    ("vocab_size", "vocabulary"),
+    ("tokens_per_word", "tokens / word"),
+    ("bytes_per_token", "bytes / token"),
+    ("unknown_rate", "unknown"),
+    ("split_aksharas", "cuts inside a letter"),
+    ("round_trip", "round trip"),
+)
+_LOWER_IS_BETTER = ("tokens_per_word", "unknown_rate", "split_aksharas")
+_HIGHER_IS_BETTER = ("bytes_per_token", "round_trip")
+
+
+def cells(card: Card) -> list[str]:
+    """A card as a row of the table."""
+    values = asdict(card)
+    return [_format(column, values[column]) for column, _ in COLUMNS]
+
+
+def _format(column: str, value: Any) -> str:
+    if column in ("unknown_rate", "split_aksharas"):
+        return f"{value:.2%}"
+    if column == "round_trip":
+        return f"{value:.1%}"
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def marks(cards: Sequence[Card]) -> dict[tuple[int, int], str]:
+    """Which cells are the best and the worst of their column, where there is something to compare."""
+    found: dict[tuple[int, int], str] = {}
+    for column, (name, _) in enumerate(COLUMNS):
+        if name not in _LOWER_IS_BETTER + _HIGHER_IS_BETTER:
+            continue
+        values = [getattr(card, name) for card in cards]
+        best, worst = (min(values), max(values)) if name in _LOWER_IS_BETTER else (max(values), min(values))
+        if best == worst:
+            continue
+        for row, value in enumerate(values):
+            if value in (best, worst):
+                found[row, column] = "best" if value == best else "worst"
+    return found
+
+
+def cards_page(cards: Sequence[Card], tokenizers_by_name: dict[str, Tokenizer], sample: str, source: str) -> str:
+    """One offline page: the table, and a sample cut by each tokenizer."""
+    first = cards[0]
+    page = Page("Tokenizers side by side", f"{first.documents:,} documents, {first.words:,} words: {source}")
+    page.table([title for _, title in COLUMNS], [cells(card) for card in cards], marks(cards))
+    page.paragraph(
+        "A cut inside a letter separates a vowel sign or half of a conjunct from its letter; the model must then learn "
+        "spelling before it can learn words. Fewer tokens a word mean more text in the same context."
+    )
+    for name, tokenizer in tokenizers_by_name.items():
+        tokens = view(tokenizer, sample)
+        page.heading(f"{name}: {len(tokens)} tokens")
+        page.pieces((token.text, token.is_part) for token in tokens)
+    return page.html(
+        "Made by `kotha tokenizer card`. ␣ is a space, ◌ a sign without its letter, hex a part of a character."
+    )

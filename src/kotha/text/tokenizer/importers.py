@@ -1,0 +1,257 @@
+"""Tokenizers from elsewhere: ``tokenizer.json``, a SentencePiece ``.model``, ``vocab.txt``, ``vocab.json``, a hub name.
+
+An imported tokenizer gives the ids that its own library gives; its normalization stays its own. Three exceptions are
+known, all of SentencePiece: letters of other Indic scripts and of Korean that come decomposed are composed there and
+not here; a text that spells a control piece (``<s>``) gives one unknown token here; and see below for pieces that
+users defined.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+
+from kotha.errors import TokenizerError
+from kotha.text.tokenizer import spiece
+from kotha.text.tokenizer.special import BERT
+from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer, library_errors
+
+# What a folder or a hub repository is searched for, best first.
+_KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
+_KNOWN_ENDINGS = (".json", ".model", ".txt")
+_SPACE = "\u2581"
+# `tokenizers` looks a charsmap up letter by letter and gives up on letters of six bytes, so it misses ে + া and ে + ৗ.
+# The maps in use are all of NFKC's family. (Composing everything first would also put a nukta before its hasanta.)
+_TWO_PART_VOWELS = (
+    normalizers.Replace("\u09c7\u09be", "\u09cb"),
+    normalizers.Replace("\u09c7\u09d7", "\u09cc"),
+)
+# A control piece must never be the best reading of a text that merely spells its name.
+_NEVER = -1000.0
+
+
+def import_tokenizer(source: str | Path, hub: "Hub | None" = None) -> Tokenizer:
+    """Open a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``."""
+    path = Path(source)
+    if path.is_dir():
+        return _from_folder(path)
+    if path.is_file():
+        return _from_file(path)
+    name = str(source)
+    if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", *_KNOWN_ENDINGS)):
+        return _from_hub(name, hub or Hub())
+    raise TokenizerError(f"no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name")
+
+
+def _from_folder(folder: Path) -> Tokenizer:
+    for name in _KNOWN_FILES:
+        if (folder / name).is_file():
+            return _from_file(folder / name)
+    others = sorted(folder.glob("*.model"))
+    if len(others) == 1:
+        return _from_file(others[0])
+    raise TokenizerError(f"{folder} holds none of {', '.join(_KNOWN_FILES)}")
+
+
+def _from_file(path: Path) -> Tokenizer:
+    if path.suffix not in _KNOWN_ENDINGS:
+        raise TokenizerError(f"{path}: ending {path.suffix!r} is not known; known: {', '.join(_KNOWN_ENDINGS)}")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise TokenizerError(f"{path} has {path.stat().st_size:,} bytes, far more than any tokenizer")
+    if path.suffix == ".json" and path.name != "vocab.json":
+        return Tokenizer.load(path)
+    with library_errors(f"{path} cannot be made into a tokenizer"):
+        if path.suffix == ".model":
+            try:
+                return Tokenizer(_from_spiece(spiece.read_model(path.read_bytes())))
+            except TokenizerError as error:
+                raise TokenizerError(f"{path}: {error}") from error
+        if path.name in ("vocab.json", "merges.txt"):
+            return Tokenizer(_from_merges(path.with_name("vocab.json"), path.with_name("merges.txt")))
+        return Tokenizer(_from_vocab_txt(path))
+
+
+# -- SentencePiece --------------------------------------------------------------------------------------------------
+
+
+def _from_spiece(model: spiece.SentencePieceModel) -> tokenizers.Tokenizer:
+    if model.model_type == "unigram":
+        core: models.Model = _unigram_model(model)
+    elif model.model_type == "bpe":
+        core = _bpe_model(model)
+    else:
+        raise TokenizerError(f"a SentencePiece model of kind {model.model_type}; only unigram and bpe can be read")
+    if not model.space_before:
+        raise TokenizerError(
+            "a SentencePiece model that writes spaces after words; only those before words can be read"
+        )
+    backend = tokenizers.Tokenizer(core)
+    steps: list[normalizers.Normalizer] = []
+    if model.charsmap:
+        steps += [*_TWO_PART_VOWELS, normalizers.Precompiled(model.charsmap)]
+    if model.remove_extra_whitespaces:
+        steps += [normalizers.Replace(Regex("\\A +| +\\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+    if model.add_dummy_prefix:
+        steps.append(normalizers.Prepend(" "))
+    backend.normalizer = normalizers.Sequence(steps)
+    # Words are cut apart unless some piece crosses a space, as runs of spaces and whole phrases do.
+    crossing = any(_SPACE in piece[1:] for piece, _, _ in model.pieces)
+    backend.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="never", split=not crossing)
+    strip = [decoders.Strip(" ", 1, 0)] if model.add_dummy_prefix else []
+    backend.decoder = decoders.Sequence(
+        [decoders.Replace(_SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *strip]
+    )
+    control = {spiece.UNKNOWN, spiece.CONTROL}
+    backend.add_special_tokens([piece for piece, _, kind in model.pieces if kind in control])
+    if model.model_type == "bpe":
+        # Found before all else, as in SentencePiece; but a space beside one may come or go, as it does not there.
+        extra = [piece for piece, _, kind in model.pieces if kind == spiece.USER_DEFINED]
+        backend.add_tokens([AddedToken(piece, normalized=False) for piece in extra])
+    return backend
+
+
+def _unigram_model(model: spiece.SentencePieceModel) -> models.Unigram:
+    unknown = next((index for index, (_, _, kind) in enumerate(model.pieces) if kind == spiece.UNKNOWN), None)
+    if unknown is None:
+        raise TokenizerError("a SentencePiece model without an unknown piece")
+    best = max((score for _, score, kind in model.pieces if kind == spiece.NORMAL), default=0.0)
+
+    def score_of(piece: str, score: float, kind: int) -> float:
+        if kind == spiece.NORMAL:
+            return round(score, 8)  # `tokenizers` does not read longer decimals back exactly
+        if kind == spiece.USER_DEFINED:  # SentencePiece's own bonus, that such a piece be taken wherever it stands
+            return round(len(piece.encode()) * best - 0.1, 8)
+        return _NEVER
+
+    vocabulary = [(piece, score_of(piece, score, kind)) for piece, score, kind in model.pieces]
+    return models.Unigram(vocabulary, unk_id=unknown, byte_fallback=model.byte_fallback)
+
+
+def _bpe_model(model: spiece.SentencePieceModel) -> models.BPE:
+    """SentencePiece keeps no merges: a pair may merge when its result is a piece, the better piece first."""
+    ids = {piece: index for index, (piece, _, _) in enumerate(model.pieces)}
+    ranked = []
+    for index, (piece, score, kind) in enumerate(model.pieces):
+        for cut in range(1, len(piece) if kind == spiece.NORMAL else 1):
+            left, right = piece[:cut], piece[cut:]
+            if left in ids and right in ids:
+                ranked.append((-score, index, ids[left], ids[right], (left, right)))
+    unknown = next((piece for piece, _, kind in model.pieces if kind == spiece.UNKNOWN), None)
+    merges = [entry[-1] for entry in sorted(ranked)]
+    return models.BPE(ids, merges, unk_token=unknown, fuse_unk=True, byte_fallback=model.byte_fallback)
+
+
+# -- vocabulary files -----------------------------------------------------------------------------------------------
+
+
+def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
+    """BERT's: one piece a line. Case and accents are kept unless a tokenizer_config.json beside it says otherwise."""
+    lines = _read_text(path).split("\n")
+    ids = {piece: index for index, piece in enumerate(lines) if piece}
+    if BERT["unk"] not in ids:
+        raise TokenizerError(f"{path}: no {BERT['unk']} among its {len(ids):,} lines; is it a WordPiece vocabulary?")
+    config = path.with_name("tokenizer_config.json")
+    settings = _read_json(config) if config.is_file() else {}
+    backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token=BERT["unk"], max_input_chars_per_word=100))
+    strip_accents = settings.get("strip_accents")
+    backend.normalizer = normalizers.BertNormalizer(
+        lowercase=bool(settings.get("do_lower_case", False)),
+        strip_accents=None if strip_accents is None else bool(strip_accents),
+        handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(cleanup=False)
+    present = [piece for piece in BERT.values() if piece in ids]
+    backend.add_special_tokens(present)
+    start, end = BERT["cls"], BERT["sep"]
+    if start in ids and end in ids:
+        backend.post_processor = processors.BertProcessing((end, ids[end]), (start, ids[start]))
+    return backend
+
+
+def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
+    """GPT-2's: byte-level pieces in vocab.json, a merge a line in merges.txt."""
+    for path in (vocabulary, merges):
+        if not path.is_file():
+            raise TokenizerError(f"{path} is missing; vocab.json and merges.txt belong together")
+    ids = _read_json(vocabulary)
+    if not ids or not all(type(index) is int and 0 <= index < 1 << 32 for index in ids.values()):
+        raise TokenizerError(f"{vocabulary}: expected an object from piece to id")
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    if sum(character in ids for character in alphabet) < 200:
+        raise TokenizerError(
+            f"{vocabulary}: not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read"
+        )
+    pairs = []
+    for number, line in enumerate(_read_text(merges).split("\n"), start=1):
+        if not line or line.startswith("#version"):
+            continue
+        left, space, right = line.partition(" ")
+        if not space or not {left, right, left + right} <= ids.keys():
+            raise TokenizerError(f"{merges}, line {number}: {line!r} is not a merge of two pieces of {vocabulary.name}")
+        pairs.append((left, right))
+    backend = tokenizers.Tokenizer(models.BPE(ids, pairs))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens([piece for piece in ids if piece.startswith("<|") and piece.endswith("|>")])
+    return backend
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TokenizerError(f"{path}: bad UTF-8 at byte {error.start}") from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(_read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise TokenizerError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise TokenizerError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+# -- the hub --------------------------------------------------------------------------------------------------------
+
+
+def _from_hub(name: str, hub: "Hub") -> Tokenizer:
+    files = hub.list_files(name)
+    for file in _KNOWN_FILES:
+        if file in files:
+            beside = [other for other in ("merges.txt", "tokenizer_config.json") if other in files]
+            for other in beside:
+                hub.download(name, other)
+            return _from_file(hub.download(name, file))
+    raise TokenizerError(f"the hub repository {name} holds none of {', '.join(_KNOWN_FILES)}")
+
+
+class Hub:
+    """The Hugging Face hub: what a repository holds, and a file of it on this disk."""
+
+    def list_files(self, name: str) -> list[str]:
+        """The files of a repository."""
+        try:
+            from huggingface_hub import HfApi
+            from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+        except ImportError as error:
+            raise TokenizerError("a hub name needs huggingface_hub: pip install 'kotha[hub]'") from error
+        try:
+            return [sibling.rfilename for sibling in HfApi().model_info(name, timeout=10).siblings or []]
+        except (RepositoryNotFoundError, HFValidationError) as error:
+            raise TokenizerError(f"no file or folder {name}, and no hub repository of that name") from error
+        except Exception as error:  # no network, a proxy's refusal: each its own class in other libraries
+            raise TokenizerError(f"no file or folder {name}, and the hub cannot be reached ({error})") from error
+
+    def download(self, name: str, file: str) -> Path:
+        """A file of a repository, in the hub's own cache."""
+        from huggingface_hub import hf_hub_download
+
+        try:
+            return Path(hf_hub_download(name, file))
+        except Exception as error:
+            raise TokenizerError(f"{file} of the hub repository {name} could not be fetched ({error})") from error

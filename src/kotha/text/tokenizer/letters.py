@@ -1,0 +1,115 @@
+"""A corpus counted the way that trainers need it: chunks, and the letters that chunks are made of.
+
+Pieces should be made of whole letters, and the trainers of ``tokenizers`` know only code points. So each letter that
+is frequent enough is written as one private code point, the trainer runs on that, and what it learned is written back.
+A chunk is cut at a letter that is too rare or broken: nothing is learned across it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import regex
+
+from kotha.text.akshara import is_whole, units
+from kotha.text.normalize import Normalizer
+from kotha.text.tokenizer.split import Split
+
+# Private code points of plane 15, one for each letter.
+_FIRST_CODE = 0xF0000
+_MAX_CODES = 0xFFFD
+
+# What ends a word in the text that trainers are given; no chunk contains it, because letters are written as codes.
+CUT = "\n"
+
+# Past this many different chunks, the rarer half is forgotten, so that memory stays flat on any corpus.
+_MAX_CHUNKS = 4_000_000
+
+# No piece holds more digits than this: longer numbers are too many to learn one by one.
+_MAX_DIGITS = 4
+
+
+def count_chunks(texts: Iterable[str], split: Split, normalizer: Normalizer) -> Counter[str]:
+    """How often each chunk of the split occurs in the normalized texts."""
+    pattern = regex.compile(split.pattern)
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(pattern.findall(normalizer(text)))
+        if len(counts) > _MAX_CHUNKS:
+            counts = Counter(dict(counts.most_common(_MAX_CHUNKS // 2)))
+    return counts
+
+
+@dataclass
+class Letters:
+    """The letters of a corpus and their private codes."""
+
+    chunks: Counter[str]
+    counts: Counter[str] = field(init=False)
+    code: dict[str, str] = field(init=False, default_factory=dict)
+    letter: dict[str, str] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._units = {chunk: units(chunk) for chunk in self.chunks}
+        self.counts = Counter()
+        for chunk, count in self.chunks.items():
+            for unit in self._units[chunk]:
+                self.counts[unit] += count
+
+    def keep(self, coverage: float, most: int) -> None:
+        """Give a code to the most frequent whole letters that make up ``coverage`` of the corpus, at most ``most``."""
+        self.code = _codes(most_frequent(self.counts, coverage, min(most, _MAX_CODES), whole=True))
+        self.letter = {code: unit for unit, code in self.code.items()}
+
+    def coded_words(self) -> Counter[str]:
+        """The corpus in codes: each stretch of kept letters with its count; long numbers cut into pieces."""
+        words: Counter[str] = Counter()
+        for chunk, count in self.chunks.items():
+            coded = "".join(self.code.get(unit, CUT) for unit in _cut_digits(self._units[chunk]))
+            for word in coded.split(CUT):
+                if word:
+                    words[word] += count
+        return words
+
+    def spell(self, coded: str) -> str:
+        """A coded piece as text."""
+        return "".join(self.letter[code] for code in coded)
+
+    def code_points(self) -> Counter[str]:
+        """How often each code point occurs."""
+        counts: Counter[str] = Counter()
+        for unit, count in self.counts.items():
+            for character in unit:
+                counts[character] += count
+        return counts
+
+
+def most_frequent(counts: Counter[str], coverage: float, most: int, whole: bool = False) -> list[str]:
+    """The most frequent entries that together make up a share of all, in a stable order.
+
+    >>> most_frequent(Counter({"ক": 90, "খ": 9, "গ": 1}), coverage=0.95, most=10)
+    ['ক', 'খ']
+    """
+    kept: list[str] = []
+    target, seen = coverage * counts.total(), 0
+    for entry, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if seen >= target or len(kept) >= most:
+            break
+        seen += count
+        if not whole or is_whole(entry):
+            kept.append(entry)
+    return kept
+
+
+def _codes(letters: list[str]) -> dict[str, str]:
+    return {letter: chr(_FIRST_CODE + index) for index, letter in enumerate(letters)}
+
+
+def _cut_digits(letters: list[str]) -> Iterator[str]:
+    digits = 0
+    for letter in letters:
+        digits = digits + 1 if letter.isdigit() else 0
+        if digits > _MAX_DIGITS:
+            digits = 1
+            yield ""  # no letter, so it has no code
+        yield letter

@@ -1,0 +1,58 @@
+"""How our rules and splits are written as parts of a ``tokenizer.json``, and recognised there again.
+
+The file must mean the same to anyone who opens it, so the normalization rules go into it as ordinary ``Replace``
+steps. They run several times slower there than in ``normalize.py``; recognising them lets us run our own, and the
+tests hold both equal.
+"""
+
+import json
+from typing import Any
+
+from tokenizers import Regex, decoders, normalizers, pre_tokenizers
+
+from kotha.text.normalize import NFC, ROUNDS, RULES
+from kotha.text.tokenizer.split import SPLITS, Split
+
+
+def normalizer_of(rules: tuple[str, ...]) -> normalizers.Normalizer:
+    """The rules as a step of a ``tokenizers`` pipeline."""
+    compose = [normalizers.NFC()] if NFC in rules else []
+    rewrite = [
+        normalizers.Replace(Regex(pattern), replacement)
+        for rule in RULES
+        if rule.name in rules
+        for pattern, replacement in rule.pairs
+    ]
+    return normalizers.Sequence((compose + rewrite) * ROUNDS + compose)
+
+
+def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
+    """The rules that a serialized normalizer consists of, or None when it is not one of ours."""
+    if normalizer is None:
+        return ()
+    steps = normalizer.get("normalizers", [])
+    patterns = {step.get("pattern", {}).get("Regex") for step in steps if step.get("type") == "Replace"}
+    names = [rule.name for rule in RULES if all(pattern in patterns for pattern, _ in rule.pairs)]
+    if any(step.get("type") == "NFC" for step in steps):
+        names.insert(0, NFC)
+    rules = tuple(names)
+    return rules if _as_json(normalizer_of(rules)) == normalizer else None
+
+
+def splitter_of(split: Split, byte_level: bool = False) -> pre_tokenizers.PreTokenizer:
+    """The split as a step of a ``tokenizers`` pipeline, with GPT-2's byte alphabet behind it where asked for."""
+    cut = pre_tokenizers.Split(Regex(split.pattern), "isolated")
+    if not byte_level:
+        return cut
+    return pre_tokenizers.Sequence([cut, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def split_name_of(pre_tokenizer: dict[str, Any] | None) -> str | None:
+    """The name of the split that a serialized pre-tokenizer uses, or None when it is not one of ours."""
+    text = json.dumps(pre_tokenizer)
+    return next((name for name, split in SPLITS.items() if json.dumps(split.pattern) in text), None)
+
+
+def _as_json(component: normalizers.Normalizer | decoders.Decoder) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads(component.__getstate__())
+    return state

@@ -1,0 +1,259 @@
+"""The one Tokenizer: text to ids and back, whatever stands behind it.
+
+Behind it is a ``tokenizers`` pipeline, saved as a plain ``tokenizer.json`` that any Hugging Face tool opens. In front:
+our normalization (the same rules, faster), decoding by bytes, a stream that never shows half a letter, special tokens
+by role, and a fingerprint that shards and models carry so that they never meet the wrong vocabulary.
+
+Text is always text: a special token spelled out in a document is encoded letter by letter, never as the token itself.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from kotha.errors import TokenizerError
+from kotha.files import write_whole
+from kotha.text.normalize import Normalizer
+from kotha.text.tokenizer import decoding
+from kotha.text.tokenizer.pipeline import rules_of, split_name_of
+from kotha.text.tokenizer.special import find_roles
+
+FILE_NAME = "tokenizer.json"
+# A tokenizer file is a few megabytes; what is far larger is not one.
+MAX_FILE_BYTES = 256 * 1024 * 1024
+# Nor does any number its tokens this high; tables are made with a row for each id.
+_MAX_VOCABULARY = 1 << 24
+
+Stream = decoding.StreamDecoder | decoding.BufferedDecoder
+
+
+class Tokenizer:
+    """Text to token ids and back.
+
+    >>> from kotha.text.tokenizer.trainers import train
+    >>> tokenizer = train(["আমার সোনার বাংলা"], "char", level="akshara")
+    >>> tokenizer.decode(tokenizer.encode("সোনার"))
+    'সোনার'
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        # How long a batch may be and how it is filled up is no property of a vocabulary.
+        backend.no_padding()
+        backend.no_truncation()
+        self._state: dict[str, Any] = json.loads(backend.to_str(), parse_float=_score)
+        rules = rules_of(self._state["normalizer"])
+        self.normalizer = Normalizer(rules) if rules is not None else None
+        self._backend = backend
+        # The pipeline that encodes: without the normalizer where ours does that work.
+        self._encoder = backend if rules is None else tokenizers.Tokenizer.from_str(backend.to_str())
+        if rules is not None:
+            self._encoder.normalizer = None
+        self._encoder.encode_special_tokens = True
+        vocabulary = backend.get_vocab()
+        self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
+        if self.vocab_size > _MAX_VOCABULARY:
+            raise TokenizerError(
+                f"token ids up to {self.vocab_size - 1:,}; at most {_MAX_VOCABULARY - 1:,} can be used"
+            )
+        self.special: dict[str, int] = {role: vocabulary[text] for role, text in find_roles(vocabulary).items()}
+        unknown = self._model_unknown(vocabulary)
+        if unknown is not None:
+            self.special["unk"] = unknown
+
+    # -- text to ids ------------------------------------------------------------------------------------------------
+
+    def normalize(self, text: str) -> str:
+        """What encoding first makes of a text, and what decoding gives back."""
+        if self.normalizer is not None:
+            return self.normalizer(text)
+        with library_errors("this tokenizer cannot normalize the text"):
+            normalized = str(self._backend.normalizer.normalize_str(text))
+        return normalized.removeprefix(" ") if self._strip_space else normalized
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text, with no special tokens added."""
+        return self._as_text(self._encoding(text).ids)
+
+    def encode_batch(self, texts: Sequence[str], normalized: bool = False) -> list[list[int]]:
+        """Token ids of many texts, spread over the machine's cores; ``normalized`` says that they are so already."""
+        if self.normalizer and not normalized:
+            texts = [self.normalizer(text) for text in texts]
+        with library_errors("this tokenizer cannot encode the texts"):
+            encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
+        return [self._as_text(encoding.ids) for encoding in encodings]
+
+    def spans(self, text: str) -> list[tuple[int, int, int]]:
+        """Each token of a text with where it stands: (id, start, end) in code points of the normalized text.
+
+        Of the text as given, where the normalization is a foreign tokenizer's own.
+        """
+        encoding = self._encoding(text)
+        ids = self._as_text(encoding.ids)
+        return [(token, start, end) for token, (start, end) in zip(ids, encoding.offsets, strict=True)]
+
+    def _encoding(self, text: str) -> tokenizers.Encoding:
+        prepared = self.normalizer(text) if self.normalizer else text
+        with library_errors("this tokenizer cannot encode the text"):
+            try:
+                return self._encoder.encode(prepared, add_special_tokens=False)
+            except TypeError as error:  # a str that has no UTF-8 is no str to the library
+                raise TokenizerError("the text is not valid Unicode: it holds half of a surrogate pair") from error
+
+    def _as_text(self, ids: list[int]) -> list[int]:
+        # A foreign vocabulary can hold a control piece where a text that spells it out finds it: unknown, then.
+        if self._special_ids.isdisjoint(ids):
+            return ids
+        unknown = self.special.get("unk")
+        if unknown is None:
+            raise TokenizerError(
+                "the text spells a special token, and this vocabulary has no unknown token to write for it"
+            )
+        return [unknown if token in self._special_ids else token for token in ids]
+
+    # -- ids to text ------------------------------------------------------------------------------------------------
+
+    def decode(self, tokens: Iterable[int], skip_special: bool = True) -> str:
+        """The text of token ids; bytes that form no character come out as U+FFFD."""
+        if self._piece_bytes is None:
+            with library_errors("this tokenizer cannot decode the tokens"):
+                return str(self._backend.decode(list(tokens), skip_special_tokens=skip_special))
+        text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
+        return text.removeprefix(" ") if self._strip_space else text
+
+    def stream(self, skip_special: bool = True) -> Stream:
+        """A decoder that takes one token at a time and gives out whole letters."""
+        if self._piece_bytes is None:
+            return decoding.BufferedDecoder(lambda tokens: self.decode(tokens, skip_special))
+        return decoding.StreamDecoder(lambda token: self.token_bytes(token, skip_special), self._strip_space)
+
+    def token_bytes(self, token: int, skip_special: bool = False) -> bytes:
+        """The bytes that a token stands for."""
+        assert self._piece_bytes is not None, "asked for bytes of a tokenizer that does not decode by concatenation"
+        if not 0 <= token < len(self._piece_bytes):
+            raise TokenizerError(f"token id {token} is outside this vocabulary of {len(self._piece_bytes):,}")
+        if skip_special and token in self._special_ids:
+            return b""
+        return self._piece_bytes[token]
+
+    # -- the vocabulary ---------------------------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """``bpe``, ``unigram``, ``wordpiece`` or ``char``."""
+        model = self._state["model"]["type"]
+        if model == "Unigram" and self._state["pre_tokenizer"] is None and not self._state["model"]["byte_fallback"]:
+            return "char"  # aksharas: a unigram whose pieces are single letters
+        return {"BPE": "bpe", "Unigram": "unigram", "WordPiece": "wordpiece", "WordLevel": "char"}[model]
+
+    @property
+    def split_name(self) -> str | None:
+        """The name of the split before the vocabulary, where it is one of ours."""
+        return split_name_of(self._state["pre_tokenizer"])
+
+    @property
+    def backend(self) -> tokenizers.Tokenizer:
+        """The ``tokenizers`` pipeline, as it is saved."""
+        return self._backend
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """The vocabulary as it is written in the file, by id; a gap in the ids is an empty piece."""
+        pieces = [""] * self.vocab_size
+        for piece, token in self._backend.get_vocab().items():
+            pieces[token] = piece
+        return pieces
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for the same behaviour: a hash over the whole pipeline."""
+        canonical = json.dumps(self._state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+    @cached_property
+    def _piece_bytes(self) -> list[bytes] | None:
+        return decoding.piece_bytes(self._state["decoder"], self.pieces)
+
+    @cached_property
+    def _special_ids(self) -> frozenset[int]:
+        return frozenset(added["id"] for added in self._state["added_tokens"] if added["special"])
+
+    def _model_unknown(self, vocabulary: dict[str, int]) -> int | None:
+        """The id that the model writes for what it does not know, whatever it is called; byte-level ones have none."""
+        model = self._state["model"]
+        unknown: int | None = model["unk_id"] if "unk_id" in model else vocabulary.get(model["unk_token"])
+        return unknown
+
+    @property
+    def _strip_space(self) -> bool:
+        return decoding.starts_with_space(self._state["decoder"])
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``tokenizer.json`` (into a folder, or to a path ending in .json), whole or not at all."""
+        target = Path(path)
+        if target.suffix != ".json":
+            target = target / FILE_NAME
+        write_whole(target, self._backend.to_str(pretty=True))
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read a ``tokenizer.json``, given as the file or as the folder that holds it."""
+        source = Path(path)
+        if source.is_dir():
+            source = source / FILE_NAME
+        if not source.is_file():
+            raise TokenizerError(f"no tokenizer at {source}; `kotha tokenizer train` makes one, `import` converts one")
+        if source.stat().st_size > MAX_FILE_BYTES:
+            raise TokenizerError(f"{source} has {source.stat().st_size:,} bytes, far more than any tokenizer")
+        try:
+            text = source.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise TokenizerError(f"{source} is not text: bad UTF-8 at byte {error.start}") from error
+        try:
+            _refuse_fatal(text)
+            with library_errors("not a tokenizer.json that can be read"):
+                return cls(tokenizers.Tokenizer.from_str(text))
+        except TokenizerError as error:
+            raise TokenizerError(f"{source}: {error}") from error
+
+
+def _score(text: str) -> float:
+    """A score to six places: `tokenizers` may read a longer decimal back with its last bit off."""
+    return round(float(text), 6)
+
+
+@contextmanager
+def library_errors(problem: str) -> Iterator[None]:
+    """Answer with a TokenizerError where ``tokenizers`` raises its bare Exception, or its Rust side panics.
+
+    A panic arrives as pyo3's PanicException, which cannot be imported and derives from BaseException.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is Exception or type(error).__name__ == "PanicException":
+            raise TokenizerError(f"{problem}: {error}") from error
+        raise
+
+
+def _refuse_fatal(text: str) -> None:
+    """Refuse what would end the process: `tokenizers` cuts a merge's right side after its prefix, there or not."""
+    try:
+        model = json.loads(text)["model"]
+        prefix = model.get("continuing_subword_prefix") or ""
+        rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
+        bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
+    except RecursionError as error:
+        raise TokenizerError("not a tokenizer.json that can be read: nested too deeply") from error
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return  # not JSON, or not of this shape: the library says so in its own words
+    if bad is not None:
+        raise TokenizerError(f"a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words")

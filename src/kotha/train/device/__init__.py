@@ -1,0 +1,1 @@
+"""Using the machine well: its arithmetic, its memory, compiled models, micro-batches."""

@@ -1,0 +1,113 @@
+"""Making a model fit the machine: compiled where that pays, in micro-batches that its memory holds.
+
+What is planned is tried before the first step, on a GPU with a pass that moves nothing. A micro-batch that does not fit
+after all is halved and the step done again; one that the user chose is an error that says what to change.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from kotha.errors import KothaError, TrainingError
+from kotha.model.block import Block
+from kotha.model.family import Model
+from kotha.train.config import TrainConfig
+from kotha.train.device.precision import Arithmetic
+from kotha.train.distributed import Ranks
+from kotha.train.plan.memory import MemoryPlan, plan_memory, planned_compile, planned_micro_batch
+
+OutOfMemory = torch.OutOfMemoryError
+Result = TypeVar("Result")
+
+
+class Fitting:
+    """How a run uses its machine."""
+
+    def __init__(self, model: Model, config: TrainConfig, arithmetic: Arithmetic, ranks: Ranks) -> None:
+        self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
+        planned, self.context_length = planned_micro_batch(model.config, config, arithmetic, ranks.world, ranks.sharded)
+        self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
+
+    def settle(self, gradients: Callable[[int], Any]) -> None:
+        """Compile, and see that a step's gradients can be had."""
+        if self._arithmetic.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+            torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
+        compiled = self._compile()
+        if not compiled and self._arithmetic.device.type == "cpu":
+            return  # there is nothing to warm, and memory that lacks here is swapped, not refused
+        try:
+            self.attempt(lambda: gradients(0), 0, lambda: "none yet")
+        except KothaError:
+            raise
+        except Exception as error:  # whatever the compiler lacks on this machine
+            if not compiled:
+                raise
+            self._undo_compile()
+            print(f"kotha: not compiled ({type(error).__name__}: {str(error).splitlines()[0]})", file=sys.stderr)
+            self.attempt(lambda: gradients(0), 0, lambda: "none yet")
+        self.micro_batch_size = self._ranks.least(self.micro_batch_size)
+
+    def attempt(self, work: Callable[[], Result], step: int, last_good: Callable[[], str]) -> Result:
+        """Do something that can be done again; where memory lacks, in smaller micro-batches."""
+        while True:
+            try:
+                return work()
+            except OutOfMemory as error:
+                if self._config.micro_batch_size is not None or self.micro_batch_size == 1 or not self._ranks.alone:
+                    raise self.failure(step, last_good()) from error
+            self.micro_batch_size = (self.micro_batch_size + 1) // 2
+            self._model.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+            print(f"kotha: out of memory; going on with micro_batch_size={self.micro_batch_size}", file=sys.stderr)
+
+    def failure(self, step: int, last_good: str) -> TrainingError:
+        """What to say when nothing smaller is left to try."""
+        smaller = max(1, self.micro_batch_size // 2)
+        change = (
+            f"a smaller micro_batch_size, such as {smaller} (the result stays the same)"
+            if self.micro_batch_size > 1
+            else "a shorter context_length, a smaller model, or --shard on several machines"
+        )
+        return TrainingError(
+            f"out of memory at step {step} with micro_batch_size={self.micro_batch_size}. Use {change}. "
+            f"Nothing is lost: last checkpoint {last_good}; go on from it with --resume"
+        )
+
+    def plan(self) -> MemoryPlan:
+        """What a process is expected to need."""
+        device = self._arithmetic.device.type
+        assert device in ("cpu", "cuda"), f"no plan for {device}"
+        return plan_memory(
+            self._model.config,
+            self._config,
+            micro_batch_size=self.micro_batch_size,
+            context_length=self.context_length,
+            precision=self._arithmetic.precision,  # type: ignore[arg-type]
+            device=device,  # type: ignore[arg-type]
+            compiled=planned_compile(self._config, device),  # type: ignore[arg-type]
+            ranks=self._ranks.world,
+            sharded=self._ranks.sharded,
+        )
+
+    def _compile(self) -> bool:
+        if not planned_compile(self._config, self._arithmetic.device.type):  # type: ignore[arg-type]
+            return False
+        if self._ranks.sharded:  # weights are gathered between blocks, which no graph can cross
+            for block in self._blocks():
+                block.compile()
+        else:
+            self._model.hidden = torch.compile(self._model.hidden)  # type: ignore[method-assign]
+        return True
+
+    def _undo_compile(self) -> None:
+        if self._ranks.sharded:
+            for block in self._blocks():
+                block._compiled_call_impl = None
+        else:
+            del self._model.hidden
+
+    def _blocks(self) -> list[Block]:
+        return [module for module in self._model.modules() if isinstance(module, Block)]

@@ -1,0 +1,147 @@
+"""What this machine is and can do.
+
+Speeds are measured, never looked up. ``flops_per_token`` divided by a measured time and by ``peak_flops_per_second`` is
+the share of the machine that a training uses (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
+"""
+
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kotha.model.config import ModelConfig
+from kotha.train.plan.flops import count_work
+
+_WIDTH = {"cpu": 1024, "cuda": 8192}
+_SECONDS = 0.2
+_CGROUP = Path("/sys/fs/cgroup")
+# cgroups say "no limit" with a number near the largest.
+_NO_LIMIT = 1 << 60
+
+
+# -- speed ------------------------------------------------------------------------------------------------------------
+
+
+def flops_per_token(model: ModelConfig, context_length: int) -> float:
+    """Operations of training, forward and backward, for each position that is read; `work.py` has them by part."""
+    return count_work(model, context_length).training_per_token
+
+
+@lru_cache(maxsize=8)
+def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
+    """The most that large products reach here, measured once for a process."""
+    width = _WIDTH[device.type]
+    left = torch.ones(width, width, dtype=dtype, device=device)
+    seconds = quickest(lambda: left @ left, device, _SECONDS)
+    return 2 * width**3 / seconds
+
+
+def quickest(work: Callable[[], Any], device: torch.device, seconds: float) -> float:
+    """Seconds of the quickest of a few goes; the first warms up and does not count."""
+    work()
+    best, end = float("inf"), time.perf_counter() + seconds
+    while True:
+        _synchronize(device)
+        start = time.perf_counter()
+        work()
+        _synchronize(device)
+        now = time.perf_counter()
+        best = min(best, now - start)
+        if now >= end:
+            return best
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def available_memory(device: torch.device) -> int:
+    """Bytes that a training may still take: free, and inside the limits that a container sets."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return min(_free_memory(), *_cgroup_rooms(_CGROUP), _NO_LIMIT)
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most bytes that this process has had: resident, or allocated by torch on a GPU."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _free_memory() -> int:
+    found = _fields(Path("/proc/meminfo")).get("MemAvailable")
+    return int(found.split()[0]) * 1024 if found else total_memory()
+
+
+def total_memory() -> int:
+    """Bytes of this machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _cgroup_rooms(root: Path) -> list[int]:
+    """What a container's limits leave, in both versions of cgroups; empty where there are none."""
+    named = [("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")]
+    rooms = []
+    for limit, used in named:
+        try:
+            rooms.append(int((root / limit).read_text()) - int((root / used).read_text()))
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+    return [max(0, room) for room in rooms]
+
+
+# -- what it is -------------------------------------------------------------------------------------------------------
+
+
+def describe_machine(device: torch.device) -> dict[str, Any]:
+    """What a run writes down about where it ran."""
+    found: dict[str, Any] = {
+        "processor": _processor(),
+        "cores": usable_cores(),
+        "memory_bytes": total_memory(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "device": str(device),
+    }
+    if device.type == "cuda":
+        found["gpu"] = torch.cuda.get_device_name(device)
+        found["gpu_memory_bytes"] = int(torch.cuda.mem_get_info(device)[1])
+    return found
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, which can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    """The processor's name where the system tells it; ARM tells numbers, which say more than nothing."""
+    fields = _fields(Path("/proc/cpuinfo"))
+    if "model name" in fields:
+        return fields["model name"]
+    numbers = [f"{name} {fields[name]}" for name in ("CPU implementer", "CPU part") if name in fields]
+    return ", ".join([platform.processor() or platform.machine(), *numbers])
+
+
+def _fields(path: Path) -> dict[str, str]:
+    """``name: value`` lines of a file of the kernel's, the first of each name; none where the file is not there."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    pairs = [line.partition(":") for line in reversed(lines)]
+    return {name.strip(): value.strip() for name, colon, value in pairs if colon}

@@ -1,0 +1,93 @@
+"""Where a training may run and for how long: this machine or a GPU by name, with a budget of memory and minutes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from kotha.errors import UsageError
+from kotha.model.config import GPTConfig
+from kotha.train.config import Precision, TrainConfig
+from kotha.train.device.hardware import available_memory, peak_flops_per_second
+from kotha.train.device.precision import choose_arithmetic
+from kotha.train.plan.gpus import COMPILE_SECONDS, GPU, SHARE_OF_PEAK, estimate_seconds_per_step
+from kotha.train.plan.memory import Device, Number
+from kotha.train.plan.step_time import predict_seconds_per_step
+
+Pace = Callable[[GPTConfig, TrainConfig, int, int], float]
+"""Seconds of a step: model, settings, micro-batch, context."""
+
+# Of the time, what goes into evaluations, samples and saving.
+ASIDE = 0.15
+# What small models reach of a processor's large products, and how long a run takes to start there.
+_USUAL_SHARE, _START_SECONDS = 0.3, 10.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A machine with a budget."""
+
+    device: Device
+    precision: Number
+    memory_bytes: int
+    minutes: float
+    start_seconds: float
+    """Before the first step: imports, a short timing, compiling."""
+    reachable: float
+    """Operations a second that no training there exceeds."""
+    usual: float
+    """Operations a second that one may expect, to choose sizes before anything is timed."""
+    pace: Pace
+
+    @property
+    def compiled(self) -> bool:
+        """Will the model be compiled there?"""
+        return self.device == "cuda"
+
+    @property
+    def seconds(self) -> float:
+        """What is left for the steps."""
+        return max(0.0, 60 * self.minutes * (1 - ASIDE) - self.start_seconds)
+
+    def minutes_for(self, seconds: float) -> float:
+        """The budget in which steps that take so long fit."""
+        return (seconds + self.start_seconds) / (1 - ASIDE) / 60
+
+
+def place_here(memory_bytes: int | None, minutes: float, device: str | None, precision: Precision) -> Place:
+    """This machine; without a budget of memory, what is free."""
+    arithmetic = choose_arithmetic(precision, device)
+    peak = peak_flops_per_second(arithmetic.device, arithmetic.dtype)
+    kind = cast("Device", arithmetic.device.type)
+    return Place(
+        device=kind,
+        precision=cast("Number", arithmetic.precision),
+        memory_bytes=memory_bytes or available_memory(arithmetic.device),
+        minutes=minutes,
+        start_seconds=COMPILE_SECONDS if kind == "cuda" else _START_SECONDS,
+        reachable=peak,
+        usual=_USUAL_SHARE * peak,
+        pace=lambda model, settings, size, context: predict_seconds_per_step(
+            model, settings, size, context, arithmetic
+        ),
+    )
+
+
+def place_on(gpu: GPU, memory_bytes: int | None, minutes: float, precision: Precision) -> Place:
+    """A GPU by name; without a budget of memory, all of its own."""
+    if memory_bytes is not None and memory_bytes > gpu.memory:
+        raise UsageError(
+            f"--memory-gb {memory_bytes / 1e9:g} is more than {gpu.title} has ({gpu.memory / 1e9:g}); give less or none"
+        )
+    chosen = cast("Number", gpu.precision if precision == "auto" else precision)
+    return Place(
+        device="cuda",
+        precision=chosen,
+        memory_bytes=memory_bytes or gpu.memory,
+        minutes=minutes,
+        start_seconds=COMPILE_SECONDS,
+        reachable=gpu.peak(chosen),
+        usual=SHARE_OF_PEAK * gpu.peak(chosen),
+        pace=lambda model, settings, size, context: estimate_seconds_per_step(
+            gpu, model, settings, size, context, chosen
+        ),
+    )

@@ -1,0 +1,68 @@
+"""The text that a model is to learn from, measured: it decides the vocabulary and how large a model pays.
+
+A data folder knows its tokens. A corpus is read once and its bytes and characters are counted; how many tokens it would
+be is then an estimate from the news set, where our unigram's tokens had 4.3 characters with 8,192 pieces and about
+half a character more with each doubling (docs/experiments.md).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kotha.errors import DataError
+from kotha.text.corpus.documents import read_documents
+from kotha.text.shards import DATASET_FILE, Dataset
+
+# Of a corpus, what `kotha prepare` leaves for training.
+_TRAIN_SHARE = 0.95
+_CHARACTERS_PER_TOKEN, _PER_DOUBLING, _AT = 4.29, 0.476, 8192
+
+
+@dataclass(frozen=True)
+class Material:
+    """A text to learn from."""
+
+    path: str
+    bytes: int
+    """Of the training part."""
+    characters: int
+    documents: int
+    tokens: int | None
+    """Of the training part, where it is already cut into tokens."""
+    vocab_size: int | None
+    """Of its tokenizer, where it has one."""
+    validation_tokens: int | None = None
+
+    @property
+    def prepared(self) -> bool:
+        """Is it a data folder?"""
+        return self.tokens is not None
+
+    def tokens_with(self, vocab_size: int) -> int:
+        """Tokens of the training part: counted, or estimated for a vocabulary."""
+        if self.tokens is not None:
+            return self.tokens
+        per_token = _CHARACTERS_PER_TOKEN + _PER_DOUBLING * math.log2(vocab_size / _AT)
+        return int(self.characters / max(1.0, per_token))
+
+
+def measure_material(path: str, on_document: Callable[[int], None] | None = None) -> Material:
+    """Measure a data folder or any corpus that can be read; ``on_document`` hears how many bytes were counted."""
+    if (Path(path) / DATASET_FILE).is_file():
+        data = Dataset(path, verify=False)
+        train, held_out = data["train"].info, data.splits.get("validation")
+        validation = None if held_out is None else held_out.info.tokens
+        size = data.tokenizer.vocab_size
+        return Material(path, train.bytes, train.characters, train.documents, train.tokens, size, validation)
+    n_bytes = n_characters = n_documents = 0
+    for document in read_documents([path]):
+        n_bytes += len(document.text.encode())
+        n_characters += len(document.text)
+        n_documents += 1
+        if on_document is not None:
+            on_document(n_bytes)
+    if not n_documents:
+        raise DataError(f"{path} has no text in it; name a data folder, a file or a folder of texts")
+    kept = [int(_TRAIN_SHARE * each) for each in (n_bytes, n_characters, n_documents)]
+    return Material(path, kept[0], kept[1], kept[2], tokens=None, vocab_size=None)

@@ -1,0 +1,311 @@
+"""GGUF files in real llama.cpp: the same tokens, the same best token, in every kind; and what is refused."""
+
+import json
+import sys
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from tests.conftest import SHARED_DATA
+
+from kotha.bundle import Bundle
+from kotha.errors import ConfigError, KothaError, TokenizerError
+from kotha.export.gguf import architecture as layout
+from kotha.export.gguf import check, file, vocabulary
+from kotha.export.gguf.export import KINDS, export_gguf
+from kotha.export.gguf.vocabulary import Kind, vocabulary_of
+from kotha.export.parity import AWKWARD_LINES
+from kotha.model.config import BERTConfig, GPTConfig
+from kotha.model.gpt import GPT
+from kotha.model.presets import MODERN, preset
+from kotha.model.pruning import remove_heads
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.importers import import_tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
+
+gguf = pytest.importorskip("gguf", reason="writing GGUF needs the gguf library")
+
+SHARED = SHARED_DATA / "tokenizers"
+MIXED = ("😀 {} 🇧🇩", "Python {} don't", "{} ১২৩ 2026", "  {}  ", "র‍্যাব {} ত্‍", "{}\n\n{}", "<|user|>{}<0x41>", "{}中文é")
+
+
+@cache
+def story_lines() -> tuple[str, ...]:
+    texts = [line for story in islice(stories(seed=1), 60) for line in story.text.splitlines() if line]
+    return (*texts[:150], *(form.replace("{}", text) for text, form in zip(texts[150:], MIXED * 10, strict=False)))
+
+
+@cache
+def tokenizer(kind: str, split: str | None = None) -> Tokenizer:
+    texts = [story.text for story in islice(stories(seed=0), 150)]
+    return train([*texts, "র‍্যাব র‍্যালি"], kind, vocab_size=1100, split=split)
+
+
+def model(name: str, seed: int = 0, **changes: object) -> GPT:
+    """A small model with weights large enough that its best token is no accident of rounding."""
+    size = {"vocab_size": 1100, "context_length": 64, "n_layers": 2, "d_model": 64, "n_heads": 4, "d_ff": 96}
+    layouts: dict[str, dict[str, object]] = {
+        "classic": {"attention_bias": False, "tied_head": False},
+        "gpt2": {"activation": "gelu-tanh"},
+        "modern": {**MODERN, "n_kv_heads": 2, "d_head": 32},
+        "llama": {**MODERN, "n_kv_heads": 2, "qk_norm": False},
+    }
+    torch.manual_seed(seed)
+    made = GPT(GPTConfig(**{**size, **layouts[name], **changes}))  # type: ignore[arg-type]
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.15)
+    return made.eval()
+
+
+@pytest.fixture
+def llamacpp() -> None:
+    pytest.importorskip("xllamacpp", reason="real llama.cpp comes with the xllamacpp wheel")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("classic", "bpe"), ("gpt2", "unigram"), ("modern", "unigram"), ("modern", "bpe"), ("llama", "bpe")],
+)
+def test_llamacpp_reads_the_same_tokens_and_chooses_the_same(
+    tmp_path: Path, name: str, kind: str, llamacpp: None
+) -> None:
+    report = export_gguf(
+        Bundle(model(name), tokenizer(kind)), tmp_path / "m.gguf", lines=[*AWKWARD_LINES, *story_lines()]
+    )
+    assert report.checked and report.passed, report.failures
+    assert report.lines > 200 and report.lines_different == 0
+    assert report.positions == 512 and report.best_equal is not None and report.best_equal >= 0.99
+    assert report.max_logit_difference is not None and report.max_logit_difference < 0.15
+    assert report.remark is not None and ("does not normalize" in report.remark) == (kind == "bpe")
+    assert ("GELU" in report.remark) == (name == "classic")
+    assert [each.name for each in tmp_path.iterdir()] == ["m.gguf"]
+
+
+def test_a_unigram_without_rules_keeps_its_bytes_both_ways(tmp_path: Path, llamacpp: None) -> None:
+    text = train([story.text for story in islice(stories(seed=0), 40)], "unigram", vocab_size=700, rules=())
+    assert vocabulary_of(text, 700).model == "plamo2"
+    lines = [*AWKWARD_LINES, *story_lines()]
+    path = tmp_path / "m.gguf"
+    report = export_gguf(Bundle(model("modern", vocab_size=700), text), path, lines=lines)
+    # plamo2 takes a byte-order mark off the start of a text.
+    assert [line for line in lines if line.startswith("\ufeff")] == [report.first_line_different]
+    assert report.lines_different == 1
+    ids = [text.encode(line) for line in lines]
+    assert check.ask_llamacpp(path, decode=ids).text == [text.decode(each) for each in ids]
+
+
+def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None:
+    # What rounding to so many bits may move a logit by, beside logits that vary by about five.
+    allowed = {"f32": 0.02, "f16": 0.05, "q8_0": 0.8, "q4_0": 8.0}
+    small, text = model("modern"), tokenizer("bpe")
+    windows = check.windows_of(small, text, story_lines(), 128)
+    with torch.inference_mode():
+        ours = check.logits_of(small, windows)
+    sizes, differences = [], []
+    for kind in KINDS:
+        path = tmp_path / f"{kind}.gguf"
+        file.write_file(small, text, path, kind)
+        theirs = check.ask_llamacpp(path, windows=windows).logits
+        assert theirs is not None
+        differences.append(float((ours - theirs).abs().max()))
+        assert differences[-1] < allowed[kind], kind
+        sizes.append(path.stat().st_size)
+    assert sizes == sorted(sizes, reverse=True)
+    assert differences == sorted(differences)
+
+
+def test_text_comes_back_and_losses_agree(tmp_path: Path, llamacpp: None) -> None:
+    path, small, text = tmp_path / "m.gguf", model("classic"), tokenizer("unigram")
+    file.write_file(small, text, path, "f32")
+    ids = [text.encode(line) for line in story_lines()]
+    window = [token for each in ids for token in each][:20]
+    answer = check.ask_llamacpp(path, decode=ids, losses=[(window, 1), (window, 5)])
+    # Letters that have no piece are spelled by bytes, and llama.cpp writes those as nothing.
+    spelled = [[token for token in each if not text.pieces[token].startswith("<0x")] for each in ids]
+    assert answer.text == [text.decode(each) for each in spelled]
+    assert sum(map(len, spelled)) > 0.9 * sum(map(len, ids))
+    with torch.inference_mode():
+        scores = check.logits_of(small, [window[:-1]]).log_softmax(-1)
+    each = -scores[torch.arange(19), window[1:]]
+    assert answer.losses == pytest.approx([float(each.sum()), float(each[4:].sum())], rel=1e-3)
+
+
+def test_queries_not_dealt_out_anew_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None
+) -> None:
+    monkeypatch.setattr(layout, "_neighbours", lambda weight, d_head: weight)
+    report = export_gguf(Bundle(model("llama"), tokenizer("bpe")), tmp_path / "m.gguf", lines=story_lines())
+    assert not report.passed and "of best tokens agree" in report.failures[0]
+
+
+def test_a_wrong_pre_tokenizer_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
+    monkeypatch.setitem(vocabulary._PRE_TOKENIZERS, "qwen35", "gpt-2")
+    report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf", lines=story_lines())
+    assert not report.passed and "lines give other tokens" in report.failures[-1]
+
+
+def test_a_broken_file_is_told_without_a_crash(tmp_path: Path, llamacpp: None) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF" + bytes(64))
+    with pytest.raises(KothaError, match=r"llama\.cpp gave up on"):
+        check.ask_llamacpp(path, lines=["ক"])
+
+
+def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
+    monkeypatch.setattr(file, "architecture_of", lambda config: "no-such-architecture")
+    report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
+    assert not report.checked and not report.passed
+    assert report.failures[0].startswith("llama.cpp gave up on") and "no-such-architecture" in report.failures[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("taken", "taken/model-f16.gguf could not be written: File exists"),
+        ("taken/below", "could not be written: Not a directory"),
+        ("folder.gguf", "folder.gguf could not be written: Is a directory"),
+        ("a" * 300, "could not be written: File name too long"),
+        ("b" * 248 + ".gguf", "could not be written: File name too long"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str, said: str) -> None:
+    (tmp_path / "taken").touch()
+    (tmp_path / "folder.gguf").mkdir()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(KothaError, match=said):
+        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / place, overwrite=place == "folder.gguf")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_pruned_model_is_refused(tmp_path: Path) -> None:
+    pruned = remove_heads(model("modern"), ["blocks.0.attention.1"])
+    with pytest.raises(ConfigError, match=r"removed_heads: llama\.cpp has all heads; export the model before pruning"):
+        export_gguf(Bundle(pruned, tokenizer("bpe")), tmp_path / "m.gguf")
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_file_says_what_it_is(tmp_path: Path) -> None:
+    text = tokenizer("unigram")
+    small = model("modern", vocab_size=text.vocab_size + 3)
+    file.write_file(small, text, tmp_path / "m.gguf", "f16")
+    fields = gguf.GGUFReader(tmp_path / "m.gguf").fields
+    said = {name: fields[name].contents() for name in fields if not name.startswith("tokenizer.ggml.scores")}
+    assert said["general.architecture"] == "qwen3" and said["tokenizer.ggml.model"] == "t5"
+    assert said["qwen3.attention.head_count_kv"] == 2 and said["qwen3.attention.key_length"] == 32
+    assert said["tokenizer.ggml.eos_token_id"] == text.special["eos"]
+    assert said["tokenizer.ggml.eot_token_id"] == text.special["end"]
+    assert said["tokenizer.ggml.add_bos_token"] is False
+    assert said["tokenizer.ggml.tokens"][-1] == f"<|unused-{text.vocab_size + 2}|>"
+    assert "<|user|>" in said["tokenizer.chat_template"]
+
+
+def test_kinds_of_pieces() -> None:
+    text = tokenizer("unigram")
+    made = vocabulary_of(text, text.vocab_size)
+    assert made.kinds[text.special["unk"]] == Kind.UNKNOWN and made.kinds[text.special["eos"]] == Kind.CONTROL
+    assert made.kinds.count(Kind.UNUSED) == 256  # the bytes: only the map of characters finds them
+    assert made.scores == [score for _, score in json.loads(text.backend.to_str())["model"]["vocab"]]
+    bpe = tokenizer("bpe")
+    found = vocabulary_of(bpe, bpe.vocab_size)
+    assert [bpe.pieces[i] for i, kind in enumerate(found.kinds) if kind == Kind.USER_DEFINED] == ["র‍্যা", " র‍্যা"]
+
+
+def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None) -> None:
+    small = model("gpt2", d_model=48, d_ff=96)
+    report = export_gguf(Bundle(small, tokenizer("bpe")), tmp_path / "m.gguf", kind="q8_0", lines=story_lines())
+    assert report.passed, report.failures
+    assert report.remark is not None and "stay in float16: token_embd.weight, blk.0.attn_qkv.weight" in report.remark
+    assert "ffn_down" not in report.remark  # its rows are 96 long
+
+
+def test_without_llamacpp_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check.importlib.util, "find_spec", lambda name: None)
+    report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path)
+    assert not report.checked and report.remark == "not checked: real llama.cpp is missing (pip install xllamacpp)"
+    assert (tmp_path / "model-f16.gguf").is_file()
+
+
+def test_without_the_library_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(KothaError, match="pip install gguf"):
+        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(gguf.GGUFWriter, "write_tensors_to_file", full)
+    with pytest.raises(KothaError, match="No space left on device; nothing was left behind"):
+        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_exists_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_text("mine")
+    with pytest.raises(KothaError, match="exists; choose another --out"):
+        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
+    assert (tmp_path / "m.gguf").read_text() == "mine"
+
+
+def test_what_float16_cannot_write_is_refused(tmp_path: Path) -> None:
+    small = model("gpt2")
+    with torch.no_grad():
+        small.tokens.weight[0, 0] = 1e6
+    with pytest.raises(KothaError, match=r"token_embd.weight holds 1e\+06, more than float16 can write"):
+        export_gguf(Bundle(small, tokenizer("bpe")), tmp_path / "m.gguf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="GGUF kind 'q8' is not known; did you mean 'q8_0'"):
+        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf", kind="q8")
+
+
+@pytest.mark.parametrize(
+    ("kind", "split", "words"),
+    [
+        ("wordpiece", None, "cannot cut text as a wordpiece tokenizer does; train the model with --kind bpe"),
+        ("char", None, "cannot cut text as a char tokenizer does"),
+        ("bpe", "words", "does not know the split 'words'; train the tokenizer with --split qwen35"),
+    ],
+)
+def test_tokenizers_that_llamacpp_cannot_repeat_are_refused(kind: str, split: str | None, words: str) -> None:
+    with pytest.raises(TokenizerError, match=words):
+        vocabulary_of(tokenizer(kind, split), 2000)
+
+
+def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KothaError, match="has no tokenizer, and a GGUF file needs one"):
+        export_gguf(Bundle(model("gpt2"), None), tmp_path / "m.gguf")
+
+
+def test_settings_in_the_way_are_named() -> None:
+    modern = preset("pocket")
+    assert isinstance(modern, GPTConfig)
+    assert layout.architecture_of(modern) == "qwen3"
+    assert layout.architecture_of(modern.replace(qk_norm=False)) == "llama"
+    assert layout.architecture_of(preset("gpt2")) == "gpt2"
+    with pytest.raises(ConfigError, match=r"attention_bias=True: RMSNorm is llama\.cpp's qwen3 or llama, which has"):
+        layout.architecture_of(modern.replace(attention_bias=True))
+    with pytest.raises(ConfigError, match=r"norm_order='post'.*positions='none'"):
+        layout.architecture_of(preset("mini"))
+    bert = BERTConfig(vocab_size=9, context_length=8, n_layers=1, d_model=8, n_heads=2)
+    assert layout.obstacles(bert) == ["family='bert': GGUF takes GPT models; export this one to hf or onnx"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bnlp_spm50k", "csebuetnlp_banglanmt_spm32k"])
+def test_sentencepiece_unigrams_from_elsewhere(tmp_path: Path, name: str, llamacpp: None) -> None:
+    if not (SHARED / name).exists():
+        pytest.skip("the shared tokenizers are not on this machine")
+    foreign = import_tokenizer(SHARED / name)
+    small = model("gpt2", vocab_size=foreign.vocab_size, d_model=32, d_ff=32, n_layers=1)
+    report = export_gguf(Bundle(small, foreign), tmp_path / "m.gguf", kind="f32", lines=story_lines())
+    assert report.lines_different == 0, report.first_line_different
+    assert replace(report, lines=0).peer is not None

@@ -1,0 +1,361 @@
+"""The Hugging Face door beside ``transformers`` itself: out, compared, back; and folders that it wrote."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+import torch
+import transformers
+from tests.export.models import ARCHITECTURES, CONFIGS, VOCABULARY, shaken
+
+from kotha.bundle import Bundle, save, unique_weights
+from kotha.errors import KothaError
+from kotha.export.card import About
+from kotha.export.huggingface.check import check_hf
+from kotha.export.huggingface.export import Wishes, export_hf
+from kotha.export.huggingface.import_ import import_hf
+from kotha.export.parity import AWKWARD_LINES, built_in_lines
+from kotha.text.tokenizer.trainers import train
+
+FEW = built_in_lines(30)
+SMALL = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+LLAMA = {**SMALL, "intermediate_size": 20, "num_key_value_heads": 1, "max_position_embeddings": 216}
+MARIAN: dict[str, Any] = {
+    **{"vocab_size": 50, "d_model": 16, "encoder_layers": 2, "decoder_layers": 1, "scale_embedding": True},
+    **{"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24},
+    **{"max_position_embeddings": 216, "pad_token_id": 49, "eos_token_id": 0, "decoder_start_token_id": 49},
+    **{"forced_eos_token_id": None},
+}
+GPT2 = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 50, "n_positions": 216}
+GPT2 |= {"bos_token_id": 0, "eos_token_id": 0}
+VIT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+VIT |= {"image_size": 8, "patch_size": 4}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def out(bundle: Bundle, folder: Path, **wishes: Any) -> Any:
+    return export_hf(bundle, folder, About(), Wishes(**wishes))
+
+
+def same_weights(one: Bundle, other: Bundle) -> bool:
+    ours, theirs = unique_weights(one.model), unique_weights(other.model)
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+# -- out, compared, and back ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_model_goes_out_says_the_same_and_comes_back(name: str, tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS[name])
+    layout = out(bundle, tmp_path / "hf")
+    assert layout.architecture == ARCHITECTURES[name]
+    report = check_hf(tmp_path / "hf", bundle, layout, FEW)
+    assert report.passed, report.failures
+    assert report.max_logit_difference is not None
+    assert report.max_logit_difference <= 1e-4
+    assert report.greedy_tokens == (0 if name in ("bert", "vit") else 200)
+    assert report.lines == (0 if name == "vit" else len(FEW))
+    back = import_hf(tmp_path / "hf")
+    assert back.bundle.config == bundle.config
+    assert same_weights(back.bundle, bundle)
+    assert bundle.tokenizer is None or back.bundle.tokenizer is not None
+    assert save(tmp_path / "back", back.bundle.model, back.bundle.tokenizer).is_dir()
+
+
+def test_the_check_sees_a_weight_that_moved(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["course"])
+    layout = out(bundle, tmp_path / "hf")
+    with torch.no_grad():
+        bundle.model.get_parameter("stack.blocks.1.attention.key.weight")[3, 5] += 1.0
+    assert "logits differ" in check_hf(tmp_path / "hf", bundle, layout, FEW[:3], greedy_tokens=10).failures[0]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrower_weights_are_the_rounded_ones(dtype: Any, tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["qwen3"])
+    layout = out(bundle, tmp_path / "hf", dtype=dtype)
+    rounded = Bundle(bundle.model.to(getattr(torch, dtype)), bundle.tokenizer)
+    assert check_hf(tmp_path / "hf", rounded, layout, FEW[:3], greedy_tokens=10).passed
+    assert same_weights(import_hf(tmp_path / "hf").bundle, rounded)
+
+
+def test_a_weight_too_large_for_float16_is_refused(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["qwen3"])
+    with torch.no_grad():
+        bundle.model.get_parameter("tokens.weight")[0, 0] = 1e6
+    with pytest.raises(KothaError, match=r"tokens.weight reaches 1,000,000, more than float16 holds"):
+        out(bundle, tmp_path / "hf", dtype="float16")
+    assert not (tmp_path / "hf").exists()
+
+
+def test_a_bias_that_was_trained_elsewhere_is_kept(tmp_path: Path) -> None:
+    out(shaken(CONFIGS["course"]), tmp_path / "hf")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf")
+    with torch.no_grad():
+        theirs.transformer.h[0].attn.c_attn.bias[3] = 0.5
+    theirs.save_pretrained(tmp_path / "trained")
+    found = import_hf(tmp_path / "trained").bundle
+    assert found.config.attention_bias
+    assert found.model.get_parameter("stack.blocks.0.attention.query.bias")[3] == 0.5
+
+
+def test_a_folder_that_transformers_saved_again_comes_back_too(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["course"])
+    out(bundle, tmp_path / "hf", chat=True)
+    transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf").save_pretrained(tmp_path / "again")
+    transformers.AutoTokenizer.from_pretrained(tmp_path / "hf").save_pretrained(tmp_path / "again")
+    back = import_hf(tmp_path / "again").bundle
+    assert back.config == bundle.config
+    assert same_weights(back, bundle)
+    assert back.tokenizer is not None
+    assert bundle.tokenizer is not None
+    assert [back.tokenizer.encode(line) for line in FEW] == [bundle.tokenizer.encode(line) for line in FEW]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece", "char"])
+def test_every_kind_of_tokenizer_opens_there(kind: Any, tmp_path: Path) -> None:
+    tokenizer = train(built_in_lines(), kind, VOCABULARY)
+    bundle = Bundle(shaken(CONFIGS["qwen3"]).model, tokenizer)
+    out(bundle, tmp_path / "hf")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    for line in FEW:
+        ids = theirs(line, add_special_tokens=False, split_special_tokens=True, truncation=False, verbose=False)
+        assert ids["input_ids"] == tokenizer.encode(line), line
+    assert {role: getattr(theirs, f"{role}_token_id") for role in ("eos", "pad", "mask")} == {
+        role: tokenizer.special[role] for role in ("eos", "pad", "mask")
+    }
+    assert theirs.model_max_length == 216
+
+
+def test_a_chat_template_gives_the_turns_that_were_taught(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["qwen3"])
+    tokenizer = bundle.tokenizer
+    assert tokenizer is not None
+    out(bundle, tmp_path / "hf", chat=True)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    turns = [("user", "তুমি কেমন আছো?"), ("assistant", "ভালো আছি।"), ("user", AWKWARD_LINES[4])]
+    messages = [{"role": role, "content": text} for role, text in turns]
+    expected: list[int] = []
+    for role, text in turns:
+        expected += [tokenizer.special[role], *tokenizer.encode(text), tokenizer.special["end"]]
+    expected.append(tokenizer.special["assistant"])
+    found = theirs.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    assert found == expected
+    out(bundle, tmp_path / "plain")
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "plain").chat_template is None
+
+
+def test_their_generate_stops_at_our_end_of_text(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["gpt2"])
+    out(bundle, tmp_path / "hf")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf")
+    assert bundle.tokenizer is not None
+    assert theirs.generation_config.eos_token_id == bundle.tokenizer.special["eos"]
+    assert theirs.generation_config.max_length == 216
+
+
+def test_the_image_processor_scales_as_our_training(tmp_path: Path) -> None:
+    pytest.importorskip("PIL", reason="transformers reads images with Pillow")
+    config = CONFIGS["vit"].replace(n_channels=3)
+    out(shaken(config), tmp_path / "hf")
+    processor = transformers.AutoImageProcessor.from_pretrained(tmp_path / "hf")
+    image = torch.randint(256, (3, 8, 8), dtype=torch.uint8)
+    pixels = processor(image.numpy(), return_tensors="pt", input_data_format="channels_first")["pixel_values"]
+    assert (pixels[0] - (image.float() / 127.5 - 1)).abs().max() < 1e-6
+
+
+# -- folders that transformers wrote ----------------------------------------------------------------------------------
+
+FOREIGN: dict[str, tuple[str, Any]] = {
+    "gpt2": ("GPT2LMHeadModel", transformers.GPT2Config(**GPT2)),
+    "gpt2-untied": ("GPT2LMHeadModel", transformers.GPT2Config(**GPT2, tie_word_embeddings=False, n_inner=40)),
+    "gpt2-body": ("GPT2Model", transformers.GPT2Config(**GPT2)),
+    "qwen3": ("Qwen3ForCausalLM", transformers.Qwen3Config(**LLAMA, head_dim=12)),
+    "qwen3-tied": ("Qwen3ForCausalLM", transformers.Qwen3Config(**LLAMA, head_dim=8, tie_word_embeddings=True)),
+    "llama": ("LlamaForCausalLM", transformers.LlamaConfig(**LLAMA, attention_bias=True, mlp_bias=True)),
+    "llama-tied": ("LlamaForCausalLM", transformers.LlamaConfig(**LLAMA, tie_word_embeddings=True)),
+    "bert": ("BertForPreTraining", transformers.BertConfig(**SMALL, intermediate_size=20)),
+    "bert-words": ("BertForMaskedLM", transformers.BertConfig(**SMALL, intermediate_size=20)),
+    "marian": ("MarianMTModel", transformers.MarianConfig(**MARIAN, activation_function="relu")),
+    "vit": ("ViTForImageClassification", transformers.ViTConfig(**VIT, num_labels=5)),
+}
+
+
+def written(name: str, folder: Path, **how: Any) -> Any:
+    """A folder that transformers wrote, with random weights everywhere."""
+    kind, config = FOREIGN[name]
+    torch.manual_seed(0)
+    model = getattr(transformers, kind)(config)
+    with torch.no_grad():
+        for parameter in (each for each in model.parameters() if each.requires_grad):
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    model.save_pretrained(folder, **how)
+    return model
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_their_folders_open_here(name: str, tmp_path: Path) -> None:
+    model = written(name, tmp_path / "hf")
+    found = import_hf(tmp_path / "hf")
+    report = check_hf(tmp_path / "hf", found.bundle, found.layout, greedy_tokens=10)
+    assert report.passed, report.failures
+    assert report.positions > 1
+    assert any("have no opinion" in remark for remark in found.remarks) == (name == "bert-words")
+    model.save_pretrained(tmp_path / "shards", max_shard_size="6KB")
+    assert (tmp_path / "shards" / "model.safetensors.index.json").exists()
+    assert same_weights(import_hf(tmp_path / "shards").bundle, found.bundle)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_their_tokenizers_come_along(name: str, tmp_path: Path) -> None:
+    folder, lines = tmp_path / "hf", built_in_lines(60)
+    folder.mkdir()
+    if name == "bert":
+        pieces: Any = tokenizers.BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+        pieces.train_from_iterator(lines, vocab_size=400)
+        (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    else:
+        pieces = tokenizers.ByteLevelBPETokenizer()
+        pieces.train_from_iterator(lines, vocab_size=400, special_tokens=["<|endoftext|>"])
+    pieces.save_model(str(folder))  # vocab.txt, or vocab.json and merges.txt
+    kind, config = FOREIGN[name]
+    config = type(config)(**{**config.to_dict(), "vocab_size": pieces.get_vocab_size()})
+    getattr(transformers, kind)(config).save_pretrained(folder)
+    found = import_hf(folder)
+    report = check_hf(folder, found.bundle, found.layout, lines, greedy_tokens=5)
+    assert report.passed, (report.failures, report.first_line_different)
+    assert report.lines == 60
+
+
+def test_a_sentencepiece_model_alone_is_compared_with_sentencepiece(tmp_path: Path) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece", reason="it trains the model that is read here")
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(line for line in built_in_lines() if line.strip()), encoding="utf-8")
+    folder = tmp_path / "hf"
+    folder.mkdir()
+    settings = {"model_type": "bpe", "byte_fallback": True, "vocab_size": 450, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=str(folder / "tokenizer"), **settings)
+    transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**LLAMA, "vocab_size": 450})).save_pretrained(folder)
+    found = import_hf(folder)
+    report = check_hf(folder, found.bundle, found.layout, greedy_tokens=5)
+    assert report.passed, (report.failures, report.first_line_different)
+    assert "sentencepiece" in (report.remark or "")
+
+
+def test_pickled_weights_open_as_weights_alone(tmp_path: Path) -> None:
+    model = written("gpt2-untied", tmp_path / "hf")
+    (tmp_path / "hf" / "model.safetensors").unlink()
+    torch.save(model.state_dict(), tmp_path / "hf" / "pytorch_model.bin")
+    found = import_hf(tmp_path / "hf")
+    assert check_hf(tmp_path / "hf", found.bundle, found.layout, greedy_tokens=10).passed
+
+
+def test_what_old_folders_hold_besides_is_passed_over(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    written("gpt2", tmp_path / "hf")
+    file = tmp_path / "hf" / "model.safetensors"
+    weights = load_file(file)
+    weights["transformer.h.0.attn.bias"] = torch.ones(1, 1, 4, 4, dtype=torch.uint8)
+    weights["lm_head.weight"] = weights["transformer.wte.weight"].clone()
+    save_file(weights, file, metadata={"format": "pt"})
+    assert import_hf(tmp_path / "hf").layout.model_type == "gpt2"
+    weights["lm_head.weight"][0, 0] += 1
+    save_file(weights, file, metadata={"format": "pt"})
+    with pytest.raises(KothaError, match=r"transformer.wte.weight differs from lm_head.weight, and the config says"):
+        import_hf(tmp_path / "hf")
+
+
+def test_weights_of_two_types_become_the_wider(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    written("llama", tmp_path / "hf")
+    file = tmp_path / "hf" / "model.safetensors"
+    weights = load_file(file)
+    weights = {name: tensor if "norm" in name else tensor.bfloat16() for name, tensor in weights.items()}
+    save_file(weights, file, metadata={"format": "pt"})
+    found = import_hf(tmp_path / "hf")
+    assert any("widened" in remark for remark in found.remarks)
+    assert {each.dtype for each in found.bundle.model.parameters()} == {torch.float32}
+
+
+def test_without_transformers_it_is_said_that_nothing_was_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    bundle = shaken(CONFIGS["gpt2"])
+    layout = out(bundle, tmp_path / "hf")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    report = check_hf(tmp_path / "hf", bundle, layout)
+    assert not report.checked
+    assert report.remark == "not checked: transformers is not installed (pip install transformers)"
+
+
+def test_what_transformers_refuses_is_told_in_a_line(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["gpt2"])
+    layout = out(bundle, tmp_path / "hf")
+    (tmp_path / "hf" / "config.json").write_text("{}")
+    with pytest.raises(KothaError, match=f"transformers cannot open {tmp_path}/hf: "):
+        check_hf(tmp_path / "hf", bundle, layout)
+
+
+@pytest.mark.parametrize(
+    ("file", "wishes"),
+    [
+        ("generation_config.json", {"repetition_penalty": 9.0, "suppress_tokens": list(range(3, VOCABULARY, 2))}),
+        ("generation_config.json", {"stop_strings": ["a"]}),
+        ("generation_config.json", {"return_dict_in_generate": True, "cache_implementation": "quantized"}),
+        ("config.json", {"return_dict": False}),
+    ],
+)
+@pytest.mark.parametrize("name", ["qwen3", "marian"])
+def test_a_folders_wishes_for_its_texts_are_not_the_models(
+    tmp_path: Path, name: str, file: str, wishes: dict[str, Any]
+) -> None:
+    bundle = shaken(CONFIGS[name])
+    layout = out(bundle, tmp_path / "hf")
+    settings = json.loads((tmp_path / "hf" / file).read_text())
+    (tmp_path / "hf" / file).write_text(json.dumps({**settings, **wishes}))
+    report = check_hf(tmp_path / "hf", bundle, layout, FEW, greedy_tokens=20)
+    assert (report.passed, report.greedy_tokens) == (True, 20), report.failures
+
+
+def test_a_model_that_transformers_cannot_run_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no room\nat all")
+
+    bundle = shaken(CONFIGS["gpt2"])
+    layout = out(bundle, tmp_path / "hf")
+    monkeypatch.setattr(transformers.GPT2LMHeadModel, "forward", broken)
+    with pytest.raises(KothaError, match=f"transformers cannot run {tmp_path}/hf: no room at all$"):
+        check_hf(tmp_path / "hf", bundle, layout)
+
+
+@pytest.mark.parametrize("text", ['"kotha"', '["kotha"]', "3", "{"])
+def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text(text)
+    with pytest.raises(KothaError, match="mine exists; choose another --out"):
+        out(shaken(CONFIGS["vit"]), tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine" / "config.json").read_text() == text
+
+
+def test_a_marian_without_a_tokenizer_opens(tmp_path: Path) -> None:
+    bundle = Bundle(shaken(CONFIGS["marian"]).model, None)
+    layout = out(bundle, tmp_path / "hf")
+    report = check_hf(tmp_path / "hf", bundle, layout, greedy_tokens=20)
+    assert (report.passed, report.greedy_tokens) == (True, 20), report.failures
+    assert same_weights(import_hf(tmp_path / "hf").bundle, bundle)

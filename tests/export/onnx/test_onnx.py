@@ -1,0 +1,163 @@
+"""ONNX graphs in onnxruntime: every family gives its logits, with a cache and without, at any batch and length."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from kotha.bundle import Bundle
+from kotha.errors import KothaError
+from kotha.export import onnx as door
+from kotha.export.onnx.check import Session
+from kotha.export.onnx.export import DESCRIPTION, export_onnx
+from kotha.export.onnx.graphs import empty_past, past_names
+from kotha.model.attention import Attention
+from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.model.family import Model, build
+from kotha.model.gpt import GPT
+from kotha.model.presets import MODERN
+from kotha.model.pruning import remove_heads
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
+
+pytest.importorskip("onnx", reason="writing ONNX needs the onnx library")
+pytest.importorskip("onnxscript", reason="torch writes ONNX through onnxscript")
+pytest.importorskip("onnxruntime", reason="the graphs are run by onnxruntime")
+
+SIZE = {"n_layers": 1, "d_model": 32, "n_heads": 4, "d_ff": 48}
+TEXT = {**SIZE, "vocab_size": 600, "context_length": 128}
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    return train([story.text for story in islice(stories(seed=0), 60)], "unigram", vocab_size=600)
+
+
+def filled(config: ModelConfig) -> Model:
+    """A model with weights large enough that its greedy text is no accident of rounding."""
+    torch.manual_seed(0)
+    model = build(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return model
+
+
+@pytest.fixture(scope="module")
+def modern(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GPT, Path]]:
+    out = tmp_path_factory.mktemp("onnx") / "modern"
+    model = filled(GPTConfig(**TEXT, **MODERN, n_kv_heads=2))
+    assert isinstance(model, GPT)
+    report = export_onnx(Bundle(model, tokenizer()), out)
+    assert report.passed and report.checked, report.failures
+    assert report.max_logit_difference is not None and report.max_logit_difference <= 1e-4
+    assert (report.greedy_tokens, report.first_greedy_difference) == (100, None)
+    yield model, out
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(("past", "new"), [(0, 1), (0, 128), (1, 1), (7, 4), (127, 1)])
+def test_any_batch_length_and_past(modern: tuple[GPT, Path], batch: int, past: int, new: int) -> None:
+    model, out = modern
+    session = Session(out / "model.onnx")
+    ids = torch.randint(600, (batch, past + new), generator=torch.Generator().manual_seed(past))
+    cache_in = dict(zip(past_names(1), empty_past(model.stack.blocks, batch), strict=True))
+    if past:
+        read = session(ids=ids[:, :past], **cache_in)
+        cache_in = {name.replace("present", "past"): value for name, value in read.items() if name != "logits"}
+    found = session(ids=ids[:, past:], **cache_in)
+    with torch.inference_mode():
+        expected = model(ids)[:, past:]
+    torch.testing.assert_close(found["logits"], expected, atol=1e-4, rtol=0)
+    assert found["present.0.key"].shape == (batch, 2, past + new, 8)
+
+
+def test_the_folder_says_what_goes_in_and_out(modern: tuple[GPT, Path]) -> None:
+    model, out = modern
+    assert sorted(path.name for path in out.iterdir()) == ["model.onnx", DESCRIPTION, "tokenizer.json"]
+    said = json.loads((out / DESCRIPTION).read_text(encoding="utf-8"))
+    graph = said["graphs"]["model.onnx"]
+    assert graph["inputs"]["ids"] == {"0": "batch", "1": "length"}
+    assert graph["inputs"]["past.0.value"] == {"0": "batch", "2": "past"}
+    assert list(graph["outputs"])[:2] == ["logits", "present.0.key"]
+    assert said["tokenizer"] == tokenizer().fingerprint and said["model"] == model.config.to_dict()
+    assert str(Path(door.__file__).parent).encode() not in (out / "model.onnx").read_bytes()
+
+
+def test_the_model_is_left_as_it_was(modern: tuple[GPT, Path]) -> None:
+    model, _ = modern
+    assert {part.reading for part in model.modules() if isinstance(part, Attention)} == {"fused"}
+
+
+def test_other_weights_would_be_found(modern: tuple[GPT, Path]) -> None:
+    model, out = modern
+    changed = build(model.config).eval()
+    changed.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        changed.get_parameter("stack.blocks.0.attention.key.weight").add_(0.05)
+    report = door.check_graphs(changed, tokenizer(), out, None)
+    assert not report.passed and "logits differ by" in report.failures[0]
+
+
+FAMILIES: dict[str, ModelConfig] = {
+    "classic": GPTConfig(**TEXT, attention_bias=False, tied_head=False),
+    "bert": BERTConfig(**TEXT),
+    "seq2seq": Seq2SeqConfig(**{**TEXT, "n_layers": 2}),
+    "vit": ViTConfig(**SIZE, image_size=8, patch_size=4, n_channels=1, n_classes=5),
+}
+
+
+# The exporter takes its seconds for each graph: two GPTs are always tried, the others with the slow tests.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "classic" else pytest.mark.slow) for name in FAMILIES]
+)
+def test_every_family(tmp_path: Path, name: str) -> None:
+    report = export_onnx(Bundle(filled(FAMILIES[name]), None if name == "vit" else tokenizer()), tmp_path / "out")
+    assert report.passed and report.checked, report.failures
+    assert report.max_logit_difference is not None and report.max_logit_difference <= 1e-4
+    assert report.positions > 0 and report.best_equal == 1.0
+    assert report.greedy_tokens == (100 if name in ("classic", "seq2seq") else 0)
+    graphs = {path.name for path in (tmp_path / "out").glob("*.onnx")}
+    assert graphs == ({"encoder.onnx", "decoder.onnx"} if name == "seq2seq" else {"model.onnx"})
+
+
+def test_a_folder_that_exists_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(KothaError, match="exists; choose another --out"):
+        export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch.onnx, "export", full)
+    with pytest.raises(KothaError, match="No space left on device; nothing was left behind"):
+        export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(KothaError, match="writing ONNX needs onnx: pip install"):
+        export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path / "out")
+
+
+def test_weights_of_another_type_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(KothaError, match=r"the graphs hold float32, and this model torch\.bfloat16; convert it first"):
+        export_onnx(Bundle(filled(FAMILIES["vit"]).bfloat16(), None), tmp_path / "out")
+
+
+def test_a_pruned_model_keeps_the_keys_that_are_left(tmp_path: Path) -> None:
+    whole = filled(GPTConfig(**{**TEXT, "n_layers": 2, "context_length": 24}, **MODERN, n_kv_heads=2))
+    pruned = remove_heads(whole, ["blocks.0.attention.0", "blocks.0.attention.1", "blocks.1.attention.3"])
+    report = export_onnx(Bundle(pruned, None), tmp_path / "pruned")
+    assert report.checked and report.passed, report.failures
+    past = empty_past(pruned.stack.blocks, batch=3, length=2)  # type: ignore[union-attr]
+    assert [tuple(each.shape) for each in past] == [(3, 1, 2, 8)] * 2 + [(3, 2, 2, 8)] * 2

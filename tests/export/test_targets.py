@@ -1,0 +1,72 @@
+"""Which doors a config passes, and which setting closes one."""
+
+import pytest
+from tests.export.models import CONFIGS, TEXT
+
+from kotha.errors import ConfigError
+from kotha.export.targets import choose_layout, doors
+from kotha.model.config import GPTConfig
+from kotha.model.presets import MODERN, PRESETS, preset
+
+GPT2 = CONFIGS["gpt2"]
+QWEN3 = CONFIGS["qwen3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "as_what"),
+    [
+        ("bangla-58m", "GPT2LMHeadModel"),
+        ("gpt2", "GPT2LMHeadModel"),
+        ("bangla-modern", "Qwen3ForCausalLM"),
+        ("pocket", "Qwen3ForCausalLM"),
+        ("bert-base", "BertForPreTraining"),
+        ("vit-digits", "ViTForImageClassification"),
+    ],
+)
+def test_presets_pass(name: str, as_what: str) -> None:
+    assert doors(preset(name))[0].because == f"opens as {as_what}"
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (GPT2.replace(norm_order="post"), "norm_order=post: GPT-2 normalises before each part"),
+        (GPT2.replace(positions="sinusoidal"), "positions=sinusoidal: GPT-2 learns its positions"),
+        (GPT2.replace(head_bias=True), "head_bias=true: GPT-2 has no bias in its head"),
+        (GPT2.replace(n_kv_heads=1), "n_kv_heads=1: GPT-2 has a key head for each of its heads"),
+        (GPT2.replace(d_head=4), "d_head=4: GPT-2 divides d_model=16 among its heads"),
+        (QWEN3.replace(feedforward_bias=True), "feedforward_bias=true: Qwen3 has no biases in its feed-forward"),
+        (QWEN3.replace(final_norm=False), "final_norm=false: Qwen3 normalises before each part"),
+        (CONFIGS["bert"].replace(activation="relu"), "activation=relu: BERT shares its activation with the word head"),
+        (preset("transformer-base"), r"positions=sinusoidal: Marian has sines before cosines \(sinusoidal-halves\)"),
+        (CONFIGS["marian"].replace(norm_eps=1e-6), "norm_eps=1e-06: Marian adds 1e-05"),
+        (CONFIGS["vit"].replace(qk_norm=True), "qk_norm=true: ViT has no norm on queries and keys"),
+        (preset("mini"), "norm_order=post: GPT-2"),
+    ],
+)
+def test_the_setting_in_the_way_is_named(config: GPTConfig, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"no Hugging Face layout fits this model: .*{said}"):
+        choose_layout(config)
+
+
+def test_removed_heads_close_hf_and_gguf() -> None:
+    config = QWEN3.replace(n_kv_heads=2, removed_heads=("blocks.0.attention.0",))
+    closed = {door.name: door.because for door in doors(config) if not door.open}
+    assert set(closed) == {"hf", "gguf"}
+    assert closed["gguf"] == "removed_heads: llama.cpp has all heads; export the model before pruning"
+    assert "removed_heads: Qwen3 has all of its heads; export the model before pruning" in closed["hf"]
+
+
+def test_llama_cpp_repeats_some_tokenizers() -> None:
+    config = GPTConfig(**TEXT, **MODERN)
+    assert all(door.open for door in doors(config, "unigram"))
+    closed = [door for door in doors(config, "wordpiece") if not door.open]
+    assert [door.name for door in closed] == ["gguf"]
+    assert closed[0].because == "a wordpiece tokenizer: llama.cpp repeats bpe and unigram"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_gets_an_answer(name: str) -> None:
+    found = doors(preset(name))
+    assert [door.name for door in found] == ["hf", "gguf", "onnx"]
+    assert all(door.because for door in found)

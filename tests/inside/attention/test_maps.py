@@ -1,0 +1,199 @@
+"""Attention maps: the page shows what was traced, row by row, and no text breaks out of it."""
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.inside.small_models import BODIES, TEXT, small
+
+from kotha.errors import UsageError
+from kotha.inside.assets import as_script
+from kotha.inside.attention import maps as module
+from kotha.inside.attention.maps import AttentionMaps, attention_maps, summarize
+from kotha.inside.attention.page import STEPS, attention_page, page_data, unpack
+from kotha.inside.inputs import Piece, Reading, name_piece, read, read_image
+from kotha.inside.sites import choose_layers
+from kotha.inside.trace import trace
+from kotha.model.pruning import remove_heads
+
+HOSTILE = "</script><b>কথা</b>&\u2028<!--"
+
+
+def reading_of(body: str, **more: Any) -> Reading:
+    bundle = small(body)
+    if body == "vit":
+        return read_image(bundle.model, torch.linspace(-1, 1, 64).reshape(1, 8, 8))
+    target = {"target": "আজ মেলা হবে"} if body.startswith("seq2seq") else {}
+    return read(bundle.model, bundle.tokenizer, TEXT, **target, **more)
+
+
+def maps_of(body: str) -> AttentionMaps:
+    return attention_maps(small(body).model, reading_of(body))
+
+
+def data_in(html: str) -> Any:
+    (held,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    return json.loads(held)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_the_page_holds_the_traced_weights(body: str) -> None:
+    model, reading = small(body).model, reading_of(body)
+    with trace(model, places=["*.weights"]) as seen, torch.no_grad():
+        model(*reading.inputs)
+    data = data_in(attention_page(attention_maps(model, reading), TEXT, {}))
+    assert [f"{each['name']}.weights" for each in data["maps"]] == list(seen)
+    for each in data["maps"]:
+        stored = unpack(each["weights"], tuple(each["shape"]))
+        traced = seen[f"{each['name']}.weights"][0].numpy()
+        assert np.abs(stored - traced).max() <= 0.5 / STEPS + 1e-7
+        assert np.abs(stored.sum(-1) - 1).max() <= stored.shape[-1] / STEPS
+        assert stored.shape[1:] == (len(data["lines"][each["queries"]]), len(data["lines"][each["keys"]]))
+        if each["causal"]:
+            assert not np.triu(stored, 1).any()
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_only_those_who_may_not_look_ahead_are_called_causal(body: str) -> None:
+    maps = maps_of(body).maps
+    causal = {each.name for each in maps if each.is_causal}
+    expected = {
+        "gpt": {"blocks.0.attention", "blocks.1.attention"},
+        "seq2seq": {"decoder.0.attention", "decoder.1.attention"},
+    }.get(body.split("-")[0], set())
+    assert causal == expected
+    assert all(bool(each.weights.triu(1).any()) for each in maps if each.name not in causal)
+
+
+@pytest.mark.parametrize("body", ["gpt", "gpt-grouped", "bert", "seq2seq"])
+def test_the_other_mask_is_the_same_queries_and_keys(body: str) -> None:
+    model, reading = small(body).model, reading_of(body)
+    with trace(model) as seen, torch.no_grad():
+        model(*reading.inputs)
+    for each in attention_maps(model, reading).maps:
+        if each.queries != each.keys:
+            assert each.other is None
+            continue
+        scores = seen[f"{each.name}.scores"][0].double().numpy()
+        hidden = np.triu(np.ones(scores.shape[-2:], bool), 1) & (not each.is_causal)
+        grown = np.where(hidden, 0, np.exp(scores - scores.max(-1, keepdims=True)))
+        assert each.other is not None
+        np.testing.assert_allclose(each.other, grown / grown.sum(-1, keepdims=True), atol=1e-6)
+
+
+def test_an_image_has_no_other_mask() -> None:
+    assert all(each.other is None for each in maps_of("vit").maps)
+    data = page_data(maps_of("vit"), {})
+    assert (data["image"]["rows"], data["image"]["columns"], data["image"]["width"]) == (2, 2, 8)
+
+
+def test_each_step_is_the_row_that_it_was_written_from() -> None:
+    bundle = small("gpt")
+    model, tokenizer = bundle.model, bundle.tokenizer
+
+    def greedy(ids: list[int]) -> list[int]:
+        line = list(ids)
+        with torch.no_grad():
+            for _ in range(5):
+                line.append(int(model(torch.tensor([line]))[0, -1].argmax()))
+        return line[len(ids) :]
+
+    reading = read(model, tokenizer, TEXT, write=greedy)
+    maps = attention_maps(model, reading)
+    ids = [piece.id for piece in reading.lines["tokens"]]
+    first = reading.written_from
+    assert first is not None and [step.row for step in maps.steps] == list(range(first - 1, first + 4))
+    for step in maps.steps:
+        with trace(model, places=["*.weights", "logits"]) as seen, torch.no_grad():
+            model(torch.tensor([ids[: step.row + 1]]))
+        for each in maps.maps:
+            alone = seen[f"{each.name}.weights"][0, :, -1]
+            torch.testing.assert_close(each.weights[:, step.row, : step.row + 1], alone, atol=1e-6, rtol=1e-5)
+        chances = seen["logits"][0, -1].softmax(-1)
+        assert step.token == ids[step.row + 1] == step.best[0].id == int(chances.argmax())
+        assert step.probability == pytest.approx(float(chances.max()), abs=1e-6)
+    names = {chance.id: name_piece(tokenizer, chance.id) for step in maps.steps for chance in step.best}
+    data = data_in(attention_page(maps, "লেখা", names))
+    assert [step["best"][0]["id"] for step in data["steps"]] == ids[first:]
+
+
+class Tags(HTMLParser):
+    """Which elements a page has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_a_hostile_token_stays_text() -> None:
+    maps = maps_of("gpt")
+    line = maps.reading.lines["tokens"]
+    bad = Reading(maps.reading.inputs, {"tokens": (Piece(HOSTILE, 1), *line[1:])}, (HOSTILE,))
+    html = attention_page(AttentionMaps("gpt", bad, maps.maps), HOSTILE, {})
+    tags = Tags()
+    tags.feed(html)
+    assert "b" not in tags.found and tags.found.count("script") == 2 and tags.links == []
+    assert data_in(html)["lines"]["tokens"][0]["text"] == HOSTILE
+    assert not re.search(r"https?://|@import|url\(", html.replace("http://www.w3.org/2000/svg", ""))
+
+
+def test_json_for_a_script_reads_back() -> None:
+    assert json.loads(as_script({"a": HOSTILE})) == {"a": HOSTILE}
+    assert not set("<>&\u2028") & set(as_script(HOSTILE))
+
+
+def test_json_has_pieces_and_weights() -> None:
+    found = maps_of("seq2seq").to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert [each["name"] for each in found["maps"]][-2:] == ["decoder.1.attention", "decoder.1.cross"]
+    cross = np.array(found["maps"][-1]["weights"])
+    assert cross.shape == (4, len(found["lines"]["target"]), len(found["lines"]["source"]))
+    assert np.abs(cross.sum(-1) - 1).max() < 1e-4
+
+
+def test_a_head_is_summed_up_as_by_hand() -> None:
+    each = maps_of("gpt").maps[0]
+    summary = summarize(each)[2]
+    weights = each.weights[2].double().numpy()
+    assert summary.on_itself == pytest.approx(np.diag(weights).mean())
+    assert summary.on_previous == pytest.approx(np.diag(weights, -1).mean())
+    assert summary.on_first == pytest.approx(weights[1:, 0].mean())
+    logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
+    assert summary.entropy_bits == pytest.approx(-(weights * logs).sum(-1).mean(), abs=1e-6)
+    query, key, share = summary.looks[0]
+    assert share == pytest.approx(weights[1:].max()) and weights[query, key] == pytest.approx(share)
+
+
+def test_layers_are_chosen_by_number_or_name() -> None:
+    model = small("seq2seq").model
+    assert choose_layers(model, []) is None
+    assert choose_layers(model, ["0"]) == ["encoder.0", "decoder.0"]
+    chosen = attention_maps(model, reading_of("seq2seq"), ["decoder.1"])
+    assert [each.name for each in chosen.maps] == ["decoder.1.attention", "decoder.1.cross"]
+    with pytest.raises(UsageError, match="there is no layer 7 in this model; known: encoder"):
+        choose_layers(model, ["7"])
+    with pytest.raises(UsageError, match=r"did you mean 'decoder\.1'"):
+        attention_maps(model, reading_of("seq2seq"), ["decodr.1"])
+
+
+def test_an_absurd_size_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WEIGHTS", 100)
+    with pytest.raises(UsageError, match=r"weights are more than a page can hold \(100\); use a shorter text"):
+        maps_of("gpt")
+
+
+def test_heads_keep_their_names_when_others_are_gone() -> None:
+    model = remove_heads(small("gpt").model, ["blocks.0.attention.1"])
+    found = attention_maps(model, reading_of("gpt"))
+    assert found.maps[0].heads == (0, 2, 3) and found.maps[0].weights.shape[0] == 3
+    assert [summary.head for summary in summarize(found.maps[0])] == [0, 2, 3]
+    assert page_data(found, {})["maps"][0]["names"] == [0, 2, 3]

@@ -1,0 +1,215 @@
+"""Embeddings: neighbours wired by hand, NumPy's own decomposition, gradients row by row."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from kotha.errors import UsageError
+from kotha.inside.embeddings.neighbours import directions, nearest_words
+from kotha.inside.embeddings.page import embeddings_page
+from kotha.inside.embeddings.pairs import distance_at_widths, measure_pair
+from kotha.inside.embeddings.plane import principal_plane, word_map
+from kotha.inside.embeddings.touched import touched_rows
+from kotha.inside.embeddings.widths import width_costs
+from kotha.inside.embeddings.words import Embeddings, token_counts
+from kotha.model.config import BERTConfig, GPTConfig, ViTConfig
+from kotha.model.family import build
+from kotha.text.shards import SplitWriter, dtype_for, write_description
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
+
+WORDS = ["মা", "বাবা", "নদী", "পুকুর", "লাল", "নীল", "বই", "খাতা"]
+TEXT = " ".join(WORDS * 40)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train([TEXT], "unigram", vocab_size=400)
+
+
+def model_of(tokenizer: Tokenizer, width: int = 8, **changes: bool):
+    torch.manual_seed(0)
+    sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 32, "n_layers": 1, "d_model": width, "n_heads": 2}
+    return build(GPTConfig(**{**sizes, **changes})).eval()
+
+
+def row_of(tokenizer: Tokenizer, word: str) -> int:
+    (token,) = tokenizer.encode(f" {word}")
+    return token
+
+
+def wired(tokenizer: Tokenizer) -> Embeddings:
+    """Every word a direction of its own, beside a large part that all share; মা and বাবা nearly alike."""
+    model = model_of(tokenizer, 16)
+    with torch.no_grad():
+        table = model.tokens.weight
+        table.normal_(std=0.01)
+        table[:, 15] += 10  # shared
+        for place, word in enumerate(WORDS):
+            table[row_of(tokenizer, word), place] += 1
+        table[row_of(tokenizer, "বাবা")] = table[row_of(tokenizer, "মা")].clone()
+        table[row_of(tokenizer, "বাবা"), 1] += 0.1
+    return Embeddings(model, tokenizer)
+
+
+def test_the_neighbour_that_was_wired_is_found(tokenizer: Tokenizer) -> None:
+    table = wired(tokenizer)
+    word = table.find("মা")
+    assert word.whole
+    assert word.pieces == ("␣মা",)
+    near = nearest_words(table, word, count=5)
+    assert near[0].text == "বাবা"
+    assert near[0].cosine > 0.95
+    assert near[1].cosine < 0.5
+    assert "মা" not in [each.text for each in near]
+
+
+def test_the_common_part_hides_differences_until_it_is_taken_away(tokenizer: Tokenizer) -> None:
+    table = wired(tokenizer)
+    plain = nearest_words(table, table.find("নদী"), count=3, centred=False)
+    assert min(each.cosine for each in plain) > 0.98
+    assert max(each.cosine for each in nearest_words(table, table.find("নদী"), count=3)) < 0.9
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_cosines_are_those_of_numpy(tokenizer: Tokenizer, centred: bool) -> None:
+    table = wired(tokenizer)
+    vectors = table.vectors.numpy()
+    mean = vectors[table.rows.numpy()].mean(0) if centred else 0
+    a, b = (vectors[row_of(tokenizer, word)] - mean for word in ("মা", "লাল"))
+    expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+    ours = directions(table.vectors[[row_of(tokenizer, "মা"), row_of(tokenizer, "লাল")]], table, centred)
+    assert float(ours[0] @ ours[1]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_word_of_several_pieces_is_their_mean(tokenizer: Tokenizer) -> None:
+    table = wired(tokenizer)
+    word = table.find("মাখাতা")
+    assert not word.whole
+    rows = table.vectors.numpy()[list(word.tokens)]
+    assert np.allclose(word.vector.numpy(), rows.mean(0))
+
+
+def test_rows_that_training_hardly_met_are_no_neighbours(tokenizer: Tokenizer) -> None:
+    counts = [0] * tokenizer.vocab_size
+    for place, word in enumerate(WORDS[:4]):
+        counts[row_of(tokenizer, word)] = 100 + place
+    counts[row_of(tokenizer, "নীল")] = 3
+    table = Embeddings(model_of(tokenizer), tokenizer, counts)
+    assert {each.text for each in nearest_words(table, table.find("নীল"), 10)} == set(WORDS[:4])
+    assert not table.find("নীল").learned
+    assert table.find("মা").learned
+    assert [table.texts[token].strip() for token in table.frequent_words(2)] == [WORDS[3], WORDS[2]]
+
+
+def test_tokens_of_a_data_folder_are_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    texts, end = [f"{word} নদী পুকুর {word}" for word in WORDS], tokenizer.special["eos"]
+    writer = SplitWriter(tmp_path, "train", dtype_for(tokenizer.vocab_size), end, shard_tokens=12)
+    for text in texts:
+        writer.add(np.array(tokenizer.encode(text), "<u2"), len(text.encode()), len(text))
+    write_description(tmp_path, tokenizer, {"train": writer.close()}, {})
+    by_hand = Counter(token for text in texts for token in [*tokenizer.encode(text), end])
+    assert token_counts(tmp_path) == [by_hand[token] for token in range(tokenizer.vocab_size)]
+    next(tmp_path.glob("train-*.bin")).unlink()
+    assert token_counts(tmp_path) is None
+
+
+@pytest.mark.parametrize(("word", "wording"), [("", "an empty word"), ("☃", "no letters for “☃”")])
+def test_what_is_no_word_is_refused(tokenizer: Tokenizer, word: str, wording: str) -> None:
+    with pytest.raises(UsageError, match=wording):
+        wired(tokenizer).find(word)
+
+
+def test_a_model_of_images_has_no_words() -> None:
+    vit = build(ViTConfig(image_size=4, patch_size=2, n_classes=2, n_layers=1, d_model=4, n_heads=1))
+    with pytest.raises(UsageError, match="no words"):
+        Embeddings(vit, None)
+
+
+def test_the_plane_is_that_of_numpy() -> None:
+    vectors = torch.randn(40, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    places, shares = principal_plane(vectors)
+    centred = vectors.numpy() - vectors.numpy().mean(0)
+    values, axes = np.linalg.eigh(centred.T @ centred)  # another road: the covariance's own directions, ascending
+    expected = centred @ axes[:, ::-1][:, :2]
+    assert np.allclose(np.abs(places.numpy()), np.abs(expected))
+    assert shares == pytest.approx(tuple(values[::-1][:2] / values.sum()))
+    assert all(places[place, axis] > 0 for axis, place in enumerate(places.abs().argmax(0).tolist()))
+    again, _ = principal_plane(vectors.flip(0))
+    assert torch.allclose(again.flip(0), places)
+
+
+def test_the_map_holds_the_frequent_and_the_chosen(tokenizer: Tokenizer) -> None:
+    table = wired(tokenizer)
+    found = word_map(table, [table.find("মা")], count=6)
+    assert [dot.text for dot in found.dots if dot.chosen] == ["মা"]
+    texts = [dot.text for dot in found.dots]
+    assert len(texts) == len(set(texts))
+    assert set(texts) <= set(WORDS) | {table.texts[token].strip() for token in table.rows.tolist()}
+    assert 0 < sum(found.shares) <= 1 + 1e-9
+
+
+def test_the_page_escapes_what_a_vocabulary_holds(tokenizer: Tokenizer) -> None:
+    table = wired(tokenizer)
+    table.texts[row_of(tokenizer, "মা")] = " a<script>"
+    word = table.find("নদী")
+    page = embeddings_page("<words>", word_map(table, [word], 8), [(word, nearest_words(table, word, 2))])
+    assert "<script" not in page
+    assert "a&lt;script&gt;" in page
+    assert "নদী" in page
+    assert "http" not in page
+
+
+def test_the_courses_table_of_widths() -> None:
+    rows = width_costs(32_100)
+    assert [each.parameters for each in rows] == [4_108_800, 8_217_600, 16_435_200, 32_870_400]
+    assert [f"{each.float32_mib:.2f}" for each in rows] == ["15.67", "31.35", "62.70", "125.39"]
+    with pytest.raises(UsageError, match="0 is no size"):
+        width_costs(100, [16, 0])
+
+
+def gradient_rows(model, tokens: list[int]) -> tuple[int, int]:
+    """What autograd itself leaves in the two tables after a plain backward pass."""
+    logits = model(torch.tensor([tokens[:-1]]))
+    torch.nn.functional.cross_entropy(logits[0], torch.tensor(tokens[1:])).backward()
+    rows = tuple(int((each.weight.grad != 0).any(1).sum()) for each in (model.tokens, model.head))
+    model.zero_grad()
+    return rows
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_step_touches_the_rows_that_autograd_says(tokenizer: Tokenizer, tied: bool) -> None:
+    model, tokens = model_of(tokenizer, tied_head=tied), tokenizer.encode("মা নদী মা বই লাল মা")
+    in_table, in_head = gradient_rows(model, tokens)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    found = touched_rows(model, tokens)
+    assert (found.token_table, found.scored, found.tied) == (in_table, in_head, tied)
+    assert found.looked_up == found.distinct == len(set(tokens[:-1]))
+    assert found.token_table == (tokenizer.vocab_size if tied else found.distinct)
+    assert found.looked_up_share == 1.0 if not tied else 0 < found.looked_up_share < 1
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(each.grad is None for each in model.parameters())
+
+
+def test_only_a_next_token_step_is_counted(tokenizer: Tokenizer) -> None:
+    sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 8, "n_layers": 1, "d_model": 8, "n_heads": 2}
+    with pytest.raises(UsageError, match="a bert does not make"):
+        touched_rows(build(BERTConfig(**sizes)), [1, 2, 3])
+    with pytest.raises(UsageError, match=r"1 token\(s\)"):
+        touched_rows(model_of(tokenizer), [1])
+
+
+def test_a_pair_beside_random_pairs(tokenizer: Tokenizer) -> None:
+    table = wired(tokenizer)
+    near, far = measure_pair(table, "মা", "বাবা"), measure_pair(table, "মা", "লাল")
+    assert near.rank == 1
+    assert near.relative < 0.5 < far.relative
+    a, b = (table.vectors[row_of(tokenizer, word)].numpy() - table.mean.numpy() for word in ("মা", "বাবা"))
+    assert near.distance == pytest.approx(2 * np.linalg.norm(a - b) / (np.linalg.norm(a) + np.linalg.norm(b)))
+    wide = Embeddings(model_of(tokenizer, 32), tokenizer)
+    narrow = Embeddings(model_of(tokenizer, 4), tokenizer)
+    both = distance_at_widths({"wide": wide, "narrow": narrow}, "মা", "নদী")
+    assert [(name, each.width) for name, each in both.items()] == [("narrow", 4), ("wide", 32)]

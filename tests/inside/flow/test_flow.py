@@ -1,0 +1,115 @@
+"""The flow: stations in the order of the arithmetic, figures as NumPy finds them."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+from tests.inside.attention.test_maps import HOSTILE, reading_of
+from tests.inside.small_models import BODIES, small
+
+from kotha.inside.flow.drawing import answer_svg, stage_svg
+from kotha.inside.flow.flow import Flow, flow
+from kotha.inside.flow.page import flow_page
+from kotha.inside.inputs import read, read_without_tokenizer
+from kotha.inside.trace import trace
+from kotha.model.family import build
+from kotha.model.presets import preset
+
+PRE = ["attention_norm", "attention", "residual_mid", "feedforward_norm", "feedforward", "residual_out"]
+POST = ["attention", "attention_norm", "feedforward", "feedforward_norm"]
+
+
+def found_of(body: str) -> Flow:
+    return flow(small(body).model, reading_of(body))
+
+
+@pytest.mark.parametrize(("body", "order"), [("gpt", PRE), ("gpt-post", POST), ("bert", POST), ("vit", PRE)])
+def test_stations_come_in_the_order_of_the_arithmetic(body: str, order: list[str]) -> None:
+    places = [station.place for stage in found_of(body).stages for station in stage.stations]
+    layers = [f"blocks.{layer}.{place}" for layer in (0, 1) for place in order]
+    start = places.index(layers[0])
+    assert places[start : start + len(layers)] == layers
+    assert places[-2:] == ["logits", "probabilities"]
+
+
+def test_a_decoder_also_looks_at_the_source() -> None:
+    stages = [stage for stage in found_of("seq2seq").stages if stage.layer == "decoder.0"]
+    labels = [station.label for station in stages[0].stations]
+    assert labels[::2] == ["attention", "attention to the source", "feed-forward"]
+    assert len(stages[0].stations[2].norms) == len(reading_of("seq2seq").lines["target"])
+    pre = next(stage for stage in found_of("seq2seq-pre").stages if stage.layer == "decoder.0")
+    assert [station.kind for station in pre.stations] == ["norm", "part", "sum"] * 3
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_figures_are_those_of_what_was_traced(body: str) -> None:
+    model, reading = small(body).model, reading_of(body)
+    with trace(model) as seen, torch.no_grad():
+        model(*reading.inputs)
+    checked = 0
+    for station in (station for stage in flow(model, reading).stages for station in stage.stations):
+        if station.place not in seen or len(seen.passes(station.place)) > 1:
+            continue
+        values = np.atleast_2d(seen[station.place][0].double().numpy())
+        assert station.shape == values.shape
+        figures = [values.mean(), values.std(), values.min(), values.max()]
+        np.testing.assert_allclose(
+            [station.mean, station.std, station.low, station.high], figures, rtol=1e-9, atol=1e-12
+        )
+        np.testing.assert_allclose(station.norms, np.linalg.norm(values, axis=-1), rtol=1e-9)
+        checked += 1
+        if station.entropies:
+            weights = seen[f"{station.place}.weights"][0].double().numpy()
+            logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
+            np.testing.assert_allclose(list(station.entropies.values()), -(weights * logs).sum(-1).mean(-1), rtol=1e-6)
+    assert checked >= 8
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_the_answer_is_the_models(body: str) -> None:
+    model, reading = small(body).model, reading_of(body)
+    with torch.no_grad():
+        output = model(*reading.inputs)
+    (answer,) = flow(model, reading).answers
+    logits = output[0] if body == "vit" else output.token_logits[0, -2] if body == "bert" else output[0, -1]
+    best, ids = logits.softmax(-1).topk(len(answer.best))
+    assert [token for token, _ in answer.best] == ids.tolist()
+    np.testing.assert_allclose([share for _, share in answer.best], best, atol=1e-6)
+
+
+def test_a_bert_answers_at_each_mask() -> None:
+    bundle = small("bert")
+    found = flow(bundle.model, read(bundle.model, bundle.tokenizer, "আজ [MASK] হবে [MASK]"))
+    assert len(found.answers) == 2 and "[MASK]" in found.answers[0].question
+
+
+@pytest.mark.parametrize("name", ["mini", "pocket-bert", "pocket-seq2seq"])
+def test_a_preset_flows_with_fresh_weights(name: str) -> None:
+    model = build(preset(name)).eval()
+    found = flow(model, read_without_tokenizer(model, "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি"))
+    assert found.stages[-1].stations[0].shape[-1] == preset(name).to_dict()["vocab_size"]
+
+
+def test_pictures_are_xml_and_hold_text_as_text() -> None:
+    found = found_of("gpt")
+    for stage in found.stages:
+        root = ElementTree.fromstring(stage_svg(stage, found))
+        assert root.get("viewBox", "").startswith("0 0 400 ")
+    texts = [each.text for each in ElementTree.fromstring(answer_svg(found.answers[0], lambda _: HOSTILE)).iter("text")]
+    assert HOSTILE in texts
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_the_page_has_every_station_and_no_markup_of_others(body: str) -> None:
+    found = found_of(body)
+    html = flow_page(found, HOSTILE, lambda token: f"{HOSTILE}{token}")
+    assert "<b>" not in html and "<script" not in html and not re.search(r"https?://|@import|url\(", html)
+    for stage in found.stages:
+        assert stage.title in html
+        assert all(f"<td>{station.place}</td>" in html for station in stage.stations)
+    folded = sum(stage.layer is not None and not stage.layer.endswith(".0") for stage in found.stages)
+    assert html.count("<details>") == folded + 1  # and every figure
+    assert json.loads(json.dumps(found.to_dict(str)))["family"] == found.family

@@ -1,0 +1,168 @@
+"""Silence and importance: beside the same thing done by hand."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests.inside.conftest import with_inputs
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from kotha.errors import UsageError
+from kotha.inside.heads.importance import by_ablation, by_gradient, least_important, mean_loss
+from kotha.inside.heads.silence import every_head, silence
+from kotha.inside.sites import attentions
+from kotha.model.attention import set_reading
+from kotha.model.pruning import remove_heads
+
+EVERY = ["gpt", "gpt-grouped", "bert", "seq2seq", "vit"]
+
+
+def shaken(name: str) -> tuple[Any, list[Tensor]]:
+    """Weights large enough that heads matter."""
+    model, inputs = with_inputs(name)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return model, inputs
+
+
+def logits(model: nn.Module, inputs: list[Tensor]) -> Tensor:
+    found = model(*inputs)
+    return found if isinstance(found, Tensor) else found[0]
+
+
+def loss(model: nn.Module, batch: list[Tensor]) -> Tensor:
+    """Some loss that is a mean over rows: how well class 1 is guessed everywhere."""
+    found = logits(model, batch)
+    rows = found.flatten(0, -2)
+    return cross_entropy(rows, torch.ones(len(rows), dtype=torch.long))
+
+
+def zeroed(model: nn.Module, head: str) -> nn.Module:
+    """By hand: the head's columns of the output matrix."""
+    name, number = head.rsplit(".", 1)
+    attention = attentions(model)[name]
+    place = attention.heads.index(int(number)) * attention.d_head
+    with torch.no_grad():
+        attention.output.weight[:, place : place + attention.d_head] = 0
+    return model
+
+
+@pytest.mark.parametrize("reading", ["fused", "explicit"])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_silent_head_adds_nothing_and_speaks_again(name: str, reading: Any) -> None:
+    model, inputs = shaken(name)
+    set_reading(model, reading)
+    heads = [every_head(model)[1], every_head(model)[-1]]
+    with torch.no_grad():
+        whole = logits(model, inputs)
+        with silence(model, heads):
+            silent = logits(model, inputs)
+        assert torch.equal(logits(model, inputs), whole)
+        assert not any(module._forward_hooks for module in model.modules())
+        for head in heads:
+            zeroed(model, head)
+        torch.testing.assert_close(silent, logits(model, inputs), rtol=1e-5, atol=1e-5)
+    assert (silent - whole).abs().max() > 1e-3
+
+
+def test_hooks_go_when_the_model_fails() -> None:
+    model, _ = shaken("gpt")
+    with pytest.raises(Exception, match="token"), silence(model, ["blocks.0.attention.1"]):
+        model(torch.tensor([[model.config.vocab_size]]))
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_ablation_is_the_difference_of_two_losses(name: str) -> None:
+    model, inputs = shaken(name)
+    batches = [[each[:1] for each in inputs], [each[1:] for each in inputs]]
+    found = by_ablation(model, batches, loss)
+    assert list(found) == every_head(model)
+    for head in (every_head(model)[0], every_head(model)[-2]):
+        again, _ = shaken(name)
+        with torch.no_grad():
+            before = sum(loss(again.eval(), batch).item() for batch in batches) / 2
+            after = sum(loss(zeroed(again, head), batch).item() for batch in batches) / 2
+        assert found[head] == pytest.approx(after - before, abs=1e-5)
+
+
+def gated_loss(model: nn.Module, batch: list[Tensor], head: str, gate: float) -> float:
+    """By hand: the head's columns of the output matrix times a number."""
+    name, number = head.rsplit(".", 1)
+    attention = attentions(model)[name]
+    place = slice(int(number) * attention.d_head, (int(number) + 1) * attention.d_head)
+    kept = attention.output.weight.detach().clone()
+    with torch.no_grad():
+        attention.output.weight[:, place] *= gate
+        found = loss(model, batch).item()
+        attention.output.weight.copy_(kept)
+    return found
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_gradient_is_the_slope_of_a_gate(name: str) -> None:
+    model, inputs = shaken(name)
+    model.double()
+    rows = [[each[row : row + 1].double() if each.is_floating_point() else each[row : row + 1] for each in inputs]
+            for row in range(2)]  # fmt: skip
+    together = [[each.double() if each.is_floating_point() else each for each in inputs]]
+    found, one_batch = by_gradient(model, rows, loss), by_gradient(model, together, loss)
+    step = 1e-5
+    model.eval()
+    for head in every_head(model):
+        slopes = [(gated_loss(model, row, head, 1 + step) - gated_loss(model, row, head, 1 - step)) / (2 * step)
+                  for row in rows]  # fmt: skip
+        expected = sum(abs(slope) for slope in slopes) / 2
+        assert found[head] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+        assert one_batch[head] == pytest.approx(expected, rel=1e-4, abs=1e-6), "each row counts by itself"
+
+
+def test_the_figures_of_a_layer_can_have_one_length() -> None:
+    model, inputs = shaken("gpt")
+    plain, normed = by_gradient(model, [inputs], loss), by_gradient(model, [inputs], loss, per_layer=True)
+    for name in attentions(model):
+        heads = [head for head in plain if head.startswith(name)]
+        assert sum(normed[head] ** 2 for head in heads) == pytest.approx(1)
+        ratios = {round(plain[head] / normed[head], 4) for head in heads}
+        assert len(ratios) == 1
+
+
+def test_a_model_that_learns_goes_on_learning() -> None:
+    model, inputs = shaken("gpt")
+    model.train()
+    by_ablation(model, [inputs], loss)
+    by_gradient(model, [inputs], loss)
+    assert model.training and all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_a_pruned_model_has_the_names_that_it_kept() -> None:
+    model, inputs = shaken("gpt-grouped")
+    pruned = remove_heads(model, ["blocks.0.attention.0", "blocks.1.attention.2"])
+    assert every_head(pruned) == [head for head in every_head(model) if head not in pruned.config.removed_heads]
+    assert list(by_gradient(pruned, [inputs], loss)) == list(by_ablation(pruned, [inputs], loss)) == every_head(pruned)
+    with silence(pruned, ["blocks.0.attention.1"]):
+        silent = logits(pruned, inputs)
+    without = remove_heads(pruned, ["blocks.0.attention.1"])
+    torch.testing.assert_close(silent, logits(without, inputs), rtol=1e-5, atol=1e-5)
+    gone = r"there is no head 'blocks\.0\.attention\.0' in this model; did you mean"
+    with pytest.raises(UsageError, match=gone), silence(pruned, ["blocks.0.attention.0"]):
+        pass
+
+
+def test_the_least_important_go_first_and_one_stays() -> None:
+    worth = {"blocks.0.attention.0": 0.5, "blocks.0.attention.1": -0.1, "blocks.1.attention.0": 0.0,
+             "blocks.1.attention.1": 0.2, "blocks.1.attention.2": 0.1}  # fmt: skip
+    assert least_important(worth, 2) == ["blocks.0.attention.1", "blocks.1.attention.0"]
+    assert least_important(worth, 3)[-1] == "blocks.1.attention.2"
+    with pytest.raises(UsageError, match="4 heads cannot be removed; of 5 heads 1 to 3 can go, as every attention"):
+        least_important(worth, 4)
+
+
+def test_nothing_to_measure_on_is_said() -> None:
+    model, _ = shaken("gpt")
+    with pytest.raises(UsageError, match="there is nothing to measure on"):
+        mean_loss(model, [], loss)
+    with pytest.raises(UsageError, match="there is nothing to measure on"):
+        by_gradient(model, [], loss)

@@ -1,0 +1,77 @@
+"""The lens: each layer's answer, against a few lines of plain torch."""
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from tests.inside.attention.test_maps import HOSTILE, data_in, reading_of
+from tests.inside.small_models import BODIES, small
+
+from kotha.errors import UsageError
+from kotha.inside.inputs import Piece
+from kotha.inside.lens.lens import Lens, lens
+from kotha.inside.lens.page import lens_page
+
+SPEAKING = [body for body in BODIES if body != "vit"]
+
+
+def found_of(body: str) -> Lens:
+    return lens(small(body).model, reading_of(body))
+
+
+@pytest.mark.parametrize("body", SPEAKING)
+def test_the_last_layer_says_what_the_model_says(body: str) -> None:
+    model, reading = small(body).model, reading_of(body)
+    with torch.no_grad():
+        output: Any = model(*reading.inputs)
+    own = (output if isinstance(output, torch.Tensor) else output.token_logits)[0].softmax(-1)
+    last = lens(model, reading).opinions[-1]
+    for place, opinion in enumerate(last):
+        best, ids = own[place].topk(5)
+        assert list(opinion.ids) == ids.tolist()
+        torch.testing.assert_close(torch.tensor(opinion.probabilities), best, atol=1e-6, rtol=0)
+        assert opinion.rank == 1 and opinion.kl_nats == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("body", ["gpt", "gpt-grouped", "gpt-post"])
+def test_every_layer_equals_the_model_cut_off_there(body: str) -> None:
+    model, reading = small(body).model, reading_of(body)
+    tokens = reading.inputs[0]
+    found = lens(model, reading)
+    assert found.layers == ("embedding", "blocks.0", "blocks.1")
+    with torch.no_grad():
+        final = model(tokens)[0].double().softmax(-1)
+        places = torch.arange(tokens.shape[1])
+        x = model.positions(model.tokens(tokens), places)
+        for depth in range(3):
+            said = model.head(model.stack.norm(x))[0].double().softmax(-1)
+            for place, opinion in enumerate(found.opinions[depth]):
+                row, end = said[place], final[place]
+                assert opinion.ids[0] == int(row.argmax())
+                assert opinion.probabilities[0] == pytest.approx(float(row.max()), abs=1e-6)
+                assert opinion.rank == row.argsort(descending=True).tolist().index(int(end.argmax())) + 1
+                assert opinion.answer_probability == pytest.approx(float(row[end.argmax()]), abs=1e-6)
+                kl = torch.nn.functional.kl_div(row.log(), end, reduction="sum")
+                assert opinion.kl_nats == pytest.approx(float(kl), abs=1e-4)
+                entropy = torch.distributions.Categorical(probs=row).entropy()
+                assert opinion.entropy_nats == pytest.approx(float(entropy), abs=1e-4)
+            if depth < 2:
+                x = model.stack.blocks[depth](x, "causal", model.positions.rotation(places))
+
+
+def test_a_vit_is_refused() -> None:
+    with pytest.raises(UsageError, match="a ViT has classes"):
+        found_of("vit")
+
+
+def test_json_and_page_hold_the_same() -> None:
+    found = found_of("bert")
+    row = found.to_dict(str)
+    assert json.loads(json.dumps(row)) == row
+    assert row["question"] == "which word stands here"
+    html = lens_page(found, HOSTILE, lambda token: Piece(f"{HOSTILE}{token}", token))
+    data = data_in(html)
+    assert data["layers"][1]["positions"][0]["best"][0]["id"] == found.opinions[1][0].ids[0]
+    assert data["layers"][1]["positions"][0]["best"][0]["text"].startswith(HOSTILE)
+    assert "<b>" not in html and html.count("</script>") == 2

@@ -1,0 +1,175 @@
+"""Readings: a text or an image as a model's input, and how each position reads."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.inside.small_models import TEXT, small
+from tests.text.conftest import trained
+
+from kotha.errors import UsageError
+from kotha.inside.inputs import name_piece, read, read_image, read_without_tokenizer
+from kotha.inside.pictures import as_bytes, load_picture
+from kotha.model.config import ViTConfig
+from kotha.model.family import build
+from kotha.model.presets import preset
+
+
+def joined(pieces) -> str:
+    return "".join(piece.text for piece in pieces).replace("␣", " ").replace("◌", "").strip()
+
+
+def test_a_gpt_reads_the_text_and_nothing_else() -> None:
+    bundle = small("gpt")
+    reading = read(bundle.model, bundle.tokenizer, TEXT)
+    assert reading.inputs[0].tolist() == [bundle.tokenizer.encode(TEXT)]
+    assert joined(reading.lines["tokens"]) == bundle.tokenizer.normalize(TEXT)
+    assert (reading.written_from, reading.remarks) == (None, ())
+
+
+def test_a_gpt_reads_an_empty_text_as_the_start_of_a_document() -> None:
+    bundle = small("gpt")
+    (piece,) = read(bundle.model, bundle.tokenizer, "").lines["tokens"]
+    assert piece.text == "<|endoftext|>"
+
+
+def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
+    bundle = small("gpt")
+    ids = bundle.tokenizer.encode(TEXT * 9)
+    reading = read(bundle.model, bundle.tokenizer, TEXT * 9)
+    assert reading.inputs[0].tolist() == [ids[-48:]]
+    assert f"the text has {len(ids)} tokens; the model sees the last 48" in reading.remarks[0]
+    with pytest.raises(UsageError, match="more than the context of 48"):
+        read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [1] * 48)
+
+
+def test_what_the_model_writes_is_told_apart() -> None:
+    bundle = small("gpt")
+    reading = read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [ids[0], ids[1]])
+    ids = bundle.tokenizer.encode(TEXT)
+    assert reading.inputs[0].tolist() == [[*ids, *ids[:2]]]
+    assert reading.written_from == len(ids)
+
+
+def test_a_bert_reads_one_sentence_or_two_and_masks() -> None:
+    bundle = small("bert")
+    special = bundle.tokenizer.special
+    alone = read(bundle.model, bundle.tokenizer, "আজ [MASK] হবে")
+    assert alone.inputs[0][0, 0] == special["cls"] and alone.inputs[0][0, -1] == special["sep"]
+    assert (alone.inputs[0] == special["mask"]).sum() == 1 and alone.inputs[1].sum() == 0
+    assert "[MASK]" in [piece.text for piece in alone.lines["tokens"]]
+    pair = read(bundle.model, bundle.tokenizer, "আজ", second="কাল")
+    assert (pair.inputs[0] == special["sep"]).sum() == 2
+    first = pair.inputs[0][0].tolist().index(special["sep"])
+    assert pair.inputs[1][0].tolist() == [0] * (first + 1) + [1] * (pair.inputs[1].shape[1] - first - 1)
+
+
+def test_a_seq2seq_reads_source_and_target() -> None:
+    bundle = small("seq2seq")
+    tokenizer = bundle.tokenizer
+    reading = read(bundle.model, tokenizer, "আজ মেলা", target="কাল মেলা")
+    assert reading.inputs[0].tolist() == [[*tokenizer.encode("আজ মেলা"), tokenizer.special["eos"]]]
+    assert reading.inputs[1].tolist() == [[tokenizer.special["bos"], *tokenizer.encode("কাল মেলা")]]
+    assert reading.lines_of("decoder.1.cross") == ("target", "source")
+    assert reading.lines_of("decoder.0.attention") == ("target", "target")
+    assert reading.lines_of("encoder.0.attention") == ("source", "source")
+    assert read(bundle.model, tokenizer, "আজ", write=lambda source: source[:1]).written_from == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "wording"),
+    [
+        ("gpt", {"second": "ক"}, "a second sentence is for a BERT"),
+        ("bert", {"target": "ক"}, "a target is for a Seq2Seq"),
+        ("bert", {"write": lambda ids: []}, "fills in words and writes none"),
+        ("bert", {"text": TEXT * 9}, "more than the context of 48; shorten it"),
+        ("seq2seq", {}, "also needs a target"),
+        ("seq2seq", {"text": "", "target": "ক"}, "nothing to translate"),
+        ("seq2seq", {"target": "ক", "write": lambda ids: []}, "leave --generate out"),
+        ("seq2seq", {"target": TEXT * 9}, "the target has"),
+        ("vit", {}, "reads images and no text"),
+    ],
+)
+def test_what_a_body_cannot_read_is_refused(body: str, given: dict, wording: str) -> None:
+    bundle = small(body)
+    with pytest.raises(UsageError, match=wording):
+        read(bundle.model, bundle.tokenizer, **{"text": "আজ", **given})
+
+
+def test_pieces_read_as_letters_and_parts_of_letters_say_so() -> None:
+    tokenizer = trained("bpe-qwen35")
+    (first, *_) = tokenizer.encode("ৡ")
+    assert name_piece(tokenizer, first).is_part
+    assert name_piece(tokenizer, tokenizer.special["eos"]).text == "<|endoftext|>"
+    assert name_piece(tokenizer, 10**6).text == "‹1000000›"
+
+
+def test_a_preset_reads_letters_by_made_up_ids() -> None:
+    model = build(preset("mini")).eval()
+    reading = read_without_tokenizer(model, "ক্ষমা কর মা")
+    assert [piece.text for piece in reading.lines["tokens"]] == ["ক্ষ", "মা", "␣", "ক"]
+    assert reading.inputs[0].tolist() == [[0, 1, 2, 3]]
+    assert "only the first 4" in reading.remarks[1]
+    reading.pass_through(model)
+
+
+CONFIG = ViTConfig(d_model=16, n_heads=4, n_layers=1, image_size=8, patch_size=4, n_channels=1, n_classes=3)
+PIXELS = (np.arange(64).reshape(8, 8) * 4).astype(np.uint8)
+
+
+def write_picture(path: Path) -> Path:
+    if path.suffix == ".npy":
+        np.save(path, PIXELS)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(PIXELS.tolist()))
+    elif path.suffix == ".pgm":
+        path.write_bytes(b"P5\n# by hand\n8 8\n255\n" + PIXELS.tobytes())
+    else:
+        pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+        pillow.fromarray(PIXELS).save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.json", "a.pgm", "a.png"])
+def test_an_image_is_read_from_many_files(tmp_path: Path, name: str) -> None:
+    image = load_picture(write_picture(tmp_path / name), CONFIG)
+    expected = torch.from_numpy(PIXELS.astype(np.float32))[None] / 127.5 - 1
+    torch.testing.assert_close(image, expected)
+    assert np.array_equal(as_bytes(image)[..., 0].numpy(), PIXELS)
+    reading = read_image(small("vit").model, image)
+    assert [piece.text for piece in reading.lines["patches"]] == ["class", "1,1", "1,2", "2,1", "2,2"]
+
+
+def test_a_plain_pgm_and_colours_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.pgm").write_text("P2 2 2 100 0 20 100 60")
+    image = load_picture(tmp_path / "a.pgm", CONFIG)
+    assert ((image + 1) * 127.5).round().tolist() == [[[0, 51], [255, 153]]]
+    np.save(tmp_path / "c.npy", np.stack([PIXELS] * 3, axis=-1))
+    assert load_picture(tmp_path / "c.npy", CONFIG).shape == (1, 8, 8)
+    assert load_picture(tmp_path / "c.npy", CONFIG.replace(n_channels=3)).shape == (3, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wording"),
+    [
+        ("a.png", b"no image", "is no image that can be read"),
+        ("a.npy", b"no array", "holds no array of pixels"),
+        ("a.json", b"[[1, 900]]", "pixels outside 0 to 255"),
+        ("a.json", b'["x"]', "an image is"),
+        ("a.pgm", b"P5 8 8 255 abc", "no grey picture"),
+        ("a.pgm", b"P6 8 8 255", "no grey picture"),
+    ],
+)
+def test_a_broken_image_is_refused(tmp_path: Path, name: str, content: bytes, wording: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=wording):
+        load_picture(tmp_path / name, CONFIG)
+
+
+def test_a_missing_image_and_a_wrong_body_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no image"):
+        load_picture(tmp_path / "none.png", CONFIG)
+    with pytest.raises(UsageError, match="reads text, no images"):
+        read_image(small("gpt").model, torch.zeros(1, 8, 8))

@@ -1,0 +1,97 @@
+"""The report card counts what a person would count."""
+
+import pytest
+import tokenizers
+from tests.text.conftest import KINDS, SENTENCES, trained
+from tokenizers import decoders, models, pre_tokenizers
+
+from kotha.text.tokenizer import card
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.view import view
+
+SAMPLE = "মা রান্নাঘরে <পিঠা> বানাচ্ছেন।"
+
+
+def by_hand(pieces: list[str]) -> Tokenizer:
+    """A tokenizer whose cuts are known: the given pieces, longest score first."""
+    vocabulary = [("<|unk|>", -1000.0), *((piece, -float(index + 1)) for index, piece in enumerate(pieces))]
+    backend = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=0))
+    backend.decoder = decoders.Fuse()
+    return Tokenizer(backend)
+
+
+def test_the_figures_of_a_sentence_by_hand() -> None:
+    # ক্ষমা is two letters, ক্ষ and মা. Cut as ক্ + ষ + মা + space + কর: 5 tokens, 4 boundaries, one inside ক্ষ.
+    tokenizer = by_hand(["ক্", "ষ", "মা", " ", "কর"])
+    found = card.measure("by hand", tokenizer, ["ক্ষমা কর"])
+    assert (found.documents, found.words, found.tokens) == (1, 2, 5)
+    assert found.tokens_per_word == 2.5
+    assert found.bytes_per_token == (7 * 3 + 1) / 5
+    assert found.split_aksharas == 1 / 4
+    assert found.unknown_rate == 0
+    assert found.round_trip == 1
+
+
+def test_unknowns_and_lost_text_by_hand() -> None:
+    found = card.measure("by hand", by_hand(["ক", " "]), ["ক খ", "ক ক"])
+    assert found.unknown_rate == 1 / 6
+    assert found.round_trip == 1 / 2
+
+
+def test_half_characters_count_as_cuts() -> None:
+    backend = tokenizers.Tokenizer(
+        models.BPE({char: index for index, char in enumerate(pre_tokenizers.ByteLevel.alphabet())}, [])
+    )
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    found = card.measure("bytes", Tokenizer(backend), ["কখ"])
+    assert found.tokens == 6
+    assert found.split_aksharas == 4 / 5  # only the boundary between the two letters is a good one
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_gets_a_card(name: str) -> None:
+    found = card.measure(name, trained(name), SENTENCES)
+    assert found.vocab_size == trained(name).vocab_size
+    assert found.kind == trained(name).kind
+    assert 0 <= found.split_aksharas <= 1
+    if name.startswith(("bpe", "unigram")):
+        assert (found.unknown_rate, found.round_trip) == (0, 1)
+
+
+def test_the_cautionary_column_is_a_caution() -> None:
+    ours = card.measure("ours", trained("unigram"), SENTENCES)
+    caution = card.measure("gpt2", card.train_gpt2_style(SENTENCES * 4, trained("unigram").vocab_size), SENTENCES)
+    assert caution.tokens_per_word > 1.5 * ours.tokens_per_word
+    assert caution.split_aksharas > 0.3 > 0.05 > ours.split_aksharas
+    assert caution.round_trip == 1
+
+
+def test_best_and_worst_cells_are_marked() -> None:
+    cards = [card.measure("a", trained("unigram"), SENTENCES), card.measure("b", trained("char-codepoint"), SENTENCES)]
+    columns = [name for name, _ in card.COLUMNS]
+    found = card.marks(cards)
+    assert found[0, columns.index("tokens_per_word")] == "best"
+    assert found[1, columns.index("tokens_per_word")] == "worst"
+    assert (0, columns.index("round_trip")) not in found, "equal values are neither"
+
+
+def test_the_page_shows_every_tokenizer() -> None:
+    loaded = {name: trained(name) for name in ("unigram", "bpe-qwen35")}
+    cards = [card.measure(name, tokenizer, SENTENCES) for name, tokenizer in loaded.items()]
+    html = card.cards_page(cards, loaded, SAMPLE, "sixty sentences")
+    assert "&lt;" in html and "<পিঠা>" not in html
+    assert all(f"{name}: " in html for name in loaded)
+
+
+@pytest.mark.parametrize("name", ["bpe-qwen35", "bpe-words", "unigram"])
+def test_view_shows_letters_and_hex_only_for_parts(name: str) -> None:
+    tokens = view(trained(name), "মা ডাকছেন 猫")
+    parts = [token for token in tokens if token.is_part]
+    assert " ".join(token.text for token in parts) == "E7 8C AB"  # a character that the corpus does not have
+    assert "".join(token.text for token in tokens if not token.is_part) == "মা␣ডাকছেন␣"
+
+
+def test_view_sets_a_lone_sign_on_a_circle() -> None:
+    assert view(by_hand(["ক", "া"]), "কা")[1].text == "◌া"
+    assert view(by_hand(["ক"]), "খ")[0].text == "‹unknown›"

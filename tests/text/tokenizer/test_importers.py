@@ -1,0 +1,571 @@
+"""Importing: the ids that the tokenizer's own library gives, and files that mean harm answered in words."""
+
+import io
+import json
+import random
+import shutil
+import struct
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import tokenizers
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.conftest import SHARED_DATA
+from tests.text.conftest import CORPUS, SENTENCES, trained
+from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+from kotha.errors import TokenizerError
+from kotha.text.tokenizer import spiece
+from kotha.text.tokenizer.importers import Hub, import_tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+# -- SentencePiece ----------------------------------------------------------------------------------------------------
+
+SPIECE = {
+    "unigram": {},
+    "unigram bytes": {"byte_fallback": True, "vocab_size": 700},
+    "unigram identity": {"normalization_rule_name": "identity"},
+    "unigram no prefix": {"add_dummy_prefix": False},
+    "unigram spaces kept": {"remove_extra_whitespaces": False},
+    "unigram identity, spaces kept, no prefix": {
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "add_dummy_prefix": False,
+    },
+    "unigram phrases": {"split_by_whitespace": False},
+    "unigram nfkc, folded": {"normalization_rule_name": "nfkc_cf"},
+    "unigram with symbols": {"user_defined_symbols": ["<sep>", "[নাম]"]},
+    "bpe": {"model_type": "bpe"},
+    "bpe bytes": {"model_type": "bpe", "byte_fallback": True, "vocab_size": 700},
+    "bpe identity": {"model_type": "bpe", "normalization_rule_name": "identity"},
+    "bpe no prefix": {"model_type": "bpe", "add_dummy_prefix": False},
+    "bpe runs of spaces": {
+        "model_type": "bpe",
+        "remove_extra_whitespaces": False,
+        "allow_whitespace_only_pieces": True,
+        "normalization_rule_name": "identity",
+    },
+}
+
+LINES = [
+    *SENTENCES,
+    "  দুই  ফাঁক   শেষে ",
+    "পড়া \u09aa\u09dc\u09be ক\u09c7\u09be র\u200d্যাব উদ্\u200cযাপন",
+    "ＡＢＣ ① ﬁ½ Ⅳ",
+    "নদী\tঘাট\nনৌকা",
+    "",
+    " ",
+    "৳৫০০, ৩.১৪%!",
+]
+
+
+@cache
+def spiece_bytes(name: str) -> bytes:
+    """A tiny model of that sort, trained once."""
+    model = io.BytesIO()
+    settings = {"model_type": "unigram", "vocab_size": 400, "minloglevel": 2, "hard_vocab_limit": False}
+    settings |= {"num_threads": 1} | SPIECE[name]
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(SENTENCES), model_writer=model, **settings)
+    return model.getvalue()
+
+
+@cache
+def both(name: str) -> tuple[sentencepiece.SentencePieceProcessor, Tokenizer]:
+    """SentencePiece's own, and ours made from its file."""
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=spiece_bytes(name))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "spiece.model"
+        path.write_bytes(spiece_bytes(name))
+        return theirs, import_tokenizer(path)
+
+
+@pytest.mark.parametrize("name", SPIECE)
+def test_a_sentencepiece_model_gives_its_own_ids_and_text(name):
+    theirs, ours = both(name)
+    assert ours.vocab_size == theirs.vocab_size()
+    assert ours.kind == name.split()[0]
+    for line in LINES:
+        ids = theirs.encode(line)
+        assert ours.encode(line) == ids, line
+        if theirs.unk_id() not in ids:
+            assert ours.decode(ids) == theirs.decode(ids)
+    assert ours.encode_batch(LINES) == theirs.encode(LINES)
+
+
+@pytest.mark.parametrize("name", SPIECE)
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([*" কতনরমা্ে়িঁৗ।,১", "  ", "নদী", "ষ্ট্র", "z", "<", "\n"]), max_size=14).map("".join))
+def test_any_bangla_line_gives_the_ids_of_sentencepiece(name, text):
+    theirs, ours = both(name)
+    assert ours.encode(text) == theirs.encode(text)
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe", "unigram bytes"])
+def test_roles_and_control_pieces_of_sentencepiece(name):
+    theirs, ours = both(name)
+    assert ours.special["unk"] == theirs.unk_id()
+    assert ours.special["bos"] == theirs.bos_id()
+    assert ours.special["eos"] == theirs.eos_id()
+    for text in ("<s>", "</s>", "আমি <s> তুমি", "<unk>"):
+        assert not {theirs.bos_id(), theirs.eos_id()} & set(ours.encode(text))
+    assert ours.decode([theirs.bos_id(), *theirs.encode("নদী"), theirs.eos_id()]) == "নদী"
+
+
+@pytest.mark.parametrize("name", ["unigram with symbols"])
+@pytest.mark.parametrize("text", ["নদী<sep>ঘাট", "নদী <sep> ঘাট", "<sep>নদী", "নদী<sep>", "ক[নাম][নাম]খ", "<sep>"])
+def test_symbols_that_the_user_defined_are_found_whole(name, text):
+    theirs, ours = both(name)
+    assert ours.encode(text) == theirs.encode(text)
+
+
+def test_an_imported_model_is_the_same_when_saved(tmp_path):
+    for name in ("unigram", "bpe bytes", "unigram identity, spaces kept, no prefix"):
+        _, ours = both(name)
+        loaded = Tokenizer.load(ours.save(tmp_path / name))
+        assert loaded.fingerprint == ours.fingerprint
+        assert loaded.encode_batch(LINES) == ours.encode_batch(LINES)
+        assert [loaded.decode(ids) for ids in loaded.encode_batch(LINES)] == [
+            ours.decode(ours.encode(text)) for text in LINES
+        ]
+
+
+def test_the_reader_of_the_file_finds_what_is_in_it():
+    model = spiece.read_model(spiece_bytes("unigram bytes"))
+    assert model.model_type == "unigram"
+    assert model.byte_fallback
+    assert model.add_dummy_prefix and model.remove_extra_whitespaces and model.charsmap
+    assert [kind for _, _, kind in model.pieces[:3]] == [spiece.UNKNOWN, spiece.CONTROL, spiece.CONTROL]
+    assert sum(kind == spiece.BYTE for _, _, kind in model.pieces) == 256
+    plain = spiece.read_model(spiece_bytes("unigram identity, spaces kept, no prefix"))
+    assert not (plain.add_dummy_prefix or plain.remove_extra_whitespaces or plain.charsmap)
+
+
+@pytest.mark.parametrize("kind", ["word", "char"])
+def test_kinds_of_sentencepiece_that_cannot_be_read_are_named(tmp_path, kind):
+    prefix = tmp_path / "m"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES), model_prefix=str(prefix), model_type=kind, vocab_size=60,
+        hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    with pytest.raises(TokenizerError, match=f"a SentencePiece model of kind {kind}; only unigram and bpe can be read"):
+        import_tokenizer(prefix.with_suffix(".model"))
+
+
+def test_spaces_after_words_are_refused(tmp_path):
+    prefix = tmp_path / "m"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES), model_prefix=str(prefix), vocab_size=300, treat_whitespace_as_suffix=True,
+        hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    with pytest.raises(TokenizerError, match="writes spaces after words"):
+        import_tokenizer(prefix.with_suffix(".model"))
+
+
+# -- .model files that mean harm --------------------------------------------------------------------------------------
+
+
+def model_file(tmp_path, data: bytes) -> Path:
+    path = tmp_path / "spiece.model"
+    path.write_bytes(data)
+    return path
+
+
+def field(number: int, data: bytes | int | float) -> bytes:
+    """A field of a protocol buffer."""
+    if isinstance(data, float):
+        return bytes([number << 3 | 5]) + struct.pack("<f", data)
+    if isinstance(data, int):
+        return bytes([number << 3, data])
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def piece(text: str, score: float, kind: int) -> bytes:
+    return field(1, field(1, text.encode()) + field(2, score) + field(3, kind))
+
+
+UNKNOWN = piece("<unk>", 0.0, spiece.UNKNOWN)
+
+
+def test_random_bytes_are_no_model(tmp_path):
+    randomness = random.Random(0)
+    for size in [0, 1, 2, 5, 17, 100, 1000] * 20:
+        with pytest.raises(TokenizerError, match=r"spiece\.model: (not )?a SentencePiece model"):
+            import_tokenizer(model_file(tmp_path, randomness.randbytes(size)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(max_size=60))
+def test_any_bytes_are_read_or_answered_in_words(tmp_path_factory, data):
+    path = model_file(tmp_path_factory.getbasetemp(), UNKNOWN + data)
+    try:
+        import_tokenizer(path).encode("আমি")
+    except TokenizerError as error:
+        assert "spiece.model" in str(error) or "cannot encode" in str(error)
+
+
+def test_a_model_cut_off_anywhere_is_read_or_answered_in_words(tmp_path):
+    """A cut between two pieces leaves a smaller vocabulary that nothing marks as incomplete; any other is seen."""
+    whole = spiece_bytes("unigram identity")
+    seen = 0
+    for end in range(0, len(whole), 41):
+        try:
+            tokenizer = import_tokenizer(model_file(tmp_path, whole[:end]))
+        except TokenizerError as error:
+            assert "spiece.model" in str(error)
+            seen += 1
+        else:
+            assert tokenizer.vocab_size < 420
+    assert seen > 0.8 * len(range(0, len(whole), 41))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "it holds no pieces"),
+        (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "9,223,372,036,854,775,807 bytes announced at 10"),
+        (b"\x0a\xff\xff\xff\xff\x7f" + b"x" * 50, "34,359,738,367 bytes announced"),
+        (b"\x0a" + b"\xff" * 30, "it breaks off at byte 11"),
+        (b"\x0a\x80", "it breaks off at byte 2"),
+        (b"\x0b\x00", "unknown field type 3"),
+        (b"\x08\x01", "a number where text was expected"),
+        (field(1, field(3, b"x")), "text where a number was expected"),
+        (field(1, field(2, b"12345")), "a score of 5 bytes where 4 were expected"),
+        (field(1, field(2, float("nan"))), "a piece with the score nan"),
+        (field(1, field(2, float("-inf"))), "a piece with the score -inf"),
+        (piece("ক", -1.0, spiece.NORMAL), "without an unknown piece"),
+        (UNKNOWN + field(2, field(3, 9)), "a SentencePiece model of kind type 9"),
+        (UNKNOWN + field(3, field(2, b"\xff\xff")), "cannot be made into a tokenizer: .*precompiled_charsmap"),
+    ],
+)
+def test_a_model_that_contradicts_itself_is_answered_in_words(tmp_path, data, message):
+    with pytest.raises(TokenizerError, match=message) as caught:
+        import_tokenizer(model_file(tmp_path, data))
+    assert "spiece.model" in str(caught.value)
+
+
+def test_a_charsmap_that_panics_is_a_tokenizer_error(tmp_path, capfd):
+    tokenizer = import_tokenizer(model_file(tmp_path, UNKNOWN + field(3, field(2, b"\0\0\0\0"))))
+    with pytest.raises(TokenizerError, match="this tokenizer cannot encode the text: index out of bounds"):
+        tokenizer.encode("আমি")
+    with pytest.raises(TokenizerError, match="this tokenizer cannot normalize the text: index out of bounds"):
+        tokenizer.normalize("আমি")
+    capfd.readouterr()  # the panics' own words
+
+
+def test_a_model_by_hand(tmp_path):
+    data = UNKNOWN + piece("\u2581ক", -1.0, spiece.NORMAL) + piece("খ", -2.0, spiece.NORMAL)
+    tokenizer = import_tokenizer(model_file(tmp_path, data))
+    assert tokenizer.encode("কখ খ") == [1, 2, 0, 2]
+    assert tokenizer.decode([1, 2]) == "কখ"
+
+
+# -- tokenizer.json ---------------------------------------------------------------------------------------------------
+
+
+def test_a_tokenizer_json_is_opened_as_it_is(tokenizer, tmp_path):
+    path = tokenizer.save(tmp_path)
+    for source in (path, tmp_path, str(path)):
+        assert import_tokenizer(source).fingerprint == tokenizer.fingerprint
+
+
+def test_a_foreign_tokenizer_json_keeps_its_normalization(tmp_path):
+    backend = tokenizers.Tokenizer.from_str(trained("bpe-words").backend.to_str())
+    backend.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    backend.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = import_tokenizer(tmp_path)
+    assert tokenizer.normalizer is None
+    assert tokenizer.normalize("ＡB অা") == "ab অা"
+    assert tokenizer.decode(tokenizer.encode("ＡB অা")) == "ab অা"
+    assert tokenizer.encode("ＡB অা") == backend.encode("ＡB অা").ids
+    assert [end for *_, end in tokenizer.spans("ＡB")][-1] == 2
+
+
+# -- vocab.txt --------------------------------------------------------------------------------------------------------
+
+WORDPIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "নদী", "##র", "ঘাট", "##ে", "a", "##b", "।", "é", "e", "日"]
+
+
+def write_vocab(folder, pieces=WORDPIECES, end="\n", **config):
+    (folder / "vocab.txt").write_bytes((end.join(pieces) + end).encode())
+    if config:
+        (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder / "vocab.txt"
+
+
+def test_a_vocab_txt_by_hand(tmp_path):
+    tokenizer = import_tokenizer(write_vocab(tmp_path))
+    assert tokenizer.kind == "wordpiece"
+    assert tokenizer.encode("নদীর ঘাটে।") == [5, 6, 7, 8, 11]
+    assert tokenizer.decode([2, 5, 6, 7, 8, 11, 3]) == "নদীর ঘাটে ।"
+    assert tokenizer.encode("ab A é [CLS]") == [9, 10, 1, 12, 1, 1, 1]
+    assert (tokenizer.special["cls"], tokenizer.special["sep"], tokenizer.special["unk"]) == (2, 3, 1)
+    assert tokenizer.backend.encode("নদী").ids == [2, 5, 3]
+
+
+def test_a_vocab_txt_is_hugging_faces_own(tmp_path):
+    path = write_vocab(tmp_path)
+    theirs = tokenizers.BertWordPieceTokenizer(str(path), lowercase=False, strip_accents=False)
+    ours = import_tokenizer(path)
+    for line in [*SENTENCES, "নদীর ঘাটে ab 日本 é", "[CLS]x"]:
+        if "[" not in line:
+            assert ours.encode(line) == theirs.encode(line, add_special_tokens=False).ids
+
+
+def test_the_settings_beside_a_vocab_txt_are_followed(tmp_path):
+    plain = import_tokenizer(write_vocab(tmp_path))
+    assert plain.encode("日a") == [14, 9]
+    lower = import_tokenizer(write_vocab(tmp_path, do_lower_case=True, tokenize_chinese_chars=False))
+    assert lower.encode("A É") == [9, 13]  # accents go with the case, as in BERT
+    assert lower.encode("日a") == [1]
+    kept = import_tokenizer(write_vocab(tmp_path, do_lower_case=True, strip_accents=False))
+    assert kept.encode("É") == [12]
+
+
+def test_windows_line_ends_and_rare_separators_shift_no_id(tmp_path):
+    assert import_tokenizer(write_vocab(tmp_path, end="\r\n")).encode("নদীর") == [5, 6]
+    odd = [*WORDPIECES[:5], "x\u2028y", "x\x1cy", "নদী"]
+    assert import_tokenizer(write_vocab(tmp_path, odd)).encode("নদী") == [7]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"vocab\.txt: no \[UNK\] among its 0 lines; is it a WordPiece vocabulary"),
+        ("ক\nখ\n".encode(), r"no \[UNK\] among its 2 lines"),
+        (b"[UNK]\n\xff\n", r"vocab\.txt: bad UTF-8 at byte 6"),
+    ],
+)
+def test_a_vocab_txt_that_is_none_is_answered_in_words(tmp_path, content, message):
+    (tmp_path / "vocab.txt").write_bytes(content)
+    with pytest.raises(TokenizerError, match=message):
+        import_tokenizer(tmp_path / "vocab.txt")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [("[]", "expected a JSON object, found list"), ("{", "not valid JSON"), ("[" * 100_000, "not valid JSON")],
+)
+def test_broken_settings_beside_a_vocab_txt_are_answered_in_words(tmp_path, config, message):
+    path = write_vocab(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(config, encoding="utf-8")
+    with pytest.raises(TokenizerError, match=rf"tokenizer_config\.json: {message}"):
+        import_tokenizer(path)
+
+
+# -- vocab.json and merges.txt ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory):
+    """GPT-2's two files, trained by the library."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    trainer = tokenizers.ByteLevelBPETokenizer()
+    trainer.train_from_iterator(CORPUS, vocab_size=600, special_tokens=["<|endoftext|>"], show_progress=False)
+    trainer.save_model(str(folder))
+    return folder
+
+
+def test_vocab_and_merges_give_the_librarys_ids(gpt2):
+    theirs = tokenizers.ByteLevelBPETokenizer(str(gpt2 / "vocab.json"), str(gpt2 / "merges.txt"))
+    for source in (gpt2, gpt2 / "vocab.json", gpt2 / "merges.txt"):
+        ours = import_tokenizer(source)
+        for line in LINES:
+            assert ours.encode(line) == theirs.encode(line).ids
+            assert ours.decode(ours.encode(line)) == line
+        assert ours.special["eos"] == 0
+        assert 0 not in ours.encode("<|endoftext|>")
+
+
+def test_vocab_and_merges_are_gpt2s_pipeline(gpt2):
+    backend = tokenizers.Tokenizer(models.BPE.from_file(str(gpt2 / "vocab.json"), str(gpt2 / "merges.txt")))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    ours = import_tokenizer(gpt2)
+    assert [ours.encode(line) for line in LINES] == [backend.encode(line).ids for line in LINES]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("vocab.json", b"[]", r"vocab\.json: expected a JSON object, found list"),
+        ("vocab.json", b"{", r"vocab\.json: not valid JSON"),
+        ("vocab.json", b"{}", "expected an object from piece to id"),
+        ("vocab.json", b'{"a": "b"}', "expected an object from piece to id"),
+        ("vocab.json", b'{"a": -1}', "expected an object from piece to id"),
+        ("vocab.json", b'{"a": 4294967296}', "expected an object from piece to id"),
+        ("vocab.json", b'{"a": true}', "expected an object from piece to id"),
+        ("vocab.json", b'{"a": 1}', "not a byte-level vocabulary"),
+        ("vocab.json", b"\xff", r"vocab\.json: bad UTF-8 at byte 0"),
+        ("merges.txt", b"#version: 0.2\nnospace\n", r"merges\.txt, line 2: 'nospace' is not a merge of two pieces"),
+        ("merges.txt", "ক খ\n".encode(), r"merges\.txt, line 1: 'ক খ' is not a merge of two pieces of vocab\.json"),
+        ("merges.txt", b"\xff", r"merges\.txt: bad UTF-8 at byte 0"),
+    ],
+)
+def test_broken_vocab_and_merges_are_answered_in_words(gpt2, tmp_path, name, content, message):
+    shutil.copytree(gpt2, tmp_path / "copy")
+    (tmp_path / "copy" / name).write_bytes(content)
+    with pytest.raises(TokenizerError, match=message):
+        import_tokenizer(tmp_path / "copy")
+
+
+def test_a_merge_of_an_absent_piece_is_answered_in_words(gpt2, tmp_path):
+    """The result is a piece, its right side is not."""
+    shutil.copytree(gpt2, tmp_path / "copy")
+    vocabulary = json.loads((gpt2 / "vocab.json").read_text(encoding="utf-8")) | {"aqqq": 600}
+    (tmp_path / "copy" / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    (tmp_path / "copy" / "merges.txt").write_text("a qqq\n", encoding="utf-8")
+    with pytest.raises(TokenizerError, match="line 1: 'a qqq' is not a merge"):
+        import_tokenizer(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("missing", ["vocab.json", "merges.txt"])
+def test_vocab_and_merges_belong_together(gpt2, tmp_path, missing):
+    shutil.copytree(gpt2, tmp_path / "copy")
+    (tmp_path / "copy" / missing).unlink()
+    other = {"vocab.json": "merges.txt", "merges.txt": "vocab.json"}[missing]
+    with pytest.raises(TokenizerError, match=rf"{missing} is missing; vocab\.json and merges\.txt belong together"):
+        import_tokenizer(tmp_path / "copy" / other)
+
+
+# -- folders, names, the hub ------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_searched_for_the_best_file(tmp_path):
+    write_vocab(tmp_path)
+    assert import_tokenizer(tmp_path).kind == "wordpiece"
+    (tmp_path / "spiece.model").write_bytes(spiece_bytes("unigram"))
+    assert import_tokenizer(tmp_path).kind == "unigram"
+    trained("bpe-words").save(tmp_path)
+    assert import_tokenizer(tmp_path).kind == "bpe"
+
+
+def test_a_folder_with_one_model_of_any_name(tmp_path):
+    (tmp_path / "bn.model").write_bytes(spiece_bytes("unigram"))
+    assert import_tokenizer(tmp_path).kind == "unigram"
+    (tmp_path / "en.model").write_bytes(spiece_bytes("unigram"))
+    with pytest.raises(TokenizerError, match=r"holds none of tokenizer\.json, spiece\.model, "):
+        import_tokenizer(tmp_path)
+
+
+def test_an_unknown_ending_is_answered_with_the_known(tmp_path):
+    (tmp_path / "words.csv").write_text("ক", encoding="utf-8")
+    with pytest.raises(TokenizerError, match=r"ending '\.csv' is not known; known: \.json, \.model, \.txt"):
+        import_tokenizer(tmp_path / "words.csv")
+
+
+@pytest.mark.parametrize("source", ["nowhere", "./a/b", "/a/b", "~/a", "a/b/c", "a/b.model", "a/tokenizer.json", "a/"])
+def test_what_is_neither_file_nor_hub_name_is_answered_in_words(source):
+    with pytest.raises(TokenizerError, match=r"no tokenizer at .*; give a file, a folder, or a hub name such as owner"):
+        import_tokenizer(source, FakeHub({}))
+
+
+class FakeHub(Hub):
+    """A hub of folders on this disk."""
+
+    def __init__(self, repositories: dict[str, Path]) -> None:
+        self.repositories = repositories
+        self.downloaded: list[str] = []
+
+    def list_files(self, name: str) -> list[str]:
+        if name not in self.repositories:
+            raise TokenizerError(f"no file or folder {name}, and no hub repository of that name")
+        return [path.name for path in self.repositories[name].iterdir()]
+
+    def download(self, name: str, file: str) -> Path:
+        self.downloaded.append(file)
+        return self.repositories[name] / file
+
+
+@pytest.mark.parametrize("name", ["kotha/tiny", "Qwen/Qwen3.5-0.8B", "owner/v1.0"])
+def test_a_hub_name_is_looked_up(tmp_path, name):
+    trained("bpe-words").save(tmp_path)
+    hub = FakeHub({name: tmp_path})
+    assert import_tokenizer(name, hub).fingerprint == trained("bpe-words").fingerprint
+    assert hub.downloaded == ["tokenizer.json"]
+
+
+def test_a_hub_repository_gives_all_files_that_belong_together(gpt2, tmp_path):
+    hub = FakeHub({"a/gpt2": gpt2})
+    assert import_tokenizer("a/gpt2", hub).kind == "bpe"
+    assert sorted(hub.downloaded) == ["merges.txt", "vocab.json"]
+    write_vocab(tmp_path, do_lower_case=True)
+    hub = FakeHub({"a/bert": tmp_path})
+    assert import_tokenizer("a/bert", hub).encode("A") == [9]
+    assert sorted(hub.downloaded) == ["tokenizer_config.json", "vocab.txt"]
+
+
+def test_a_hub_repository_without_a_tokenizer_says_what_is_looked_for(tmp_path):
+    with pytest.raises(TokenizerError, match=r"the hub repository a/b holds none of tokenizer\.json, "):
+        import_tokenizer("a/b", FakeHub({"a/b": tmp_path}))
+    with pytest.raises(TokenizerError, match="no file or folder a/c, and no hub repository of that name"):
+        import_tokenizer("a/c", FakeHub({}))
+
+
+def test_an_unreachable_hub_is_answered_in_words(monkeypatch):
+    huggingface_hub = pytest.importorskip("huggingface_hub", reason="the hub's own client is optional (kotha[hub])")
+
+    def refuse(*_, **__):
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
+    with pytest.raises(TokenizerError, match=r"no file or folder a/b, and the hub cannot be reached \(no route"):
+        import_tokenizer("a/b")
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
+    with pytest.raises(TokenizerError, match=r"\.json of the hub repository a/b could not be fetched \(no route"):
+        Hub().download("a/b", "tokenizer.json")
+
+
+def test_a_hub_name_without_the_hubs_client_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(TokenizerError, match=r"a hub name needs huggingface_hub: pip install 'kotha\[hub\]'"):
+        import_tokenizer("a/b")
+
+
+# -- the models that people use ---------------------------------------------------------------------------------------
+
+
+needs_shared = pytest.mark.skipif(
+    not SHARED_DATA.is_dir(), reason=f"no shared data at {SHARED_DATA}; KOTHA_SHARED_DATA says where it is"
+)
+
+
+@cache
+def news_lines() -> list[str]:
+    with zstandard.open(SHARED_DATA / "news" / "validation.jsonl.zst", "rt", encoding="utf-8") as lines:
+        return [text for line in lines for text in json.loads(line)["text"].split("\n")]
+
+
+@needs_shared
+@pytest.mark.parametrize("file", ["bnlp_spm50k/bn_spm.model", "csebuetnlp_banglanmt_spm32k/bn.model"])
+def test_shipped_models_give_sentencepieces_ids_on_every_line_of_news(file):
+    path = SHARED_DATA / "tokenizers" / file
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ours = import_tokenizer(path)
+    texts = news_lines()
+    assert len(texts) > 300
+    expected = theirs.encode(texts)
+    wrong = [text for text, ids, want in zip(texts, ours.encode_batch(texts), expected, strict=True) if ids != want]
+    assert wrong == []
+    known = [ids for ids in expected if theirs.unk_id() not in ids]
+    assert [ours.decode(ids) for ids in known] == theirs.decode(known)
+    assert ours.vocab_size == theirs.vocab_size()
+
+
+@needs_shared
+def test_a_shipped_tokenizer_json_gives_its_own_ids_on_news():
+    folder = SHARED_DATA / "tokenizers" / "bangla_bert_base_wordpiece102k"
+    theirs = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    theirs.no_truncation()  # the file cuts off at BERT's length, which is the model's business
+    theirs.no_padding()
+    ours = import_tokenizer(folder)
+    texts = news_lines()[:100]
+    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    assert ours.encode_batch(texts) == expected
+    stream = ours.stream()
+    assert "".join([*map(stream.push, expected[0]), stream.finish()]) == ours.decode(expected[0])

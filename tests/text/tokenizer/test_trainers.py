@@ -1,0 +1,293 @@
+"""Training: pieces of whole letters, the same every time, and mistakes answered in words."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.text.conftest import ADVERSARIAL, CORPUS, KINDS, SENTENCES, VOCAB_SIZE, train_kind, trained
+
+from kotha.errors import ConfigError, TokenizerError
+from kotha.text.akshara import aksharas, boundaries, starts_dependent
+from kotha.text.normalize import Normalizer
+from kotha.text.tokenizer import letters as letters_module
+from kotha.text.tokenizer.decoding import byte_alphabet
+from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
+from kotha.text.tokenizer.pieces import character_merges, letter_merges, unigram_pieces
+from kotha.text.tokenizer.readable.bpe import apply_merges
+from kotha.text.tokenizer.split import WORDS
+from kotha.text.tokenizer.trainers import train
+
+WHOLE_LETTERS = ["bpe-qwen35", "bpe-words", "unigram"]
+
+
+# -- whole letters ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=WHOLE_LETTERS)
+def roomy(request):
+    """A vocabulary with room for every letter of the corpus."""
+    return train_kind(request.param, vocab_size=2500)
+
+
+def test_no_token_boundary_falls_inside_a_letter(roomy):
+    for text in SENTENCES:
+        text = roomy.normalize(text)
+        ends = {0, *boundaries(text)}
+        inside = [(start, end) for _, start, end in roomy.spans(text) if start not in ends or end not in ends]
+        if roomy.split_name == "qwen35":  # cuts before a ZWNJ, and the letter before it is not an added token
+            inside = [(start, end) for start, end in inside if "\u200c" not in (text[start], text[end])]
+        assert inside == [], (text, inside)
+
+
+@pytest.mark.parametrize("name", WHOLE_LETTERS)
+def test_in_a_small_vocabulary_frequent_letters_are_whole(name):
+    """The rarest tenth may be spelled; the rest never is."""
+    tokenizer = trained(name)
+    counts = Counter(letter for text in SENTENCES for letter in aksharas(tokenizer.normalize(text)))
+    frequent = {letter for letter, count in counts.items() if count >= 5}
+    for text in map(tokenizer.normalize, SENTENCES):
+        cuts = {edge for _, start, end in tokenizer.spans(text) for edge in (start, end)}
+        start = 0
+        for end in boundaries(text):
+            if text[start:end] in frequent:
+                assert not cuts & set(range(start + 1, end)), (text, text[start:end])
+            start = end
+
+
+def test_pieces_that_lean_are_single_code_points(roomy):
+    assert [piece for piece in roomy.pieces if starts_dependent(piece) and len(piece) > 1] == []
+
+
+@pytest.mark.parametrize("name", ["bpe-qwen35", "bpe-words"])
+def test_byte_pieces_that_lean_are_parts_of_a_letter(name):
+    """A byte-level vocabulary holds parts of letters on the way to whole ones, and no word that begins with one."""
+    tokenizer = train_kind(name, vocab_size=2500)
+    texts = [tokenizer.token_bytes(token).decode("utf-8", "ignore") for token in range(tokenizer.vocab_size)]
+    assert [text for text in texts if starts_dependent(text) and len(aksharas("ক" + text)) > 1] == []
+
+
+def test_every_frequent_code_point_is_at_most_one_token():
+    """A joiner that stands alone to a split is no letter; it is still not three bytes."""
+    for name in WHOLE_LETTERS:
+        tokenizer = trained(name)
+        for point in sorted({*"".join(SENTENCES)}):
+            assert len(tokenizer.encode(f"x{point}")) == 2, (name, ascii(point))
+
+
+def test_the_ya_phala_of_ra_is_one_token_whatever_the_split():
+    for name in WHOLE_LETTERS:
+        tokenizer = train_kind(name, vocab_size=2500)
+        for text in ("র\u200d্যাব", "আজ র\u200d্যালি", "র\u200d্যা"):
+            ends = {0, *boundaries(text)}
+            assert all({start, end} <= ends for _, start, end in tokenizer.spans(text)), (name, text)
+            assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_the_added_ya_phala_is_there_only_if_the_corpus_has_it():
+    assert "র\u200d্যা" in trained("bpe-qwen35").pieces
+    assert "র\u200d্যা" not in train(["আমি তুমি"] * 9, "bpe", 400).pieces
+
+
+def test_akshara_level_gives_a_token_a_letter():
+    tokenizer = train_kind("char-akshara", vocab_size=2000)
+    text = "রাষ্ট্রপতি অ্যাপ খুললেন।"
+    assert [tokenizer.pieces[token] for token in tokenizer.encode(text)] == [
+        *["রা", "ষ্ট্র", "প", "তি", " ", "অ্যা", "প", " "],
+        *["খু", "ল", "লে", "ন", "।"],
+    ]
+    assert len(tokenizer.encode("ক্ষ্ণ")) > 1  # never seen: spelled
+
+
+def test_codepoint_level_gives_a_token_a_code_point():
+    tokenizer = trained("char-codepoint")
+    assert [tokenizer.pieces[token] for token in tokenizer.encode("মা\n১")] == ["ম", "া", "\n", "১"]
+    assert tokenizer.encode("x☃") == [tokenizer.special["unk"]] * 2
+
+
+# -- the same every time ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_training_twice_gives_the_same_tokenizer(name):
+    assert train_kind(name).fingerprint == trained(name).fingerprint
+
+
+def test_training_in_another_process_gives_the_same_tokenizers():
+    """Other hash seeds, other numbers of threads: nothing may depend on the order of a set or a map."""
+    program = (
+        "import json, sys; from kotha.text.tokenizer.trainers import train; corpus, kinds, size = json.load(sys.stdin);"
+        "print(json.dumps({name: train(corpus, vocab_size=size, **kind).fingerprint for name, kind in kinds.items()}))"
+    )
+    expected = {name: trained(name).fingerprint for name in KINDS}
+    for seed, threads in (("1", "1"), ("2", "4")):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            input=json.dumps([CORPUS, KINDS, VOCAB_SIZE]),
+            env=os.environ | {"PYTHONHASHSEED": seed, "RAYON_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(done.stdout) == expected
+
+
+def test_texts_may_come_once_and_in_any_order():
+    assert train(iter(CORPUS), "bpe", VOCAB_SIZE, split="words").fingerprint == trained("bpe-words").fingerprint
+    assert train(CORPUS[::-1], "bpe", VOCAB_SIZE, split="words").fingerprint == trained("bpe-words").fingerprint
+    assert train(CORPUS[::-1], "unigram", VOCAB_SIZE).fingerprint == trained("unigram").fingerprint
+
+
+# -- any corpus -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=25, deadline=None)
+@given(texts=st.lists(st.lists(st.sampled_from(ADVERSARIAL), max_size=20).map("".join), min_size=1, max_size=5))
+def test_any_corpus_with_a_letter_trains(name, texts):
+    texts = [*texts * 2, "া"]
+    tokenizer = train(texts, vocab_size=420, **KINDS[name])
+    assert tokenizer.vocab_size <= 420
+    for text in texts:
+        ids = tokenizer.encode(text)
+        assert all(token < 420 for token in ids)
+        if name in WHOLE_LETTERS:
+            assert tokenizer.decode(ids) == tokenizer.normalize(text)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_letters_of_absurd_length_fit(name):
+    stacks = [f"{base}{chr(0x300 + shift) * 3}{chr(0x310 + shift) * 40}" for shift, base in enumerate("abcdefgকখগ")]
+    tokenizer = train([" ".join(stacks)] * 5, vocab_size=400, **KINDS[name])
+    assert tokenizer.vocab_size <= 400
+
+
+@pytest.mark.parametrize("size", [285, 300, 340, 380])
+def test_a_bpe_cut_off_among_its_letters_keeps_only_merges_that_it_can_do(size):
+    words = ["নদীর ঘাটে স্ত্রী লক্ষ্মী রাষ্ট্র ক্ষ্ম", *SENTENCES]
+    tokenizer = train(words * 2, "bpe", size, split="words")
+    assert tokenizer.vocab_size <= size
+    assert tokenizer.decode(tokenizer.encode("লক্ষ্মী")) == "লক্ষ্মী"
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "wordpiece", "char"])
+@pytest.mark.parametrize("texts", [[], [""], ["\ufeff", "\u200b"]])
+def test_an_empty_corpus_is_answered_in_words(kind, texts):
+    with pytest.raises(TokenizerError, match="the training text is empty; give at least one document with letters"):
+        train(texts, kind)
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "unigrm"}, "tokenizer kind 'unigrm' does not exist; did you mean 'unigram'"),
+        ({"kind": "xyz"}, "tokenizer kind 'xyz' does not exist; known: bpe, char, unigram, wordpiece"),
+        ({"kind": "char", "level": "aksara"}, "character level 'aksara' does not exist; did you mean 'akshara'"),
+        ({"kind": "bpe", "split": "qwen3"}, "split 'qwen3' does not exist; did you mean 'qwen35'"),
+        ({"kind": "unigram", "split": "words"}, "split='words' is for bpe; unigram has its own"),
+        ({"kind": "bpe", "vocab_size": 100}, "vocab_size=100 is too small for bpe: 266 are taken by the 256 bytes"),
+        ({"kind": "unigram", "vocab_size": 256}, "vocab_size=256 is too small for unigram: 364 are taken"),
+        ({"kind": "wordpiece", "vocab_size": 10}, "vocab_size=10 is too small for wordpiece: .* by ASCII"),
+        ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small for char: 8 are taken by the special"),
+        ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small for char: 108 are taken .*; try 512"),
+    ],
+)
+def test_mistakes_are_answered_with_what_is_allowed(arguments, message):
+    with pytest.raises(TokenizerError, match=message):
+        train(CORPUS, **arguments)
+
+
+def test_a_wrong_rule_is_answered_with_the_nearest():
+    with pytest.raises(ConfigError, match="did you mean 'joiners'"):
+        train(CORPUS, rules=("joiner",))
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("bpe-words", 280), ("unigram", 380), ("wordpiece", 221), ("char-akshara", 124)]
+)
+def test_the_smallest_vocabulary_that_is_allowed_works(name, size):
+    tokenizer = train_kind(name, vocab_size=size)
+    assert tokenizer.vocab_size <= size
+    assert tokenizer.encode("নদী")
+
+
+# -- counting ---------------------------------------------------------------------------------------------------------
+
+
+def test_chunks_are_counted_after_normalization():
+    assert count_chunks(["অাম আম", "আম"], WORDS, Normalizer()) == {"আম": 2, " আম": 1}
+
+
+def test_memory_stays_flat_whatever_the_corpus(monkeypatch):
+    monkeypatch.setattr(letters_module, "_MAX_CHUNKS", 50)
+    texts = [f"{chr(0x4E00 + number)} {chr(0x4E00 + number)} নদী" for number in range(300)]
+    counts = count_chunks(texts, WORDS, Normalizer())
+    assert len(counts) <= 50
+    assert counts[" নদী"] == 300
+
+
+def test_long_numbers_are_cut_and_nothing_is_learned_across_the_cut():
+    """With line ends among the letters, too: a cut must not become one of them."""
+    letters = Letters(count_chunks(["123456789\n\n"] * 3, WORDS, Normalizer()))
+    letters.keep(1.0, 100)
+    assert "\n" in letters.code
+    words = {letters.spell(word): count for word, count in letters.coded_words().items()}
+    assert words == {"1234": 3, "5678": 3, "9": 3, "\n": 6}
+
+
+def test_a_rare_or_broken_letter_cuts_a_word():
+    letters = Letters(Counter({"কলাক্": 5, "কমা": 4, "কৌ": 1}))
+    letters.keep(0.95, 100)
+    words = {letters.spell(word): count for word, count in letters.coded_words().items()}
+    assert words == {"কলা": 5, "কমা": 4}
+
+
+def test_the_most_frequent_are_kept_in_a_stable_order():
+    counts = Counter({"খ": 5, "ক": 5, "া": 80, "গ": 1})
+    assert most_frequent(counts, 0.95, 10) == ["া", "ক", "খ"]
+    assert most_frequent(counts, 1.0, 2) == ["া", "ক"]
+    assert most_frequent(counts, 1.0, 10, whole=True) == ["ক", "খ", "গ"]
+    assert most_frequent(counts, 1.0, -1) == []
+
+
+# -- choosing pieces --------------------------------------------------------------------------------------------------
+
+
+def test_letter_merges_complete_every_letter():
+    letters = ["ক্ষ", "ষ্ট্র", "স্ত্রী", "লা", "ক", "ক্ষ্মী", "🇧🇩", "é"]
+    ranks = {pair: rank for rank, pair in enumerate(character_merges(letters) + letter_merges(letters))}
+    alphabet = byte_alphabet()
+    for letter in letters:
+        spelled = "".join(alphabet[byte] for byte in letter.encode())
+        assert apply_merges(spelled, ranks) == [spelled]
+
+
+def test_unigram_pieces_are_probabilities_and_keep_every_letter():
+    words = Counter({"কখ": 50, "কখগ": 30, "গঘ": 5, "ঘ": 1})
+    scores = unigram_pieces(words, 6)
+    assert set("কখগঘ") <= set(scores)
+    assert len(scores) <= 6
+    assert "কখ" in scores
+    assert math.isclose(sum(math.exp(score) for score in scores.values()), 1.0)
+
+
+def test_more_room_makes_shorter_encodings():
+    small, large = train_kind("unigram", vocab_size=700), train_kind("unigram", vocab_size=1500)
+    assert sum(map(len, large.encode_batch(SENTENCES))) < sum(map(len, small.encode_batch(SENTENCES)))
+
+
+def test_no_piece_crosses_a_split():
+    for name in ("bpe-words", "unigram"):
+        tokenizer = trained(name)
+        for token, piece in enumerate(tokenizer.pieces):
+            if token not in tokenizer.special.values() and not piece.startswith("<0x"):
+                text = tokenizer.token_bytes(token).decode("utf-8", "ignore")
+                assert not any(character.isspace() for character in text[1:]), piece

@@ -1,0 +1,124 @@
+"""Designs for a budget: what is proposed can be built and fits, and what is too little is told."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kotha.errors import ConfigError, DataError, KothaError, UsageError
+from kotha.model.family import build
+from kotha.train.plan.budget import Place, place_on
+from kotha.train.plan.design import MOST_EPOCHS, Design, choose_vocabulary, propose
+from kotha.train.plan.flops import count_work
+from kotha.train.plan.gpus import GPUS
+from kotha.train.plan.material import Material, measure_material
+from kotha.train.plan.memory import plan_memory
+from kotha.train.plan.reasons import reasons_for
+
+NEWS = Material("news", 32_000_000, 12_000_000, 7000, 2_800_000, 8192, 150_000)
+SPEED = 2e10  # operations a second of a slow machine
+
+
+def pace(model, settings, _size: int, context: int) -> float:
+    return settings.batch_size * context * count_work(model, context).training_per_token / SPEED
+
+
+SLOW = Place("cpu", "float32", 4 * 10**9, 30, 10.0, SPEED, SPEED, pace)
+
+
+def check(design: Design, place: Place) -> None:
+    """It can be built, its memory fits by the planner's own prediction, and its time by the pace."""
+    model, settings = design.model, design.settings
+    assert sum(each.numel() for each in build(model, "meta").parameters()) == design.parameters
+    assert settings.micro_batch_size is not None
+    assert settings.context_length is not None
+    planned = plan_memory(
+        model,
+        settings,
+        micro_batch_size=settings.micro_batch_size,
+        context_length=settings.context_length,
+        precision=place.precision,
+        device=place.device,
+        compiled=place.compiled,
+    )
+    assert planned.total <= place.memory_bytes
+    assert settings.steps * place.pace(model, settings, settings.micro_batch_size, settings.context_length) <= (
+        60 * place.minutes
+    )
+    assert design.epochs <= MOST_EPOCHS + 0.1
+    assert not design.considered[-1].verdict
+    assert all(each.verdict for each in design.considered[:-1])
+
+
+def test_a_slow_machine_gets_a_small_model_and_reasons() -> None:
+    design = propose(NEWS, SLOW)
+    check(design, SLOW)
+    assert design.parameters < NEWS.bytes
+    reasons = {what: (value, why) for what, value, why in reasons_for(design, NEWS)}
+    assert {"vocabulary", "layers x width", "heads", "context", "batch", "steps"} <= set(reasons)
+    assert reasons["vocabulary"] == ("8,192", "that of the data folder's tokenizer")
+    assert all(why for _, why in reasons.values())
+
+
+def test_more_time_and_more_speed_give_more_model() -> None:
+    small = propose(NEWS, SLOW)
+    longer = propose(NEWS, replace(SLOW, minutes=600))
+    gpu = place_on(GPUS["h200"], None, 30, "auto")
+    fast = propose(NEWS, gpu)
+    check(fast, gpu)
+    assert small.parameters < longer.parameters <= fast.parameters
+    assert (fast.model.n_layers, fast.model.d_model) == (8, 512)  # what the news set was best learned with
+    assert fast.text_ends
+
+
+@pytest.mark.slow
+def test_less_memory_gives_a_smaller_batch_or_model() -> None:
+    gpu = place_on(GPUS["t4"], 1_300_000_000, 5, "auto")
+    design = propose(NEWS, gpu)
+    check(design, gpu)
+    assert design.memory.total <= 1_300_000_000
+
+
+@pytest.mark.parametrize(
+    ("place", "wording"),
+    [
+        (replace(SLOW, memory_bytes=300_000_000), r"0\.3 GB of memory is too little for 2 layers .* --memory-gb 0\.5"),
+        (replace(SLOW, minutes=0.2), r"0\.2 minutes are too little .* 100 steps.*give --minutes \d"),
+    ],
+)
+def test_too_little_is_refused_with_what_would_do(place: Place, wording: str) -> None:
+    with pytest.raises(ConfigError, match=wording):
+        propose(NEWS, place)
+
+
+def test_what_a_refusal_asks_for_is_enough() -> None:
+    short = replace(SLOW, minutes=0.2)
+    with pytest.raises(ConfigError) as refused:
+        propose(NEWS, short)
+    minutes = float(str(refused.value).rsplit(" ", 1)[1])
+    check(propose(NEWS, replace(SLOW, minutes=minutes)), replace(SLOW, minutes=minutes))
+
+
+def test_too_little_text_and_too_much_memory() -> None:
+    with pytest.raises(DataError, match="500 bytes to train on"):
+        propose(replace(NEWS, bytes=500), SLOW)
+    with pytest.raises(UsageError, match="more than NVIDIA T4 has"):
+        place_on(GPUS["t4"], 10**12, 5, "auto")
+
+
+def test_a_corpus_is_measured_by_reading_it(tmp_path: Path) -> None:
+    text = "নদীর ধারে একটি গ্রাম ছিল। " * 200
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    found = measure_material(str(tmp_path))
+    assert found.bytes == pytest.approx(0.95 * len(text.strip().encode()), rel=0.01)
+    assert not found.prepared
+    assert found.tokens_with(8192) == pytest.approx(0.95 * len(text) / 4.29, rel=0.01)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(KothaError, match="no file to read"):
+        measure_material(str(tmp_path / "empty"))
+
+
+def test_little_text_has_a_small_vocabulary() -> None:
+    assert [choose_vocabulary(size) for size in (50_000, 2_000_000, 32_000_000, 10**9)] == [1024, 4096, 8192, 16_384]
+    unprepared = replace(NEWS, tokens=None, vocab_size=None)
+    assert propose(unprepared, SLOW).model.vocab_size == 8192

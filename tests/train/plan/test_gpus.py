@@ -1,0 +1,58 @@
+"""The table of GPUs, and its estimate beside what was measured."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kotha.errors import UsageError
+from kotha.model.presets import preset
+from kotha.train.plan.gpus import GPUS, estimate_seconds_per_step, gpu_named
+from kotha.train.plan.planning import plan_training
+from kotha.train.recipes import recipe
+
+RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
+
+
+def test_the_h200_estimate_is_near_what_was_measured() -> None:
+    measured = json.loads((RESULTS / "train_beside_huggingface_cuda.json").read_text(encoding="utf-8"))["figures"]
+    for figures in measured:
+        size = figures["batch_size"]
+        seconds = estimate_seconds_per_step(
+            GPUS["h200"], preset("bangla-58m"), recipe("course", batch_size=size), size, 128, "bfloat16"
+        )
+        assert 128 * size / seconds == pytest.approx(figures["ours_tokens_per_second"], rel=0.05)
+
+
+def test_the_modern_run_is_near_its_measured_length() -> None:
+    run = json.loads((RESULTS / "news_on_h200.json").read_text(encoding="utf-8"))["runs"]["modern"]["summary"]
+    seconds = estimate_seconds_per_step(GPUS["h200"], preset("bangla-modern"), recipe("modern"), 32, 512, "bfloat16")
+    assert 70 + run["steps"] * seconds == pytest.approx(run["tokens"] / run["tokens_per_second"], rel=0.1)
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_every_gpu_is_plausible(name: str) -> None:
+    gpu = GPUS[name]
+    assert gpu.half > gpu.single > 1e12
+    assert 1e11 < gpu.bandwidth < 1e13
+    assert 8e9 < gpu.memory < 3e11
+    assert gpu.precision == ("float16" if name in ("t4", "v100") else "bfloat16")
+
+
+@pytest.mark.parametrize(("name", "wording"), [("h20", "did you mean 'h200'?"), ("rtx4090", "did you mean 'rtx-4090'")])
+def test_an_unknown_name_is_answered_with_the_nearest(name: str, wording: str) -> None:
+    with pytest.raises(UsageError, match=wording.replace("?", r"\?")):
+        gpu_named(name)
+    assert gpu_named("RTX 4090") is GPUS["rtx-4090"]
+
+
+def test_a_plan_for_a_gpu_needs_none_here() -> None:
+    found = plan_training(preset("pocket"), recipe("modern"), gpu=GPUS["t4"], train_tokens=1_000_000)
+    assert (found["device"], found["precision"], found["gpu"]) == ("cuda", "float16", "NVIDIA T4")
+    assert found["memory_bytes"]["total"] <= found["memory_available_bytes"]
+    assert found["seconds"] == found["seconds_per_step"] * found["steps"]
+    assert found["epochs"] == found["tokens"] / 1_000_000
+    work = found["flops_per_token"] * found["tokens_per_step"] / found["seconds_per_step"]
+    assert found["peak_share"] == pytest.approx(work / 65e12)
+    with pytest.raises(UsageError, match="--gpu and --device cpu"):
+        plan_training(preset("pocket"), recipe("modern"), "cpu", gpu=GPUS["t4"])
