@@ -4,7 +4,7 @@ RUN := .venv/bin/python
 # A process for each core, one thread in each: two threads of one test gain little and lose much to their neighbours.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile
 
-.PHONY: help demo test test-slow check format clean setup-demo setup-dev
+.PHONY: help demo test test-slow check format map clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
@@ -12,6 +12,7 @@ help:
 	@echo "make check      format, lint, types, tests, docs: what a commit must pass"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make format     put the code into shape"
+	@echo "make map        write docs/modules.md: every module with its first line"
 	@echo "make clean      remove the environment and everything that was made"
 
 demo: setup-demo
@@ -32,6 +33,9 @@ check: setup-dev
 format: setup-dev
 	$(RUN) -m ruff format .
 	$(RUN) -m ruff check --fix .
+
+map:
+	@$(PYTHON) scripts/modules.py
 
 setup-demo:
 	@$(PYTHON) scripts/setup.py demo

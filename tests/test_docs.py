@@ -4,6 +4,8 @@ import io
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,17 +54,43 @@ def test_files_that_documents_name_exist(path: Path) -> None:
     assert not missing
 
 
-def test_the_rooms_drawn_in_the_design_exist() -> None:
-    drawing = blocks((ROOT / "docs" / "design.md").read_text(encoding="utf-8"), "")[0]
-    names = re.findall(r"(?<!\w)([a-z_0-9]+(?:\.py|/))", drawing)
-    package = ROOT / "src" / "kotha"
-    known = {path.name + ("/" if path.is_dir() else "") for path in package.rglob("*")} | {"src/", "kotha/"}
-    assert set(names) <= known
-    rooms = [package / room for room in ("text", "model", "generate", "evaluate")]
-    modules = {path.name for room in rooms for path in room.glob("*.py")}
-    modules |= {path.name for room in ("train", "inside", "export") for path in (package / room).rglob("*.py")}
-    modules -= {"__init__.py"}
-    assert modules <= set(names), "every module of these rooms is on the map"
+def drawn_paths(drawing: str) -> list[str]:
+    """The paths of a drawn tree, by its indentation: folders end in a slash and hold what is indented below them."""
+    paths: list[str] = []
+    parents: list[tuple[int, str]] = []  # how far each folder that is still open is indented, and its path
+    for line in drawing.splitlines():
+        depth = len(line) - len(line.lstrip())
+        while parents and parents[-1][0] >= depth:
+            parents.pop()
+        above = parents[-1][1] if parents else ""
+        names = re.match(r"(?:[\w/]+(?:\.py|/)(?: +|$))+", line.strip())
+        assert names, f"a line of the drawing begins with the names that it is about: {line!r}"
+        for name in names[0].split():
+            paths.append(above + name)
+            if name.endswith("/"):
+                parents.append((depth, above + name))
+    return paths
+
+
+def test_a_drawing_is_read_by_its_indentation() -> None:
+    drawing = "a/\n  x.py  y.py   two leaves\n  b/   a room; c.py is only spoken of\n    x.py  another x\n  z.py"
+    assert drawn_paths(drawing) == ["a/", "a/x.py", "a/y.py", "a/b/", "a/b/x.py", "a/z.py"]
+
+
+def test_every_room_is_drawn_once_where_it_is() -> None:
+    drawn = drawn_paths(blocks((ROOT / "docs" / "design.md").read_text(encoding="utf-8"), "")[0])
+    twice = sorted({path for path in drawn if drawn.count(path) > 1})
+    assert not twice, f"docs/design.md draws these more than once: {twice}"
+    gone = [path for path in drawn if not (ROOT / path).exists()]
+    assert not gone, f"docs/design.md draws what is not there (moved? renamed?): {gone}"
+    rooms = {path.parent for path in (ROOT / "src" / "kotha").rglob("*.py")}
+    missing = sorted({f"{room.relative_to(ROOT).as_posix()}/" for room in rooms} - set(drawn))
+    assert not missing, f"draw these folders in docs/design.md, with a sentence each: {missing}"
+
+
+def test_the_map_of_modules_is_fresh() -> None:
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "modules.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_table_of_the_readme_is_what_was_measured() -> None:
