@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "kotha"
 
 # Small modules at the root that stand on nothing; any room may use them.
-LEAVES = {"chart", "errors", "files", "page"}
+LEAVES = {"chart", "errors", "files", "page", "wording"}
 
 # Which rooms each room may import, besides itself and the leaves.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
     "page": set(),
+    "wording": set(),
     "text": set(),
     "model": set(),
     "bundle": {"text", "model"},

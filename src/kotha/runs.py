@@ -135,6 +135,22 @@ def run_config(path: Path) -> dict[str, Any]:
     return RunFolder(path).about() if (path / METRICS).exists() else {}
 
 
+def figure(row: dict[str, Any], *keys: str) -> float | None:
+    """A finite number somewhere in what a run wrote, or None."""
+    value: Any = row
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def mapping(row: dict[str, Any], key: str) -> dict[str, Any]:
+    """A part of a row that has parts itself; empty where there is none."""
+    value = row.get(key)
+    return value if isinstance(value, dict) else {}
+
+
 def _step(line: str) -> int:
     try:
         return int(json.loads(line)["step"])

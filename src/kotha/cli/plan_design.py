@@ -3,8 +3,9 @@
 import shlex
 from typing import Any, Literal
 
-from kotha.cli.plan_tables import Table, duration
+from kotha.cli.plan_tables import Table
 from kotha.errors import UsageError
+from kotha.wording import duration, size
 
 # Rungs that did not fit, as many as say something.
 _SHOWN = 4
@@ -75,10 +76,11 @@ def design_tables(facts: dict[str, Any]) -> list[Table]:
 
 def design_words(facts: dict[str, Any], found: dict[str, Any], memory_gb: float | None) -> list[str]:
     """What the budget turns into."""
-    total = found["memory_bytes"]["total"] / 1e9
-    allowed = "" if memory_gb is None else f" of {memory_gb:g}"
+    allowed = "" if memory_gb is None else f" of {memory_gb:g} GB"
     took = "" if found["seconds"] is None else f", {duration(found['seconds'])} of steps"
-    return [f"{total:.2f} GB{allowed} planned{took}, {found['epochs']:.1f} times through the data"]
+    return [
+        f"{size(found['memory_bytes']['total'])}{allowed} planned{took}, {found['epochs']:.1f} times through the data"
+    ]
 
 
 def commands(material: Any, design: Any) -> list[str]:
@@ -88,8 +90,8 @@ def commands(material: Any, design: Any) -> list[str]:
     lines, data = [], material.path
     if not material.prepared:
         text = shlex.quote(material.path)
-        size = design.model.vocab_size
-        lines.append(f"kotha tokenizer train {text} --kind unigram --vocab-size {size} --out tokenizer")
+        pieces = design.model.vocab_size
+        lines.append(f"kotha tokenizer train {text} --kind unigram --vocab-size {pieces} --out tokenizer")
         lines.append(f"kotha prepare {text} --tokenizer tokenizer --out data")
         data = "data"
     changes = {name: value for name, value in design.changes.items() if name != "steps" and value is not None}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from kotha.train.config import TrainConfig
+from kotha.wording import duration, size
 
 _PARTS = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
 _MEMORY = ("weights", "gradients", "optimizer", "average", "activations", "loss", "base")
@@ -22,7 +23,7 @@ def plan_tables(name: str, parameters: dict[str, Any], found: dict[str, Any]) ->
     return [
         (name, ["part", "parameters", "share"], _parameter_rows(parameters)),
         (work, ["part", "forward", "forward and backward", "share"], _work_rows(found["flops"])),
-        (memory, ["part", "bytes", "share"], _memory_rows(found["memory_bytes"])),
+        (memory, ["part", "size", "share"], _memory_rows(found["memory_bytes"])),
         ("doors: kotha export --to", ["door", "", "because"], _door_rows(found["doors"])),
     ]
 
@@ -33,9 +34,7 @@ def plan_words(found: dict[str, Any]) -> list[str]:
     words = [f"the parts are not all there at once; the fullest moment is {memory['moment']}"]
     available = found["memory_available_bytes"]
     if available is not None and memory["total"] > available:
-        words.append(
-            f"{found['gpu']} has {available / 1e9:g} GB: this does not fit; try a smaller micro-batch or model"
-        )
+        words.append(f"{found['gpu']} has {size(available)}: this does not fit; try a smaller micro-batch or model")
     rule = f"{flops['rule_of_thumb_per_token']:,.0f}, {flops['rule_of_thumb_ratio']:.2f} times the count"
     words.append(f"6 operations for each parameter, the rule of thumb, would be {rule}")
     tokens = f"{found['tokens_per_step']:,} tokens a step"
@@ -51,17 +50,6 @@ def plan_words(found: dict[str, Any]) -> list[str]:
         )
         words.append(f"the time: {found['time_source']}")
     return words
-
-
-def duration(seconds: float) -> str:
-    """A time as one says it.
-
-    >>> duration(42), duration(600), duration(9000)
-    ('42 s', '10.0 min', '2.5 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"
 
 
 def schedule_lines(settings: TrainConfig, columns: int = 60, rows: int = 4) -> list[str]:
@@ -121,5 +109,5 @@ def _work_rows(flops: dict[str, Any]) -> list[list[str]]:
 
 
 def _memory_rows(memory: dict[str, Any]) -> list[list[str]]:
-    rows = [[name, f"{memory[name]:,}", f"{memory[name] / memory['total']:.1%}"] for name in _MEMORY]
-    return [*rows, ["total", f"{memory['total']:,}", ""]]
+    rows = [[name, size(memory[name]), f"{memory[name] / memory['total']:.1%}"] for name in _MEMORY]
+    return [*rows, ["total", size(memory["total"]), ""]]

@@ -7,6 +7,7 @@ from rich.live import Live
 from rich.text import Text
 
 from kotha.cli.terminal import notes
+from kotha.wording import size
 
 _SAMPLE_LETTERS = 110
 
@@ -64,5 +65,5 @@ def step_line(event: dict[str, Any], steps: int) -> str:
     minutes, seconds = divmod(round(left), 60)
     return (
         f"step {done:,}/{steps:,}  loss {event['loss_nats']:.3f}  {event['tokens_per_second']:,.0f} tokens/s"
-        f"  {event['peak_share']:.0%} of peak  {event['memory_bytes'] / 2**30:.1f} GiB  {minutes}:{seconds:02d} left"
+        f"  {event['peak_share']:.0%} of peak  {size(event['memory_bytes'])}  {minutes}:{seconds:02d} left"
     )

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import KothaError
-from kotha.evaluate.doctor.curve import figure
 from kotha.evaluate.perplexity import TextScore, perplexity
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.parameters import count_parameters
+from kotha.runs import figure
 from kotha.text.shards import DATASET_FILE, Dataset
 
 # The same documents, normalized by two tokenizers, differ by less than this share of their bytes.

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import regex
 
 from kotha.errors import ConfigError, nearest
+from kotha.wording import DIGITS
 
 _VOWEL_SIGNS = "\u09be-\u09c4\u09c7\u09c8\u09cb\u09cc\u09d7"
 _JOINERS = "\u200c\u200d"
@@ -95,13 +96,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "bangla_digits",
         "write 0-9 as ০-৯",
-        tuple((str(digit), chr(0x09E6 + digit)) for digit in range(10)),
+        DIGITS,
         default=False,
     ),
     Rule(
         "ascii_digits",
         "write ০-৯ as 0-9",
-        tuple((chr(0x09E6 + digit), str(digit)) for digit in range(10)),
+        tuple((bangla, ascii_) for ascii_, bangla in DIGITS),
         default=False,
     ),
     Rule(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kotha.evaluate.doctor.advice import ADVICE, LANGUAGES
+from kotha.evaluate.doctor.advice import ADVICE
 from kotha.evaluate.doctor.diagnosis import DataFacts, Finding, diagnose, look_at
 from kotha.evaluate.doctor.signs import Thresholds
 from kotha.model.config import GPTConfig
@@ -19,6 +19,7 @@ from kotha.text.shards import Dataset
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.start import start_run
+from kotha.wording import LANGUAGES
 
 # Learns within seconds: one layer, Muon at a high rate.
 FAST: dict[str, Any] = {

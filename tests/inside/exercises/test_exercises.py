@@ -12,8 +12,8 @@ from kotha.errors import UsageError
 from kotha.inside.exercises.grading import Verdict
 from kotha.inside.exercises.question import Question, Setting
 from kotha.inside.exercises.quiz import Quiz, Summary, all_questions, choose
-from kotha.inside.exercises.wording import Language
 from kotha.text.akshara import aksharas
+from kotha.wording import Language
 
 # As FACTS and the workshop have them, typed as a student would.
 ANSWERS = {

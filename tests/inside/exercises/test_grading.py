@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kotha.inside.exercises.grading import Expected, Verdict, grade
 from kotha.inside.exercises.typed import readings
-from kotha.inside.exercises.wording import Words
+from kotha.wording import Words
 
 
 def values(text: str) -> list[list[float]]:

@@ -80,7 +80,7 @@ def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
     ]
     for label in ("ln V = 8.32", "unigram = 6.41", "best: step 200", "floor = 0.047", "longest allowed = 1"):
         assert f">{label}</text>" in html
-    assert "<td>memory in all</td><td>100.0 MiB</td><td>125.0 MiB</td><td>1.25</td>" in html
+    assert "<td>memory in all</td><td>105 MB</td><td>131 MB</td><td>1.25</td>" in html
     assert "<td>time</td><td>50 seconds</td><td>100 seconds</td><td>2.00</td>" in html
     assert html == report_page(CONFIG, METRICS, SUMMARY), "the same files give the same page"
 

@@ -8,8 +8,8 @@ from kotha.errors import UsageError
 
 if TYPE_CHECKING:
     from kotha.inside.exercises.question import Setting
-    from kotha.inside.exercises.wording import Language
     from kotha.inside.worksheet.sheet import Sheet
+    from kotha.wording import Language
 
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}

@@ -3,15 +3,12 @@
 Numbers are filled in from the evidence, in Bangla with Bangla digits; names of settings stay as they are typed.
 """
 
-from string import Formatter
-from typing import Any
+from kotha.wording import LANGUAGES, fill
 
 Evidence = dict[str, float | int | str]
 # What was seen, and what to try.
 Said = tuple[str, list[str]]
 
-LANGUAGES = ("en", "bn")
-_BANGLA_DIGITS = str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯")
 
 ADVICE: dict[str, dict[str, Said]] = {
     "empty": {
@@ -204,22 +201,9 @@ HEALTHY = {
 
 def describe(kind: str, evidence: Evidence) -> dict[str, str]:
     """What was seen, by language."""
-    return {language: _fill(ADVICE[kind][language][0], evidence, language) for language in LANGUAGES}
+    return {language: fill(ADVICE[kind][language][0], language, evidence) for language in LANGUAGES}
 
 
 def advise(kind: str, evidence: Evidence) -> dict[str, list[str]]:
     """What to try, by language."""
-    return {language: [_fill(each, evidence, language) for each in ADVICE[kind][language][1]] for language in LANGUAGES}
-
-
-class _Bangla(Formatter):
-    """Writes numbers with Bangla digits."""
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        written = str(super().format_field(value, format_spec))
-        return written if isinstance(value, str) else written.translate(_BANGLA_DIGITS)
-
-
-def _fill(template: str, evidence: Evidence, language: str) -> str:
-    formatter = _Bangla() if language == "bn" else Formatter()
-    return formatter.vformat(template, (), evidence)
+    return {language: [fill(each, language, evidence) for each in ADVICE[kind][language][1]] for language in LANGUAGES}

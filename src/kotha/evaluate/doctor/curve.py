@@ -3,11 +3,12 @@
 Any part may be missing or broken, because a run may be unfinished or older; such a row is passed over.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+from kotha.runs import figure, mapping
 
 # The training loss at an evaluation is the median of so many logged steps since the last: one batch says little.
 _NEAR = 20
@@ -69,10 +70,10 @@ def read_curve(
     finite = [row for row in learned if figure(row, "loss_nats") is not None]
     rates = [rate for row in learned if (rate := figure(row, "learning_rate")) is not None]
     tokens, corpus = _last(learned, "tokens"), figure(config, "data", "train_tokens")
-    model, training = _part(config, "model"), _part(config, "training")
+    model, training = mapping(config, "model"), mapping(config, "training")
     noisy = (figure(model, "dropout"), figure(training, "label_smoothing"), figure(training, "ema_decay"))
     known = {
-        name: float(value) for name, value in _part(config, "references").items() if isinstance(value, int | float)
+        name: float(value) for name, value in mapping(config, "references").items() if isinstance(value, int | float)
     }
     vocab_size = figure(model, "vocab_size")
     return Curve(
@@ -87,16 +88,6 @@ def read_curve(
         regularized=any(noisy),
         floor=figure(config, "floors", "bits_per_byte"),
     )
-
-
-def figure(row: dict[str, Any], *keys: str) -> float | None:
-    """A finite number somewhere in a row, or None."""
-    value: Any = row
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def _evaluations(rows: list[dict[str, Any]], learned: list[dict[str, Any]]) -> list[Evaluation]:
@@ -122,8 +113,3 @@ def _evaluations(rows: list[dict[str, Any]], learned: list[dict[str, Any]]) -> l
 
 def _last(rows: list[dict[str, Any]], key: str) -> float | None:
     return next((value for row in reversed(rows) if (value := figure(row, key)) is not None), None)
-
-
-def _part(row: dict[str, Any], key: str) -> dict[str, Any]:
-    value = row.get(key)
-    return value if isinstance(value, dict) else {}

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from kotha.inside.exercises.grading import Expected
 from kotha.inside.exercises.question import Question, Setting
-from kotha.inside.exercises.wording import Words, same
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.shown import arithmetic
+from kotha.wording import Words, same
 
 # Whoever carries three decimals along, or 1.414 for a root, stays within this.
 _CARRIED = 0.0005

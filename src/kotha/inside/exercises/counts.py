@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from kotha.inside.exercises.grading import Expected
 from kotha.inside.exercises.question import Question, Setting
-from kotha.inside.exercises.wording import Words, same
 from kotha.model.parameters import ParameterCount, count_parameters
+from kotha.wording import Words, same
 
 _UINT16_VALUES = 2**16
 _FLOAT32_BYTES = 4
@@ -151,13 +151,13 @@ def _memory(setting: Setting, count: ParameterCount) -> Iterator[Question]:
         (same(f"{count.total:,} × {_FLOAT32_BYTES} = {n_bytes:,} bytes = {gigabytes:.4g} GB = {gibibytes:.4g} GiB"),),
         Expected((gigabytes,), others=((gibibytes,),), bytes=float(n_bytes)),
     )
-    took = "" if setting.measured_gigabytes is None else f" ({setting.measured_gigabytes} GB)"
+    took = "" if setting.measured_gigabytes is None else " ({took} GB)"
     yield Question(
         "10b-parts",
         Words(
-            "Training takes far more{took}. What else is in memory besides the parameters?",
-            "প্রশিক্ষণে লাগে অনেক বেশি{took}। প্যারামিটার ছাড়া মেমরিতে আর কী থাকে?",
-        ).fill(took=took),
+            f"Training takes far more{took}. What else is in memory besides the parameters?",
+            f"প্রশিক্ষণে লাগে অনেক বেশি{took}। প্যারামিটার ছাড়া মেমরিতে আর কী থাকে?",
+        ).fill(took=setting.measured_gigabytes),
         (_PARTS_OF_MEMORY.fill(one=gigabytes, two=2 * gigabytes, four=4 * gigabytes),),
     )
 

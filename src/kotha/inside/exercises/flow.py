@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kotha.inside.exercises.grading import Expected
 from kotha.inside.exercises.question import Question, Setting
-from kotha.inside.exercises.wording import Words, same
+from kotha.wording import Words, same
 
 _EARLY, _LATE = 500, 10_000
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kotha.inside.exercises.grading import Expected
-from kotha.inside.exercises.wording import Words
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.model.config import GPTConfig
+from kotha.wording import Words
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from kotha.inside.exercises.grading import FEWEST_DIGITS, Grade, Verdict, grade
 from kotha.inside.exercises.question import Question, Setting
 from kotha.inside.exercises.reflection import reflection_questions
 from kotha.inside.exercises.typed import readings
-from kotha.inside.exercises.wording import Language, Words
 from kotha.inside.worksheet.numerals import written
 from kotha.inside.worksheet.sheet import Sheet
+from kotha.wording import Language, Words
 
 # A line of the student's; None when there is no more.
 Read = Callable[[str], str | None]

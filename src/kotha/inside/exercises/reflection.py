@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kotha.inside.exercises.grading import Expected
 from kotha.inside.exercises.question import Question, Setting
-from kotha.inside.exercises.wording import Words
+from kotha.wording import Words
 
 
 def reflection_questions(setting: Setting) -> Iterator[Question]:

@@ -9,7 +9,9 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-_DIGITS = str.maketrans("০১২৩৪৫৬৭৮৯−–⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789--⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹")
+from kotha.wording import ascii_digits
+
+_MINUS = str.maketrans("−–", "--")
 _RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _POWER = re.compile(r"\s*[×x*·]\s*10\s*(?:(?:\^|\*\*)\s*\(?\s*([-+]?\d+)\s*\)?|([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))", re.IGNORECASE)
 _RAISED_TO = re.compile(r"(?<![\d.])(\d{1,4})\s*(?:\^|\*\*)\s*(\d{1,2})(?![\d.])")
@@ -69,7 +71,7 @@ def readings(text: str) -> list[list[Typed]]:
     >>> [each.value for each in readings("1.5 × 10^-4")[0]]
     [0.00015]
     """
-    plain = text.translate(_DIGITS).rpartition("=")[2]
+    plain = ascii_digits(text).translate(_MINUS).rpartition("=")[2]
     plain = _POWER.sub(lambda found: f"e{found[1] or found[2].translate(_RAISED)}", plain)
     plain = _RAISED_TO.sub(lambda found: str(int(found[1]) ** int(found[2])), plain)
     plain = re.sub(r"[()\[\]{}|;]|(?<=[\d\s])[×x*](?=[\d\s])", " ", plain, flags=re.IGNORECASE)

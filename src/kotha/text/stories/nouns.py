@@ -18,6 +18,8 @@ form NFC, where ড়, ঢ় and য় are a letter and a dot.
 import functools
 from collections.abc import Callable
 
+from kotha.wording import bangla_digits
+
 VOWEL_SIGNS = "ািীুূৃেৈোৌ"
 VOWEL_LETTERS = "অআইঈউঊঋএঐওঔ"
 VIRAMA = "্"
@@ -32,7 +34,6 @@ NUMBER_WORDS = """
     তিরানব্বই চুরানব্বই পঁচানব্বই ছিয়ানব্বই সাতানব্বই আটানব্বই নিরানব্বই একশো
 """
 NUMBERS = NUMBER_WORDS.split()
-DIGITS = str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯")
 PRONOUNS = {
     "সে": ("সে", "তার", "তাকে"),
     "তিনি": ("তিনি", "তাঁর", "তাঁকে"),
@@ -133,7 +134,7 @@ def digits(value: int) -> str:
     groups = [text[-3:]]
     for end in range(len(text) - 3, 0, -2):
         groups.insert(0, text[max(0, end - 2) : end])
-    return ",".join(groups).translate(DIGITS)
+    return bangla_digits(",".join(groups))
 
 
 def counted(value: int, classifier: str) -> str:

@@ -6,9 +6,10 @@ A chart whose figures are not in the run folder is left out.
 from collections.abc import Sequence
 
 from kotha.chart import Chart, Level, Marker, Point, Series
+from kotha.runs import figure, mapping
 from kotha.train.config import TrainConfig
 from kotha.train.optimize.schedule import learning_rate_share
-from kotha.train.show.findings import Record, figure, mapping, smooth
+from kotha.train.show.findings import Record, smooth
 
 Figure = tuple[str, str]
 """An SVG and its caption."""

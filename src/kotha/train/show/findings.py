@@ -4,7 +4,6 @@ Any part may be missing, because a run may be older than a figure, or not finish
 sentence is left out.
 """
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from kotha.chart import Point
 from kotha.errors import KothaError
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
+from kotha.runs import figure, mapping
+from kotha.wording import count, duration
 
 # A validation loss this much above the best is a rise, not noise.
 _RISE = 1.01
@@ -63,22 +64,6 @@ class Record:
         return points if any(value is not None for _, value in points) else []
 
 
-def figure(row: dict[str, Any], *keys: str) -> float | None:
-    """A finite number somewhere in a row, or None."""
-    value: Any = row
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def mapping(row: dict[str, Any], key: str) -> dict[str, Any]:
-    """A part of a row that has parts itself; empty where there is none."""
-    value = row.get(key)
-    return value if isinstance(value, dict) else {}
-
-
 def smooth(points: Sequence[Point], share: float = 0.01) -> list[Point]:
     """The median of a point and its neighbours, a share of all points to each side, at some 600 places.
 
@@ -105,7 +90,7 @@ def title(config: dict[str, Any]) -> str:
     words += [f"{layers:g} layers"] if layers else []
     words += [f"width {width:g}"] if width else []
     with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version has a shorter title
-        words.append(f"{rounded(count_parameters(config_from_dict(model)).total)} parameters")
+        words.append(f"{count(count_parameters(config_from_dict(model)).total)} parameters")
     return ", ".join(words)
 
 
@@ -116,7 +101,7 @@ def lead(record: Record) -> str:
     steps, tokens, seconds = (figure(reached, key) for key in ("steps", "tokens", "seconds"))
     planned, corpus = figure(record.config, "training", "steps"), figure(record.config, "data", "train_tokens")
     done = [f"{steps:,.0f} steps"] if steps else []
-    done += [f"{rounded(tokens)} tokens"] if tokens else []
+    done += [f"{count(tokens)} tokens"] if tokens else []
     done += [f"{tokens / corpus:.2g} times through its text"] if tokens and corpus else []
     done += [duration(seconds)] if seconds else []
     words = [f"Trained for {', '.join(done)}."] if done else ["Nothing is learned yet."]
@@ -158,32 +143,3 @@ def remark(record: Record) -> str:
         f"from {before[-1]:.2f} to {after[-1]:.2f}, and on unseen text rises from {best_loss:.2f} to {end_loss:.2f}. "
         "More text, a smaller model, more dropout or fewer steps would help."
     )
-
-
-def rounded(count: float) -> str:
-    """A large count in words.
-
-    >>> [rounded(count) for count in (950, 24_576_000, 1.5e9)]
-    ['950', '24.6 million', '1.5 billion']
-    """
-    for unit, name in ((1e9, "billion"), (1e6, "million")):
-        if count >= unit:
-            return f"{count / unit:.3g} {name}"
-    return f"{count:,.0f}"
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    >>> [duration(seconds) for seconds in (8.25, 90, 2460, 11_520)]
-    ['8.2 seconds', '90 seconds', '41 minutes', '3.2 hours']
-    """
-    for most, unit, name in ((10, 1, "seconds"), (120, 1, "seconds"), (7200, 60, "minutes")):
-        if seconds < most:
-            return f"{seconds / unit:.{1 if most == 10 else 0}f} {name}"
-    return f"{seconds / 3600:.1f} hours"
-
-
-def size(bytes_: float) -> str:
-    """A size of memory in words."""
-    return f"{bytes_ / 2**30:.2f} GiB" if bytes_ >= 2**30 else f"{bytes_ / 2**20:.1f} MiB"

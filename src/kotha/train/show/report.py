@@ -12,9 +12,10 @@ from typing import Any
 from kotha.errors import CheckpointError
 from kotha.files import write_whole
 from kotha.page import Page
-from kotha.runs import CONFIG, SUMMARY, RunFolder
+from kotha.runs import CONFIG, SUMMARY, RunFolder, figure, mapping
 from kotha.train.show.curves import health_charts, loss_chart, parts_chart, validation_charts
-from kotha.train.show.findings import Record, duration, figure, lead, mapping, remark, result, size, title
+from kotha.train.show.findings import Record, lead, remark, result, title
+from kotha.wording import duration, size
 
 REPORT = "report.html"
 _SHOWN_SAMPLES = 5

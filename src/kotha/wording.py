@@ -1,0 +1,123 @@
+"""Numbers, sizes and times as a person reads them, in English and in Bangla.
+
+Sizes are decimal, as disks and data sheets have them: 1 GB is 1,000,000,000 bytes. Nothing here is exact; who computes
+with a figure takes it from ``--json`` or from Python.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Literal
+
+Language = Literal["en", "bn"]
+LANGUAGES: tuple[Language, ...] = ("en", "bn")
+
+# Each digit beside its twin: the one table of the house.
+DIGITS = tuple(zip("0123456789", "০১২৩৪৫৬৭৮৯", strict=True))
+_TO_BANGLA = str.maketrans(dict(DIGITS))
+_TO_ASCII = str.maketrans({bangla: ascii_ for ascii_, bangla in DIGITS})
+
+_TIMES = {"second": "সেকেন্ড", "minute": "মিনিট", "hour": "ঘণ্টা", "day": "দিন"}
+
+
+def bangla_digits(text: str) -> str:
+    """A text with Bangla digits.
+
+    >>> bangla_digits("8,192")
+    '৮,১৯২'
+    """
+    return text.translate(_TO_BANGLA)
+
+
+def ascii_digits(text: str) -> str:
+    """A text with ASCII digits.
+
+    >>> ascii_digits("৮,১৯২")
+    '8,192'
+    """
+    return text.translate(_TO_ASCII)
+
+
+def count(value: float) -> str:
+    """A large count.
+
+    >>> [count(value) for value in (950, 24_576_000, 1.5e9)]
+    ['950', '24.6 million', '1.5 billion']
+    """
+    for unit, name in ((1e9, "billion"), (1e6, "million")):
+        if value >= unit:
+            return f"{value / unit:.3g} {name}"
+    return f"{value:,.0f}"
+
+
+def size(n_bytes: float) -> str:
+    """A size in memory or on disk.
+
+    >>> [size(n) for n in (512, 20_480, 231_900_000, 3_207_862_885, 139e9)]
+    ['512 bytes', '20.5 kB', '232 MB', '3.2 GB', '139 GB']
+    """
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(n_bytes) >= 0.9995 * unit:
+            return f"{_short(n_bytes / unit, 100)} {name}"
+    return f"{n_bytes:.0f} bytes"
+
+
+def duration(seconds: float, language: Language = "en") -> str:
+    """How long something takes.
+
+    >>> [duration(seconds) for seconds in (0.04, 1, 8.25, 90, 2460, 11_520, 400_000)]
+    ['0.04 seconds', '1 second', '8.2 seconds', '90 seconds', '41 minutes', '3.2 hours', '4.6 days']
+    >>> duration(600, "bn")
+    '১০ মিনিট'
+    """
+    name, unit = next(
+        ((name, unit) for name, unit, most in (("second", 1, 120), ("minute", 60, 7200), ("hour", 3600, 259_200))
+         if seconds < most), ("day", 86_400)
+    )  # fmt: skip
+    amount = f"{seconds:.1g}" if 0 < seconds < 0.1 else _short(seconds / unit, 10)
+    if language == "bn":
+        return f"{bangla_digits(amount)} {_TIMES[name]}"
+    return f"{amount} {name}{'' if amount == '1' else 's'}"
+
+
+def _short(value: float, whole_from: float) -> str:
+    """One decimal where it says something."""
+    return f"{value:,.0f}" if value >= whole_from else f"{value:.1f}".removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class Words:
+    """The same said twice."""
+
+    en: str
+    bn: str
+
+    def fill(self, **values: Any) -> "Words":
+        """With the numbers put in, in Bangla with Bangla digits; what is a text already stays as it is.
+
+        >>> Words("{n:,} of {what}", "{what}: {n:,}টি").fill(n=8192, what="uint16").bn
+        'uint16: ৮,১৯২টি'
+        """
+        return Words(fill(self.en, "en", values), fill(self.bn, "bn", values))
+
+    def to(self, language: Language) -> str:
+        """In one language."""
+        return self.bn if language == "bn" else self.en
+
+
+def same(text: str) -> Words:
+    """What reads the same in both, such as a line of arithmetic."""
+    return Words(text, text)
+
+
+def fill(template: str, language: Language, values: Mapping[str, Any]) -> str:
+    """A template of one language with its numbers put in."""
+    return (_BanglaNumbers() if language == "bn" else Formatter()).vformat(template, (), values)
+
+
+class _BanglaNumbers(Formatter):
+    """Turns the digits of the numbers that are filled in, and of nothing else."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        text: str = super().format_field(value, format_spec)
+        return text if isinstance(value, str) else bangla_digits(text)
