@@ -71,7 +71,7 @@ def test_shingles_know_the_order_of_words_and_letters_but_not_case_or_punctuatio
 
 
 def test_shingles_are_the_same_in_another_process():
-    code = "from kotha.text.clean import shingle_hashes; print(shingle_hashes(['আমি ভাত খাই'])[0].tolist())"
+    code = "from kotha.text.clean.shingles import shingle_hashes; print(shingle_hashes(['আমি ভাত খাই'])[0].tolist())"
     environment = {**os.environ, "PYTHONHASHSEED": "77"}
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert printed.stdout.strip() == str(shingle_hashes(["আমি ভাত খাই"])[0].tolist())

@@ -16,9 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.distributed_c10d import PrefixStore, Store
-from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.rendezvous import rendezvous
-from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from kotha.errors import ConfigError
@@ -150,6 +148,8 @@ def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Mod
         return learner
     if not ranks.shard:
         return DistributedDataParallel(learner, device_ids=[device] if device.type == "cuda" else None)
+    from torch.distributed.fsdp import fully_shard
+
     mesh = init_device_mesh(device.type, (ranks.world,))
     for module in learner.modules():
         if isinstance(module, Block):
@@ -158,35 +158,44 @@ def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Mod
     return learner
 
 
-def gathering(module: nn.Module, last: bool) -> Any:
+def _is_sharded(what: Any) -> bool:
+    """Is this one of FSDP's modules or tensors? Told without importing them, which takes a second of every start."""
+    return hasattr(what, "reshard" if isinstance(what, nn.Module) else "full_tensor")
+
+
+def gathering(module: Any, last: bool) -> Any:
     """A block in which gradients are summed over processes only if this micro-batch is the step's last."""
     if isinstance(module, DistributedDataParallel) and not last:
         return module.no_sync()
-    if isinstance(module, FSDPModule):
+    if _is_sharded(module):
         module.set_requires_gradient_sync(last)
     return nullcontext()
 
 
-def let_go(module: nn.Module) -> None:
+def let_go(module: Any) -> None:
     """Keep only this process's rows again; after a pass with no way back, FSDP leaves the outermost gathered."""
-    if isinstance(module, FSDPModule):
+    if _is_sharded(module):
         module.reshard()
 
 
-def local(tensor: Tensor) -> Tensor:
+def local(tensor: Any) -> Tensor:
     """The part of a tensor that is here: all of it, unless it is sharded."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    found: Tensor = tensor.to_local() if _is_sharded(tensor) else tensor
+    return found
 
 
-def whole(tensor: Tensor) -> Tensor:
+def whole(tensor: Any) -> Tensor:
     """All of a tensor, gathered from all processes if it is sharded; every process must ask."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    found: Tensor = tensor.full_tensor() if _is_sharded(tensor) else tensor
+    return found
 
 
-def rowwise(function: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
+def rowwise(function: Callable[[Tensor], Tensor], tensor: Any) -> Tensor:
     """Apply a function of a whole matrix to a sharded one: each process keeps its rows of the result."""
-    if not isinstance(tensor, DTensor):
+    if not _is_sharded(tensor):
         return function(tensor)
+    from torch.distributed.tensor import DTensor
+
     result = function(tensor.full_tensor())
     mesh = tensor.device_mesh
     size = -(-tensor.shape[0] // mesh.size())

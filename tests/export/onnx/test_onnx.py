@@ -11,7 +11,8 @@ import torch
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
-from kotha.export import onnx as door
+from kotha.export.onnx import check
+from kotha.export.onnx import export as door
 from kotha.export.onnx.check import Session
 from kotha.export.onnx.export import DESCRIPTION, export_onnx
 from kotha.export.onnx.graphs import empty_past, past_names
@@ -100,7 +101,7 @@ def test_other_weights_would_be_found(modern: tuple[GPT, Path]) -> None:
     changed.load_state_dict(model.state_dict())
     with torch.no_grad():
         changed.get_parameter("stack.blocks.0.attention.key.weight").add_(0.05)
-    report = door.check_graphs(changed, tokenizer(), out, None)
+    report = check.check_graphs(changed, tokenizer(), out, None)
     assert not report.passed and "logits differ by" in report.failures[0]
 
 
