@@ -1,3 +1,85 @@
-"""Kotha (কথা): small language models from raw text, and a clear view of what happens inside them."""
+"""Kotha (কথা): small language models from raw text, and a clear view of what happens inside them.
+
+    tokenizer = kotha.train_tokenizer(["news.jsonl"], kind="unigram", vocab_size=8192)
+    data = kotha.prepare(["news.jsonl"], tokenizer, "data")
+    run = kotha.train(data, minutes=10, out="run")
+    run.model.generate("নদীর ধারে", tokens=40)
+
+These names are the face of the package; what stands behind them is imported when it is first used.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kotha.api.data import prepare, train_tokenizer, write_stories
+    from kotha.api.model import LanguageModel, load
+    from kotha.api.run import Run, train
+    from kotha.errors import KothaError
+    from kotha.text.tokenizer.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "KothaError",
+    "LanguageModel",
+    "Run",
+    "Tokenizer",
+    "load",
+    "prepare",
+    "train",
+    "train_tokenizer",
+    "write_stories",
+]
+
+_HOMES = {
+    "KothaError": "kotha.errors",
+    "LanguageModel": "kotha.api.model",
+    "Run": "kotha.api.run",
+    "Tokenizer": "kotha.text.tokenizer.tokenizer",
+    "load": "kotha.api.model",
+    "prepare": "kotha.api.data",
+    "train": "kotha.api.run",
+    "train_tokenizer": "kotha.api.data",
+    "write_stories": "kotha.api.data",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"kotha has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+class _Room(ModuleType):
+    """A room whose name is also that of a public function: ``kotha.train`` trains, ``kotha.train.loop`` is a module.
+
+    Whoever imports from a room has Python put it where the function was. So the room answers as the function does.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    @property
+    def __wrapped__(self) -> Any:  # where help and notebooks find signature and text
+        return __getattr__(self.__name__.rpartition(".")[2])
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return str(self.__wrapped__.__doc__)
+
+
+class _Face(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOMES and isinstance(value, ModuleType):
+            value.__class__ = _Room
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face

@@ -20,7 +20,15 @@ from collections.abc import Iterable
 
 
 class KothaError(Exception):
-    """Something the user can put right."""
+    """Something the user can put right.
+
+    >>> import kotha
+    >>> try:
+    ...     kotha.load("nowhere")
+    ... except kotha.KothaError as error:
+    ...     print(error)
+    there is no nowhere; name a run folder, a model folder or a Hugging Face folder
+    """
 
 
 class UsageError(KothaError):

@@ -82,6 +82,11 @@ class PrepareReport:
     duplicates: int = 0
     problems: int = 0
     tokenizer: str = ""
+    path: str = ""
+    """The data folder."""
+
+    def __fspath__(self) -> str:
+        return self.path
 
 
 @dataclass
@@ -106,7 +111,7 @@ def prepare(
     options = options or PrepareOptions()
     if "eos" not in tokenizer.special:
         raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
-    report = PrepareReport(tokenizer=tokenizer.fingerprint)
+    report = PrepareReport(tokenizer=tokenizer.fingerprint, path=str(out))
 
     def noted(problem: CorpusProblem) -> None:
         report.problems += 1

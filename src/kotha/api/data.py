@@ -1,0 +1,120 @@
+"""From text to a data folder: the built-in stories, a tokenizer, shards."""
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kotha.errors import UsageError
+from kotha.files import whole_file
+from kotha.text.corpus.documents import read_documents
+from kotha.text.corpus.problems import CorpusProblem, Errors
+from kotha.text.prepare import PrepareOptions, PrepareReport
+from kotha.text.prepare import prepare as prepare_folder
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.importers import import_tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train as train_pieces
+
+Place = str | os.PathLike[str]
+OnProgress = Callable[[str, int, int], None]
+OnProblem = Callable[[CorpusProblem], None]
+
+
+def write_stories(
+    out: Place,
+    documents: int = 1000,
+    *,
+    seed: int = 0,
+    kinds: Iterable[str] = (),
+    on_progress: OnProgress | None = None,
+) -> Path:
+    """Write the built-in corpus: original Bangla stories, news and encyclopaedia entries; .jsonl or .txt.
+
+    The same seed gives the same documents, and ``kinds`` chooses among story, news and entry. A .jsonl line also holds
+    the kind and the log-probability of the text: the floor that no model can beat on average.
+
+    >>> kotha.write_stories("few.txt", documents=3)
+    PosixPath('few.txt')
+    """
+    path = Path(out)
+    if documents < 1:
+        raise UsageError(f"documents={documents}: give at least 1")
+    if path.suffix not in (".jsonl", ".txt"):
+        raise UsageError(f"{path}: the ending decides the format; use .jsonl or .txt")
+    with whole_file(path) as file:
+        for count, document in enumerate(itertools.islice(stories(seed, kinds=tuple(kinds) or None), documents), 1):
+            row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
+            plain = path.suffix == ".txt"
+            file.write(f"{document.text}\n\n" if plain else json.dumps(row, ensure_ascii=False) + "\n")
+            if on_progress is not None and count % 100 == 0:
+                on_progress("writing", count, documents)
+    return path
+
+
+def train_tokenizer(
+    paths: Place | Iterable[Place],
+    *,
+    kind: str = "unigram",
+    vocab_size: int = 8192,
+    out: Place | None = None,
+    field: str = "text",
+    errors: Errors = "stop",
+    on_problem: OnProblem | None = None,
+    **more: Any,
+) -> Tokenizer:
+    """Train a tokenizer on files, folders or globs; with ``out`` it is also saved there.
+
+    ``kind`` is unigram, bpe, wordpiece or char; ``more`` is ``split`` (for bpe), ``level`` (for char) or ``rules`` of
+    normalization. Its pieces are whole letters: no vowel sign is cut from its consonant.
+
+    >>> tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600)
+    >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))
+    'নদীর ধারে'
+    """
+    texts = read_texts(listed(paths), field=field, errors=errors, on_problem=on_problem)
+    tokenizer = train_pieces(texts, kind, vocab_size, **more)
+    if out is not None:
+        tokenizer.save(Path(out))
+    return tokenizer
+
+
+def prepare(
+    paths: Place | Iterable[Place],
+    tokenizer: Tokenizer | Place,
+    out: Place,
+    *,
+    on_progress: OnProgress | None = None,
+    on_problem: OnProblem | None = None,
+    **options: Any,
+) -> PrepareReport:
+    """Turn documents into a data folder at ``out``: split, cleaned, encoded, each file known by its hash.
+
+    ``tokenizer`` is one, or the path of one. ``options`` are those of ``PrepareOptions``: ``validation`` (a share of
+    the documents, or a file), ``seed``, ``field``, ``errors``, ``duplicates``, ``overwrite`` … What comes back says
+    what was written and left out, and can be given wherever the folder is asked for.
+
+    >>> data = kotha.prepare("stories.jsonl", "tokenizer", "more-data", validation=0.1)
+    >>> data.train_documents, data.validation_documents
+    (54, 6)
+    """
+    ready = tokenizer if isinstance(tokenizer, Tokenizer) else import_tokenizer(os.fspath(tokenizer))
+    try:
+        chosen = replace(PrepareOptions(), **options)
+    except TypeError as error:
+        raise UsageError(f"{error}; see kotha.prepare's options") from error
+    return prepare_folder(listed(paths), ready, Path(out), chosen, on_progress=on_progress, on_problem=on_problem)
+
+
+def read_texts(paths: list[str], **how: Any) -> Iterator[str]:
+    """The documents at paths, as plain text."""
+    return (document.text for document in read_documents(paths, **how))
+
+
+def listed(paths: Place | Iterable[Place]) -> list[str]:
+    """One path or several, as a list."""
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [os.fspath(path) for path in several]

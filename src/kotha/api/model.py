@@ -1,0 +1,284 @@
+"""A model to work with: let it write, measure it, look inside, take it away.
+
+``LanguageModel`` adds no behaviour of its own. Each method calls the room that does the work, with the model, its
+tokenizer and its device at hand; whoever needs more than a method offers finds ``model``, ``tokenizer`` and ``engine``.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+
+import torch
+
+from kotha import bundle as folders
+from kotha.api.data import OnProgress, Place
+from kotha.bundle import Bundle
+from kotha.errors import KothaError, UsageError
+from kotha.evaluate.held_out import from_texts, read_held_out
+from kotha.evaluate.perplexity import TextScore, evaluate_text
+from kotha.generate.answers import Request
+from kotha.generate.engine import Engine
+from kotha.generate.settings import SamplingSettings
+from kotha.generate.weights import Weights
+from kotha.model.config import ModelConfig
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.text.shards import DATASET_FILE
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from kotha.export.parity import ParityReport
+    from kotha.inside.trace import Trace
+
+# Texts that are written side by side; more wait for a free row.
+_MOST_ROWS = 64
+
+
+class Sampling(TypedDict, total=False):
+    """How each token is chosen; see ``kotha.generate.settings``."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    repetition_penalty: float | None
+
+
+def load(path: Place, device: str = "auto") -> "LanguageModel":
+    """Open a model: a run folder (its best model), a model folder, or a Hugging Face folder.
+
+    ``device`` is cpu, cuda, or auto: a GPU where there is one. Nothing in a folder is ever executed.
+
+    >>> kotha.load("run").config.family
+    'gpt'
+    >>> kotha.load("nowhere")
+    Traceback (most recent call last):
+    ...
+    kotha.errors.KothaError: there is no nowhere; name a run folder, a model folder or a Hugging Face folder
+    """
+    place = Path(path)
+    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    if not place.exists():
+        raise KothaError(f"there is no {place}; name a run folder, a model folder or a Hugging Face folder")
+    if (place / DATASET_FILE).is_file():
+        raise KothaError(f"{place} is a data folder; train a model on it, and load that")
+    if _is_foreign(place):
+        from kotha.export.huggingface.import_ import import_hf
+
+        opened = import_hf(place).bundle
+        opened.model.to(chosen)
+    else:
+        opened = folders.load(place, chosen)
+    return LanguageModel(opened.widened(), place)
+
+
+class LanguageModel:
+    """A model with the tokenizer that it reads with.
+
+    >>> lm = kotha.load("run")
+    >>> lm
+    LanguageModel('run': gpt, 242,528 parameters, 600 pieces, cpu)
+    """
+
+    def __init__(self, bundle: Bundle, path: Place | None = None) -> None:
+        self.bundle = bundle
+        self.path = None if path is None else Path(path)
+
+    def __repr__(self) -> str:
+        count = sum(parameter.numel() for parameter in self.model.parameters())
+        pieces = "no tokenizer" if self.tokenizer is None else f"{self.tokenizer.vocab_size:,} pieces"
+        name = "" if self.path is None else f"{str(self.path)!r}: "
+        return f"LanguageModel({name}{self.config.family}, {count:,} parameters, {pieces}, {self.device})"
+
+    @property
+    def model(self) -> Model:
+        """The model itself, a ``torch.nn.Module``.
+
+        >>> lm.model.config.n_layers
+        2
+        """
+        return self.bundle.model
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer that it was trained with; None for a model that reads no text.
+
+        >>> lm.tokenizer.vocab_size
+        600
+        """
+        return self.bundle.tokenizer
+
+    @property
+    def config(self) -> ModelConfig:
+        """Its sizes and settings.
+
+        >>> lm.config.d_model
+        96
+        """
+        return self.bundle.config
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes.
+
+        >>> lm.device
+        device(type='cpu')
+        """
+        return next(self.model.parameters()).device
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    @overload
+    def generate(
+        self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Unpack[Sampling]
+    ) -> str: ...
+
+    @overload
+    def generate(
+        self, prompt: list[str], *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Unpack[Sampling]
+    ) -> list[str]: ...
+
+    def generate(
+        self,
+        prompt: str | list[str] = "",
+        *,
+        tokens: int = 150,
+        seed: int = 0,
+        stop: Sequence[str] = (),
+        **how: Unpack[Sampling],
+    ) -> str | list[str]:
+        """Go on with a text, or with each of a list: the prompt and what the model writes after it.
+
+        It ends after ``tokens`` tokens, before a text of ``stop``, or where the model ends the document. The same seed
+        gives the same text, alone or in a list. ``how`` is temperature (0 always takes the best token), top_k, top_p,
+        min_p and repetition_penalty.
+
+        >>> text = lm.generate("নদীর ধারে", tokens=5, seed=1)
+        >>> text.startswith("নদীর ধারে")
+        True
+        >>> lm.generate(["নদীর ধারে", "মা"], tokens=5, seed=1)[0] == text
+        True
+        """
+        several = [prompt] if isinstance(prompt, str) else list(prompt)
+        requests = [self._request(each, tokens, seed, stop, how) for each in several]
+        results = self.engine(max(1, min(len(several), _MOST_ROWS))).generate(requests)
+        texts = [each + result.text for each, result in zip(several, results, strict=True)]
+        return texts[0] if isinstance(prompt, str) else texts
+
+    def stream(
+        self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Unpack[Sampling]
+    ) -> Iterator[str]:
+        """What ``generate`` writes after a prompt, as it is written: whole letters, one or more at a time.
+
+        >>> letters = lm.stream("নদীর ধারে", tokens=5, seed=1)
+        >>> "নদীর ধারে" + "".join(letters) == lm.generate("নদীর ধারে", tokens=5, seed=1)
+        True
+        """
+        request = self._request(prompt, tokens, seed, stop, how)
+        return (event.text for event in self.engine().stream(request) if event.text)
+
+    def engine(self, max_batch: int = 1, weights: Weights | None = None) -> Engine:
+        """The engine behind ``generate``, for requests of one's own: probabilities, many texts, narrower weights.
+
+        >>> from kotha.generate.answers import Request
+        >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
+        >>> len(result.written[0].alternatives)
+        2
+        """
+        if self.tokenizer is None:
+            raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
+        return Engine(self.model, self.tokenizer, max_batch=max_batch, weights=weights)  # type: ignore[arg-type]
+
+    @staticmethod
+    def _request(prompt: str, tokens: int, seed: int, stop: Sequence[str], how: Sampling) -> Request:
+        return Request(prompt=prompt, tokens=tokens, stop=tuple(stop), settings=SamplingSettings(seed=seed, **how))
+
+    # -- measuring --------------------------------------------------------------------------------------------------
+
+    def evaluate(
+        self,
+        text: Place | Sequence[str],
+        *,
+        context: int | None = None,
+        stride: int | None = None,
+        on_progress: OnProgress | None = None,
+        **reading: Any,
+    ) -> TextScore:
+        """Measure how well it foretells a text that it has not learned from: loss, perplexity, bits per byte.
+
+        ``text`` is a file, a folder, a data folder (its validation split) or a list of documents; ``reading`` is
+        ``split``, ``field`` or ``errors``.
+
+        >>> lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).bits_per_byte > 0
+        True
+        """
+        model, tokenizer = self.gpt
+        if isinstance(text, str | os.PathLike):
+            held_out = read_held_out(os.fspath(text), tokenizer, **reading)
+        else:
+            held_out = from_texts(text, tokenizer, f"{len(text)} texts")
+        return evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
+
+    @property
+    def gpt(self) -> tuple[GPT, Tokenizer]:
+        """Model and tokenizer of a GPT, the one family that foretells text; others are refused.
+
+        >>> model, tokenizer = lm.gpt
+        """
+        if not isinstance(self.model, GPT) or self.tokenizer is None:
+            raise UsageError(f"{self._called} is a {self.config.family} model; only a GPT foretells text")
+        return self.model, self.tokenizer
+
+    # -- looking inside ---------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def trace(
+        self, text: str, *, layers: Sequence[str] | None = None, places: Sequence[str] | None = None
+    ) -> "Iterator[Trace]":
+        """What happens at every named place while the model reads a text.
+
+        ``layers`` are names such as ``blocks.0``, ``places`` names or patterns such as ``*.attention.weights``; all,
+        if left out.
+
+        >>> with lm.trace("নদীর ধারে") as seen:
+        ...     seen["blocks.0.attention.weights"].shape[:2]  # texts, heads
+        torch.Size([1, 3])
+        """
+        from kotha.inside.inputs import read
+        from kotha.inside.trace import trace
+
+        reading = read(self.model, self.tokenizer, text)
+        with trace(self.model, layers=layers, places=places) as seen:
+            reading.pass_through(self.model)
+            yield seen
+
+    # -- taking it away ---------------------------------------------------------------------------------------------
+
+    def export(
+        self, to: Literal["hf", "gguf", "onnx"], out: Place, *, overwrite: bool = False, **wishes: Any
+    ) -> "ParityReport":
+        """Write the model for other tools, and prove there that it is the same: ``passed`` says whether.
+
+        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime.
+
+        >>> lm.export("gguf", "elsewhere").passed
+        True
+        """
+        from kotha.api.export import export
+
+        return export(self.bundle, self.path, to, Path(out), overwrite=overwrite, **wishes)
+
+    @property
+    def _called(self) -> str:
+        return "this" if self.path is None else str(self.path)
+
+
+def _is_foreign(place: Path) -> bool:
+    """Whether a folder is Hugging Face's, by its config; what is broken or missing is said where it is read."""
+    from kotha.export.huggingface.config import read_json
+
+    with suppress(KothaError):
+        return "model_type" in read_json(place / folders.CONFIG_FILE)
+    return False
