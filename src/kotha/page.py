@@ -19,11 +19,12 @@ _STYLE = """
   :root { --ink: #ece8df; --paper: #191816; --line: #3a3731; --soft: #a39c8d; --accent: #5fc9a2; --warm: #e8965f; }
 }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 68rem; color: var(--ink); background: var(--paper);
+body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 80rem; color: var(--ink); background: var(--paper);
   font: 1.02rem/1.65 "Noto Sans Bengali", "Noto Serif Bengali", "Nirmala UI", "Bangla Sangam MN", "Vrinda",
   system-ui, sans-serif; }
 h1 { font-size: 1.9rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; }
+h1 small, h2 small { display: block; font-size: .8em; font-weight: 400; color: var(--soft); }
 p.lead { color: var(--soft); margin: 0 0 1.5rem; max-width: 46rem; }
 p { max-width: 46rem; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
@@ -33,7 +34,7 @@ th:first-child, td:first-child { text-align: left; }
 thead th { font-weight: 600; border-bottom: 2px solid var(--ink); }
 td.best { color: var(--accent); font-weight: 700; }
 td.worst { color: var(--warm); }
-.pieces { line-height: 2.3; }
+.pieces { line-height: 2.3; max-width: none; }
 .piece { display: inline-block; line-height: 1.5; padding: .12rem .3rem; border-radius: .3rem; margin-right: 2px;
   white-space: pre; border: 1px solid transparent; }
 .piece:nth-child(odd) { background: color-mix(in srgb, var(--accent) 16%, transparent); }
@@ -57,9 +58,31 @@ table.matrix td[style] { background: color-mix(in srgb, var(--accent) calc(var(-
 figure { margin: 1.2rem 0 1.8rem; max-width: 46rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figcaption { color: var(--soft); font-size: .92rem; line-height: 1.5; margin-top: .5rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 0 2rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 0 3rem; }
+@media (min-width: 60rem) { .figures { grid-template-columns: 1fr 1fr; } }
 .figures figure svg { font-size: 15px; }
 @media (max-width: 34rem) { figure svg, .figures figure svg { font-size: 20px; } }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(27rem, 100%), 1fr)); gap: 0 3rem; }
+.columns.three { grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); gap: 0 2.2rem; }
+.columns > * { min-width: 0; }
+.columns > * > .label:first-child { margin-top: .4rem; }
+.headline { display: flex; flex-wrap: wrap; gap: 1rem 3rem; margin: 1.6rem 0 0; }
+.headline > div { flex: 1 1 9rem; max-width: 17rem; border-top: 2px solid var(--line); padding-top: .5rem; }
+.headline > div:first-child { border-color: var(--accent); }
+.headline b { display: block; font-size: 2.1rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
+.headline > div:first-child b { color: var(--accent); }
+.headline span { color: var(--soft); font-size: .92rem; line-height: 1.45; display: block; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(13.5rem, 100%), 1fr)); gap: 1rem; }
+.cards a { display: block; padding: .9rem 1rem; border: 1px solid var(--line); border-radius: .6rem; color: inherit;
+  text-decoration: none; line-height: 1.45; }
+.cards a:hover, .cards a:focus { border-color: var(--accent); }
+.cards b { display: block; color: var(--accent); }
+.cards b::after { content: " →"; }
+.cards span { display: block; font-size: .92rem; }
+.cards span[lang] { color: var(--soft); }
+pre { margin: .3rem 0 1rem; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .4rem;
+  white-space: pre-wrap; overflow-wrap: anywhere;
+  font: .88rem/1.6 ui-monospace, "DejaVu Sans Mono", "Noto Sans Bengali", monospace; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: 0 2rem;
   margin: .4rem 0 1rem; font-size: .95rem; }
 dl > div { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; padding: .3rem 0;
@@ -83,18 +106,23 @@ def escape(text: str) -> str:
     return html.escape(_FORBIDDEN.sub("\ufffd", text))
 
 
+def _in_bangla(text: str) -> str:
+    """The Bangla line of a heading."""
+    return f'<small lang="bn">{escape(text)}</small>' if text else ""
+
+
 class Page:
     """A page that is built from top to bottom and then asked for its HTML."""
 
-    def __init__(self, title: str, lead: str = "", language: str = "en") -> None:
+    def __init__(self, title: str, lead: str = "", language: str = "en", bangla: str = "") -> None:
         self._title, self._language = title, language
-        self._parts = [f"<h1>{escape(title)}</h1>"]
+        self._parts = [f"<h1>{escape(title)}{_in_bangla(bangla)}</h1>"]
         if lead:
             self._parts.append(f'<p class="lead">{escape(lead)}</p>')
 
-    def heading(self, text: str) -> None:
-        """Start a section."""
-        self._parts.append(f"<h2>{escape(text)}</h2>")
+    def heading(self, text: str, bangla: str = "") -> None:
+        """Start a section; in both languages where there is a Bangla line."""
+        self._parts.append(f"<h2>{escape(text)}{_in_bangla(bangla)}</h2>")
 
     def paragraph(self, text: str) -> None:
         """A paragraph of plain text."""
@@ -104,11 +132,38 @@ class Page:
         """A paragraph that should not be missed."""
         self._parts.append(f'<p class="note">{escape(text)}</p>')
 
-    def story(self, text: str, label: str = "") -> None:
-        """A passage of a corpus, its lines kept, and a line above it that says where it comes from."""
+    def story(self, text: str, label: str = "", given: str = "") -> None:
+        """A passage, its lines kept, below a line that says whence it comes; ``given`` is its bold beginning."""
         if label:
             self._parts.append(f'<p class="label">{escape(label)}</p>')
-        self._parts.append(f'<div class="story" lang="bn">{escape(text)}</div>')
+        bold = given if given and text.startswith(given) else ""
+        start = f"<b>{escape(bold)}</b>" if bold else ""
+        self._parts.append(f'<div class="story" lang="bn">{start}{escape(text[len(bold) :])}</div>')
+
+    def headline(self, figures: Iterable[tuple[str, str]]) -> None:
+        """A few large figures side by side, each with what it is; the first is what the page is about."""
+        cells = (f"<div><b>{escape(value)}</b><span>{escape(words)}</span></div>" for value, words in figures)
+        self._parts.append(f'<div class="headline">{"".join(cells)}</div>')
+
+    def links(self, cards: Iterable[tuple[str, str, str, str]]) -> None:
+        """Other pages as cards: address, name, a sentence in English and one in Bangla."""
+        shown = (
+            f'<a href="{escape(address)}"><b>{escape(name)}</b><span>{escape(english)}</span>'
+            f'<span lang="bn">{escape(bangla)}</span></a>'
+            for address, name, english, bangla in cards
+        )
+        self._parts.append(f'<nav class="cards">{"".join(shown)}</nav>')
+
+    def code(self, text: str, label: str = "") -> None:
+        """Commands or a program, to be copied, and a line above that says what for."""
+        self._parts.append((f'<p class="label">{escape(label)}</p>' if label else "") + f"<pre>{escape(text)}</pre>")
+
+    @contextmanager
+    def box(self, kind: str) -> Iterator[None]:
+        """A part of the page; the parts within ``columns`` stand side by side where there is room."""
+        self._parts.append(f'<div class="{kind}">')
+        yield
+        self._parts.append("</div>")
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[str]], marks: dict[tuple[int, int], str]) -> None:
         """A table; ``marks`` gives cells (row, column) a class such as ``best`` or ``worst``."""
@@ -159,10 +214,9 @@ class Page:
 
     def figures(self, pictures: Iterable[tuple[str, str]]) -> None:
         """Figures side by side where there is room, each as (SVG, caption); see `figure`."""
-        self._parts.append('<div class="figures">')
-        for svg, caption in pictures:
-            self.figure(svg, caption)
-        self._parts.append("</div>")
+        with self.box("figures"):
+            for svg, caption in pictures:
+                self.figure(svg, caption)
 
     @contextmanager
     def folded(self, summary: str) -> Iterator[None]:

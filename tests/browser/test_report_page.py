@@ -1,11 +1,18 @@
-"""The report in a real browser: it asks no network for anything, fits its window, and follows the reader's colours."""
+"""The reports in a real browser: they ask no network for anything, fit their window, follow the reader's colours."""
 
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.browser.inside_pages import OUTSIDE
+from tests.browser.inside_pages import check_it_fits, opened
 
+from kotha.cli.demo_page import PAGES, Demo, Told, demo_page
+from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer import card
+from kotha.text.tokenizer.trainers import train
+from kotha.train.show.findings import Record
 from kotha.train.show.report import report_page
 
 TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each => {
@@ -14,7 +21,7 @@ TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each 
 }).map(each => each.textContent)"""
 
 
-def report() -> str:
+def record() -> Record:
     texts = [document.text for document in islice(stories(seed=5), 12)]
     config = {
         "model": {"family": "gpt", "n_layers": 4, "d_model": 192},
@@ -23,46 +30,81 @@ def report() -> str:
         "floors": {"bits_per_byte": 0.047},
         "predicted": {"memory_bytes": {"weights": 9e6, "total": 4e8}, "seconds": 3400.0},
     }
-    rows = [{"step": step, "loss_nats": 9 / step**0.3, "gradient_norm": 3 / step, "tokens_per_second": 123456.0}
-            for step in range(1, 3001)]  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"step": step, "loss_nats": 9 / step**0.3, "gradient_norm": 3 / step, "tokens_per_second": 123456.0}
+        for step in range(1, 3001)
+    ]
     for place, text in enumerate(texts):
         found = {"loss_nats": 4 - place / 10, "bits_per_byte": 1 - place / 40, "bits_per_character": 2.5 - place / 10}
         rows.append({"step": 250 * (place + 1), "validation": found, "sample": text})
-    return report_page(config, rows, {"steps": 3000, "best_step": 3000, "peak_memory_bytes": 5e8, "seconds": 3600.0})
+    summary = {"steps": 3000, "best_step": 3000, "peak_memory_bytes": 5e8, "seconds": 3600.0, "tokens": 3_072_000}
+    return Record(config, rows, {**summary, "loss_nats": 2.9, "bits_per_byte": 0.725})
+
+
+def first_page(folder: Path) -> str:
+    """The demo's page, of a demo whose model has only copied."""
+    written = list(islice(stories(seed=1), 40))
+    texts = [document.text for document in written]
+    tokenizer = train(texts, "unigram", 700)
+    (folder / "stories.txt").write_text("\n\n".join(texts), encoding="utf-8")
+    shards = prepare([folder / "stories.txt"], tokenizer, folder / "data")
+    cards = [card.measure(name, tokenizer, texts[:3]) for name in ("kotha unigram", "GPT-2 pattern")]
+    told = [next(document.text for document in written if document.kind == kind) for kind in ("story", "news", "entry")]
+    prompts = [" ".join(text.split(" ")[:5]) for text in told]
+    demo = Demo(written, tokenizer, shards, cards, record(), prompts, told[0], Told.read(told, texts))
+    return demo_page(demo, "a/long/path/kotha-demo", ".venv/bin/kotha")
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("run") / "report.html"
-    path.write_text(report(), encoding="utf-8")
-    return path.as_uri()
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, kept = tmp_path_factory.mktemp("pages"), record()
+    made = {"run": report_page(kept.config, list(kept.metrics), kept.summary), "demo": first_page(folder)}
+    for name, html in made.items():
+        (folder / f"{name}.html").write_text(html, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in made}
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [400, 1200])
-def test_it_fits_the_window_and_asks_for_nothing(browser, address: str, width: int) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    asked, said = [], []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
-    page.goto(address)
-    page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
-    assert asked == [address]
-    assert said == []
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert page.evaluate(OUTSIDE) == []
-    assert page.evaluate(TEXTS_OUTSIDE) == []
-    page.close()
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("name", ["run", "demo"])
+def test_it_fits_the_window_and_asks_for_nothing(browser, pages: dict[str, Path], name: str, width: int) -> None:
+    with opened(browser, pages[name], width) as page:
+        page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
+        check_it_fits(page, width)
+        assert page.evaluate(TEXTS_OUTSIDE) == []
 
 
 @pytest.mark.browser
-def test_it_is_dark_for_who_wants_it_dark(browser, address: str) -> None:
+def test_the_curve_stands_beside_what_it_wrote_where_there_is_room(browser, pages: dict[str, Path]) -> None:
+    for name in pages:
+        for width, side_by_side in ((390, False), (1400, True)):
+            with opened(browser, pages[name], width) as page:
+                chart, sample = (page.locator(part).first.bounding_box() for part in ("figure svg", ".story"))
+                assert chart["y"] < 900, "the curve is to be seen without scrolling"
+                assert (sample["x"] >= chart["x"] + chart["width"]) == side_by_side
+                assert (sample["y"] < chart["y"] + chart["height"]) == side_by_side
+
+
+@pytest.mark.browser
+def test_the_demo_leads_to_its_other_pages(browser, pages: dict[str, Path]) -> None:
+    for address, *_ in PAGES:
+        (pages["demo"].parent / address).parent.mkdir(exist_ok=True)
+        (pages["demo"].parent / address).write_text(f"<title>{address}</title>", encoding="utf-8")
+    for place, (address, *_) in enumerate(PAGES):
+        page = browser.new_page()
+        page.goto(pages["demo"].as_uri())
+        page.locator("nav a").nth(place).click()
+        page.wait_for_url(f"**/{address}")
+        assert page.title() == address
+        page.close()
+
+
+@pytest.mark.browser
+def test_it_is_dark_for_who_wants_it_dark(browser, pages: dict[str, Path]) -> None:
     colours = {}
     for scheme in ("light", "dark"):
-        page = browser.new_page(color_scheme=scheme)
-        page.goto(address)
-        line = "getComputedStyle(document.querySelector('svg path[stroke-linecap]')).stroke"
-        colours[scheme] = page.evaluate(f"[getComputedStyle(document.body).backgroundColor, {line}]")
-        page.close()
+        with opened(browser, pages["run"], scheme=scheme) as page:
+            line = "getComputedStyle(document.querySelector('svg path[stroke-linecap]')).stroke"
+            colours[scheme] = page.evaluate(f"[getComputedStyle(document.body).backgroundColor, {line}]")
     assert colours["light"] == ["rgb(253, 252, 248)", "rgb(179, 84, 30)"]
     assert colours["dark"] == ["rgb(25, 24, 22)", "rgb(232, 150, 95)"]

@@ -1,7 +1,6 @@
 """The commands as a user types them: results on stdout, remarks on stderr, exit codes, no traceback."""
 
 import json
-import shlex
 import signal
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kotha.cli.demo_page import Told
 from kotha.cli.main import COMMANDS, main
 
 
@@ -178,32 +176,6 @@ def test_rules_are_switched_by_flags(capsys, made: Path, tmp_path: Path) -> None
     code, _, err = run(capsys, *train, "--rule", "bangla_digit")
     assert code == 1
     assert "did you mean 'bangla_digits'?" in err
-
-
-def test_the_demo_runs_twice(capsys, tmp_path: Path) -> None:
-    arguments = ["demo", "--out", str(tmp_path / "a demo"), "--documents", "200", "--vocab-size", "1500"]
-    for _ in range(2):
-        code, out, _ = run(capsys, *arguments, "--minutes", "0.03")
-        assert code == 0
-    assert "bits per byte" in out
-    assert "The grammar's floor" in out
-    assert "words of the stories that it read" in out
-    commands = out.split("Three things to try next:")[1].strip().splitlines()
-    assert len(commands) == 3
-    for command in commands:  # as they are printed, with the shortest of trainings
-        words = shlex.split(command.replace("--minutes 10", "--steps 1"))
-        assert run(capsys, *words[1:])[0] == 0, command
-    made = sorted(path.name for path in (tmp_path / "a demo").iterdir())
-    beginning = ["attention.html", "data", "held-out.jsonl", "longer"]
-    assert made == [*beginning, "report.html", "run", "stories.jsonl", "tokenizer"]
-    page = (tmp_path / "a demo" / "report.html").read_text(encoding="utf-8")
-    assert "What the model writes" in page
-
-
-def test_the_demo_counts_the_words_that_it_knows() -> None:
-    told = Told.read(["নদীর ধারে গাছ, গাঝ ছিল।", "র‍্যাব"], ["গাছ নদীর", "ধারে ছিল"])
-    assert (told.words, told.known) == (4, 3)
-    assert told.share == 0.75
 
 
 def test_ctrl_c_ends_quietly_and_leaves_nothing(made: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.padding import Padding
 
-from kotha.cli.demo_page import Told, demo_page, sample_of, shard_rows
+from kotha.cli.demo_page import Demo, Told, demo_page, next_steps, sample_of, shard_rows
 from kotha.cli.terminal import notes, progress, results, table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
@@ -24,6 +24,7 @@ from kotha.text.tokenizer import card
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 from kotha.text.tokenizer.view import view
+from kotha.train.show.report import read_record
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
 # One held-out document for so many to learn from.
@@ -40,6 +41,8 @@ _SETTINGS = {
 # How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
 _WRITING: dict[str, Any] = {"temperature": 0.3, "top_k": 10}
 _TOKENS, _TOKENS_ON_THE_WAY = 150, 40
+# How many tokens it adds while its attention is watched.
+_LOOKED_AT = 12
 # Past the title, which by itself looks like a text's last sentence.
 _PROMPT_WORDS = 8
 
@@ -64,15 +67,14 @@ def demo(
     cards = _compare(console, tokenizer, written, held_out)
     floor = floor_bits_per_byte(held_out)
     prompts = [_beginning(_first(held_out, kind).text) for kind in ("story", "news", "entry")]
-    summary = _train(console, out, minutes, seed, floor, prompts[0])
+    before = _train(console, out, minutes, seed, floor, prompts[0])
     told = _let_it_write(console, out / "run", prompts, written)
-    write_whole(out / "report.html", demo_page(written, tokenizer, shards, cards, {**summary, "floor": floor}, told))
-    folder, kotha = shlex.quote(str(out)), _program()
+    _look_inside(console, out, prompts[0])
+    made = Demo(written, tokenizer, shards, cards, read_record(out / "run"), prompts, before, told)
+    write_whole(out / "report.html", demo_page(made, str(out), _program()))
     console.print(f"\nReport: [bold]{out / 'report.html'}[/] (open it in a browser)\n\nThree things to try next:")
-    console.print(f"  {kotha} generate {folder}/run 'নদীর ধারে' --temperature 0.3", markup=False)
-    console.print(f"  {kotha} train {folder}/data --minutes 10 --out {folder}/longer", markup=False)
-    look = f"inside attention {folder}/run --text 'নদীর ধারে' --generate 12 --html {folder}/attention.html"
-    console.print(f"  {kotha} {look}", markup=False)
+    for _, command in next_steps(str(out), _program())[:3]:
+        console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
 def _program() -> str:
@@ -138,7 +140,8 @@ def _compare(
     return cards
 
 
-def _train(console: Console, out: Path, minutes: float, seed: int, floor: float, prompt: str) -> dict[str, Any]:
+def _train(console: Console, out: Path, minutes: float, seed: int, floor: float, prompt: str) -> str:
+    """Train, and give what the model wrote before its first step."""
     from kotha.generate.plain import write
     from kotha.model.presets import preset
     from kotha.runs import RunFolder
@@ -156,19 +159,24 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float,
     with notes().status("seeing how fast this machine is …"):
         use_fastest_threads(model, settings)
         settings = settings_for_minutes(model, settings, minutes)
+
+    def sample(trained: Any) -> str:
+        return write(trained, data.tokenizer, prompt, tokens=_TOKENS_ON_THE_WAY, **_WRITING)
+
     with TrainingDisplay() as display:
         training = start_run(
             model,
             settings,
             data,
             RunFolder(run),
-            sampler=lambda trained: write(trained, data.tokenizer, prompt, tokens=_TOKENS_ON_THE_WAY, **_WRITING),
+            sampler=sample,
             on_event=display.show,
             timed=True,
             floors={"bits_per_byte": floor},
         )
         display.expect(settings.steps)
         display.say(f"{training.arithmetic.precision} ({training.arithmetic.reason}); {settings.steps:,} steps")
+        before = sample(training.model)
         summary = training.run()
     write_report(run)
     console.print(
@@ -177,7 +185,7 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float,
         f"({summary['bits_per_character']:.3f} per character). The grammar's floor, which no model can go below on "
         f"average, is [bold]{floor:.3f}[/]."
     )
-    return summary
+    return before
 
 
 def _let_it_write(console: Console, run: Path, prompts: list[str], written: list[Document]) -> Told:
@@ -197,6 +205,20 @@ def _let_it_write(console: Console, run: Path, prompts: list[str], written: list
     told = Told.read(texts, (document.text for document in written))
     console.print(f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read.")
     return told
+
+
+def _look_inside(console: Console, out: Path, text: str) -> None:
+    """The pages that the report leads to: what happens in the model as it reads and writes a text."""
+    from kotha.cli.inside.attention import attention
+    from kotha.cli.inside.flow import flow
+    from kotha.cli.inside.heads import heads
+    from kotha.cli.inside.lens import lens
+
+    _step(console, 7, "A look inside", "pages that show what happens in there as it reads and writes")
+    attention(out / "run", text=text, generate=_LOOKED_AT, html=out / "attention.html")
+    flow(out / "run", text=text, html=out / "flow.html")
+    lens(out / "run", text=text, generate=_LOOKED_AT, html=out / "lens.html")
+    heads(out / "run", html=out / "heads.html")
 
 
 def _first(documents: list[Document], kind: str) -> Document:

@@ -1,5 +1,10 @@
-"""The page that ``kotha demo`` leaves behind."""
+"""The page that ``kotha demo`` leaves behind: the curve, what the model wrote before and after, and where to go on.
 
+It is the first page that a newcomer opens, so it begins with what came out. What was read to get there is folded away
+at its end.
+"""
+
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +17,28 @@ from kotha.text.stories.corpus import Document
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view
+from kotha.train.show.curves import loss_chart, nats_for_a_bit_per_byte, references
+from kotha.train.show.findings import Record
+from kotha.wording import count, duration
 
 _SAMPLE_WORDS = 28
 _WORD = regex.compile(r"[\p{L}\p{M}\u200c\u200d]+")
+# The pages that the demo makes beside its report: file, name, and what is to be seen there in both languages.
+PAGES = [
+    ("attention.html", "Attention", "Who looks at whom, in every head, while it writes.", "কোন টোকেন কোনটিকে দেখে"),
+    ("flow.html", "Flow", "One text through the whole model, station by station.", "মডেলের ভেতর একটি লেখার পথ"),
+    ("lens.html", "Lens", "What each layer would say, if the model ended there.", "কোন স্তর পরের টোকেন কী ভাবে"),
+    ("heads.html", "Heads", "What each head does, and what it is worth.", "কোন হেড কী করে, কতটা কাজে লাগে"),
+    ("run/report.html", "The training", "All its curves, samples and settings.", "প্রশিক্ষণের সব লেখচিত্র ও সেটিংস"),
+]
+_PYTHON = """import kotha
+
+lm = kotha.load("{folder}/run")
+print(lm.generate("নদীর ধারে", tokens=40, seed=1))
+print(lm.evaluate("{folder}/held-out.jsonl").bits_per_byte)
+with lm.trace("নদীর ধারে") as seen:
+    print(seen["blocks.0.attention.weights"])"""
+_NAMES = {"story": "a story", "news": "a news item", "entry": "an encyclopaedia entry"}
 
 
 @dataclass(frozen=True)
@@ -38,36 +62,71 @@ class Told:
         return self.known / max(1, self.words)
 
 
-def demo_page(
-    written: list[Document],
-    tokenizer: Tokenizer,
-    shards: PrepareReport,
-    cards: list[card.Card],
-    summary: dict[str, Any],
-    told: Told,
-) -> str:
-    """All steps of the demo on one page."""
-    page = Page("কথা: first steps", "From stories to a model that writes its own, on this machine, with no network.")
-    page.heading("Stories to learn from")
-    for kind in ("story", "news", "entry"):
-        page.story(next(document.text for document in written if document.kind == kind))
-    page.heading("What the model writes")
-    for text in told.texts:
-        page.story(text)
-    page.paragraph(
-        f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read. On stories "
-        f"that it has never seen it needs {summary['bits_per_byte']:.3f} bits per byte. The grammar knows the "
-        f"probability of every choice it made, so the floor is known: {summary['floor']:.3f}. No model can do better "
-        "on fresh stories, on average. How it came there is in run/report.html."
+@dataclass(frozen=True)
+class Demo:
+    """What a demo has made, step by step."""
+
+    written: list[Document]
+    tokenizer: Tokenizer
+    shards: PrepareReport
+    cards: list[card.Card]
+    record: Record
+    """The files of the run."""
+    prompts: list[str]
+    """The first words of a story, a news item and an entry that it has never seen."""
+    before: str
+    """What it made of the first of them with its first, random weights."""
+    told: Told
+
+
+def demo_page(demo: Demo, folder: str, program: str) -> str:
+    """The report; ``folder`` is where all of it lies, ``program`` how `kotha` is called there."""
+    page = Page("কথা: your first language model", _lead(demo), bangla="আপনার প্রথম ভাষা-মডেল")
+    page.headline(_figures(demo))
+    with page.box("columns"):
+        with page.box("column"):
+            page.heading("How it learned", "যেভাবে শিখল")
+            if chart := loss_chart(demo.record):
+                page.figure(*chart)
+        with page.box("column"):
+            page.heading("The same words, before and after", "শেখার আগে ও পরে")
+            for label, text in _samples(demo):
+                page.story(text, label, demo.prompts[0])
+    page.heading("Look inside it", "ভেতরে দেখুন")
+    page.links(PAGES)
+    page.heading("It goes on with texts that it has never seen", "না-দেখা লেখার শুরু পেয়ে মডেল যা লেখে")
+    with page.box("columns three"):
+        for name, prompt, text in zip(_NAMES.values(), demo.prompts, demo.told.texts, strict=True):
+            with page.box("column"):
+                page.story(text, f"{name}; bold: given", prompt)
+    _add_next(page, demo, folder, program)
+    with page.folded("What it has read: a story, a news item, an encyclopaedia entry, and how many there are"):
+        page.table(["", "train", "validation"], shard_rows(demo.shards), {})
+        for kind in _NAMES:
+            page.story(next(document.text for document in demo.written if document.kind == kind))
+    return page.html(
+        "Made by `kotha demo`, on this machine, with no network. ␣ is a space, ◌ a sign without its letter."
     )
-    page.heading("Cut into pieces")
-    page.pieces((token.text, token.is_part) for token in view(tokenizer, sample_of(written)))
-    page.heading("Shards")
-    page.table(["", "train", "validation"], shard_rows(shards), {})
-    page.heading("Report card")
-    page.table([title for _, title in card.COLUMNS], [card.cells(entry) for entry in cards], card.marks(cards))
-    page.paragraph("A cut inside a letter separates a vowel sign, or half of a conjunct, from its letter.")
-    return page.html("Made by `kotha demo`. ␣ is a space, ◌ a sign without its letter.")
+
+
+def next_steps(folder: str, program: str) -> list[tuple[str, str]]:
+    """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
+    here = shlex.quote(folder)
+    steps = [
+        ("Let it go on with your own words", f"generate {here}/run 'নদীর ধারে' --temperature 0.3"),
+        ("Give it five times as long to learn", f"train {here}/data --minutes 10 --out {here}/longer"),
+        (
+            "Watch a text of your own pass through it",
+            f"inside flow {here}/run --text 'নদীর ধারে' --html {here}/mine.html",
+        ),
+        (
+            "Compute one of its heads by hand",
+            f"inside worksheet --run {here}/run --text 'নদীর ধারে' --xlsx {here}/head.xlsx",
+        ),
+        ("Hear what its curve says", f"doctor {here}/run --language bn"),
+        ("Take it to other programs", f"export {here}/run --to hf --out {here}/hf"),
+    ]
+    return [(words, f"{program} {command}") for words, command in steps]
 
 
 def shard_rows(report: PrepareReport) -> list[list[str]]:
@@ -83,3 +142,54 @@ def sample_of(written: list[Document]) -> str:
     """The beginning of the first story."""
     first = next(document for document in written if document.kind == "story")
     return " ".join(first.text.split()[:_SAMPLE_WORDS])
+
+
+def _lead(demo: Demo) -> str:
+    summary = demo.record.summary
+    times = summary["tokens"] / max(1, demo.shards.train_tokens)
+    read = f"{times:.2g} times" if times >= 1 else f"{times:.0%} of"
+    return (
+        f"In {duration(summary['seconds'])} on this machine it read {count(summary['tokens'])} tokens ({read} the "
+        f"{demo.shards.train_documents:,} Bangla texts it was given), and learned to write its own."
+    )
+
+
+def _figures(demo: Demo) -> list[tuple[str, str]]:
+    """The result, between what mere counting reaches and what nothing can pass."""
+    summary, known = demo.record.summary, references(demo.record)
+    rate = nats_for_a_bit_per_byte(summary) or 1.0
+    figures = [(f"{summary['bits_per_byte']:.3f}", "bits per byte of stories that it has never seen; lower is better")]
+    if "unigram" in known:
+        figures.append((f"{known['unigram'] / rate:.3f}", "if it only knew how often each token occurs"))
+    if "floor" in known:
+        figures.append((f"{known['floor'] / rate:.3f}", "the floor: so much is chance in the stories themselves"))
+    return [*figures, (f"{demo.told.share:.0%}", "of the words that it writes are words that it has read")]
+
+
+def _samples(demo: Demo) -> list[tuple[str, str]]:
+    """What it wrote after the same words: with random weights, halfway, and at the end."""
+    rows: list[dict[str, Any]] = [row for row in demo.record.evaluations if row.get("sample")]
+    chosen = [rows[len(rows) // 2], rows[-1]] if len(rows) > 1 else rows
+    found = [(f"step {row['step']:,} of {demo.record.summary['steps']:,}", row["sample"]) for row in chosen]
+    return [("step 0: random weights", demo.before), *found]
+
+
+def _add_next(page: Page, demo: Demo, folder: str, program: str) -> None:
+    page.heading("What to try next", "এবার কী করা যায়")
+    with page.box("columns"):
+        with page.box("column"):
+            for words, command in next_steps(folder, program):
+                page.code(command, words)
+        with page.box("column"):
+            page.code(_PYTHON.format(folder=folder), "The same from Python")
+            _add_tokenizer(page, demo)
+
+
+def _add_tokenizer(page: Page, demo: Demo) -> None:
+    page.heading("How it reads: pieces of whole letters", "যেভাবে পড়ে: আস্ত অক্ষরের টুকরা")
+    page.pieces((token.text, token.is_part) for token in view(demo.tokenizer, sample_of(demo.written)))
+    titles = [title for _, title in card.COLUMNS]
+    rows = list(zip(titles, *(card.cells(entry) for entry in demo.cards), strict=True))  # a column for each tokenizer
+    marks = {(column - 1, row + 1): mark for (row, column), mark in card.marks(demo.cards).items()}
+    page.table(rows[0], rows[1:], marks)
+    page.paragraph("A cut inside a letter separates a vowel sign, or half of a conjunct, from its letter.")

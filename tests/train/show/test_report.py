@@ -75,10 +75,10 @@ def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
         "At its best, step 200, it needs 1.375 bits per byte of unseen text, 2.750 per character."
     ) in html
     assert headings(html) == [
-        *("Loss", "On text it has not seen", "Samples over time", "How the training went"),
+        *("Loss", "What it wrote on the way", "On text it has not seen", "How the training went"),
         *("Predicted and measured", "Machine, versions and data", "Settings"),
     ]
-    for label in ("ln V = 8.32", "unigram = 6.41", "best: step 200", "floor = 0.047", "longest allowed = 1"):
+    for label in ("ln V = 8.32", "unigram = 6.41", "floor = 0.19", "best: step 200", "floor = 0.047"):
         assert f">{label}</text>" in html
     assert "<td>memory in all</td><td>105 MB</td><td>131 MB</td><td>1.25</td>" in html
     assert "<td>time</td><td>50 seconds</td><td>100 seconds</td><td>2.00</td>" in html
@@ -103,11 +103,11 @@ def test_learning_by_heart_is_remarked_only_when_it_happens() -> None:
     assert "by heart" not in report_page(CONFIG, broken, SUMMARY), "both rise: that is something else"
 
 
-def test_five_samples_are_shown_and_the_rest_folded() -> None:
+def test_three_samples_are_shown_and_the_rest_folded() -> None:
     html = report_page(CONFIG, METRICS, SUMMARY)
-    shown, folded = html.split("The other samples (3)")
-    assert [step for step in LOSSES if f"গল্প {step}<" in shown] == [50, 150, 250, 300, 400]
-    assert [step for step in LOSSES if f"গল্প {step}<" in folded] == [100, 200, 350]
+    shown, folded = html.split("The other samples (5)")
+    assert [step for step in LOSSES if f"গল্প {step}<" in shown] == [50, 250, 400]
+    assert [step for step in LOSSES if f"গল্প {step}<" in folded] == [100, 150, 200, 300, 350]
     assert '<p class="label">step 50 · 1.750 bits per byte</p>\n<div class="story" lang="bn">গল্প 50</div>' in html
 
 
@@ -131,7 +131,7 @@ def test_an_unfinished_run_says_so() -> None:
         ({}, [], {}),
         ({"model": {"family": "gpt"}, "training": None, "references": 3, "predicted": []}, [], {"best_step": 7}),
         ({}, [{"step": 1}, {"step": 1, "validation": {}}, {"step": 2, "validation": {"loss_nats": None}}], {}),
-        ({}, [{"step": 1, "loss_nats": None}, {"step": 2, "loss_nats": "x", "parts": 5}], {"steps": "many"}),
+        ({}, [{"step": 1, "loss_nats": None}, {"step": 2, "loss_nats": "x"}], {"steps": "many"}),
         (CONFIG, [], {}),
         ({}, METRICS, {}),
         ({}, [], SUMMARY),
@@ -146,16 +146,15 @@ def test_what_is_missing_is_left_out(config, metrics, summary) -> None:
 
 def test_a_classifier_is_told_in_right_answers() -> None:
     found = {"loss_nats": 0.4, "accuracy": 0.875, "majority": 0.25, "examples": 800}
-    parts = [{"step": step, "loss_nats": 1.0, "parts": {"words": 0.75, "pairs": 0.25}} for step in (1, 2)]
-    html = report_page({"task": "classes"}, [*parts, {"step": 2, "validation": found, "sample": None}], {})
+    steps = [{"step": step, "loss_nats": 1.0} for step in (1, 2)]
+    html = report_page({"task": "classes"}, [*steps, {"step": 2, "validation": found, "sample": None}], {})
     assert "it answers 87.5% of unseen examples rightly (always giving the most frequent answer: 25.0%)" in html
     assert ">most frequent answer = 25.0%</text>" in html
-    assert "The training loss has parts: words, pairs." in html
-    assert headings(html) == ["Loss", "On unseen examples", "How the training went"]
+    assert headings(html) == ["Loss", "On unseen examples"]
 
 
 def test_nothing_in_a_run_folder_can_write_into_the_page(tmp_path: Path) -> None:
-    hostile = [{**step_row(1), "parts": {ATTACK: 1.0}}, evaluation(1, 5.0, sample=ATTACK + "\ud800\u2028")]
+    hostile = [{**step_row(1), ATTACK: 1.0}, evaluation(1, 5.0, sample=ATTACK + "\ud800\u2028")]
     named = {**CONFIG, "references": {ATTACK: 2.0}, "machine": {ATTACK: ATTACK}, "model": {"family": ATTACK}}
     folder = write_run(tmp_path / "run", named, hostile, {"device": ATTACK, "precision": [ATTACK, {}]})
     html = write_report(folder).read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ A chart whose figures are not in the run folder is left out.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from kotha.chart import Chart, Level, Marker, Point, Series
 from kotha.runs import figure, mapping
@@ -21,6 +22,7 @@ _EXPLAINED = {
     "ln K": "ln K is the loss of a model that finds every answer equally likely.",
     "class frequencies": "Class frequencies: the loss of a model that only knows how often each answer occurs.",
     "ln 2": "ln 2 is the loss of tossing a coin for whether two sentences belong together.",
+    "floor": "No model can get below the floor: so much is chance in the text itself.",
 }
 _SCHEDULE_POINTS = 200
 _GUESSED = {"next-token": "next token", "translation": "next token", "masked-words": "hidden token"}
@@ -33,8 +35,7 @@ def loss_chart(record: Record) -> Figure | None:
         return None
     series = _raw_and_smooth("training", training, "warm") if training else []
     series += [Series("validation", validation, dots=True)] if validation else []
-    known = mapping(record.config, "references")
-    values = {name: value for name in known if (value := figure(known, name)) is not None}
+    values = references(record)
     levels = [Level(value, f"{name} = {value:.2f}") for name, value in values.items()]
     guessed = _GUESSED.get(str(record.config.get("task", "next-token")), "right answer")
     y_title = f"loss, nats per {guessed.split()[-1]}, log scale"
@@ -45,19 +46,20 @@ def loss_chart(record: Record) -> Figure | None:
     return chart.svg(), " ".join(caption + [words for name, words in _EXPLAINED.items() if name in values])
 
 
-def parts_chart(record: Record) -> Figure | None:
-    """What a loss of several parts is the sum of."""
-    names = dict.fromkeys(name for row in record.steps for name in mapping(row, "parts"))
-    colours = ("warm", "accent", "ink", "soft")
-    series = [
-        Series(name, smooth(points), colours[place % len(colours)])
-        for place, name in enumerate(names)
-        if (points := record.line("parts", name))
-    ]
-    if not series:
-        return None
-    chart = Chart("Parts of the loss", "step", "training loss, nats", series, from_zero=True)
-    return chart.svg(), f"The training loss has parts: {', '.join(each.name for each in series)}. Smoothed."
+def references(record: Record) -> dict[str, float]:
+    """What the loss is to be compared with, in nats: what knowing less reaches, and below what nothing can get."""
+    known = mapping(record.config, "references")
+    values = {name: value for name in known if (value := figure(known, name)) is not None}
+    floor = figure(record.config, "floors", "bits_per_byte")
+    if record.best and floor is not None and (rate := nats_for_a_bit_per_byte(record.best["validation"])):
+        values["floor"] = floor * rate
+    return values
+
+
+def nats_for_a_bit_per_byte(validation: dict[str, Any]) -> float | None:
+    """How many nats a token one bit per byte is, on the text of an evaluation."""
+    loss, bits = figure(validation, "loss_nats"), figure(validation, "bits_per_byte")
+    return loss / bits if loss and bits else None
 
 
 def validation_charts(record: Record) -> list[Figure]:
@@ -137,7 +139,9 @@ def _raw_and_smooth(name: str, points: list[Point], colour: str) -> list[Series]
 
 
 def _best_marker(record: Record) -> Marker | None:
-    return Marker(record.best["step"], f"best: step {record.best['step']:,}") if record.best else None
+    if not record.best or record.best is record.evaluations[-1]:
+        return None
+    return Marker(record.best["step"], f"best: step {record.best['step']:,}")
 
 
 def _percent(points: list[Point]) -> list[Point]:

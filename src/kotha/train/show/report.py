@@ -13,21 +13,27 @@ from kotha.errors import CheckpointError
 from kotha.files import write_whole
 from kotha.page import Page
 from kotha.runs import CONFIG, SUMMARY, RunFolder, figure, mapping
-from kotha.train.show.curves import health_charts, loss_chart, parts_chart, validation_charts
+from kotha.train.show.curves import health_charts, loss_chart, validation_charts
 from kotha.train.show.findings import Record, lead, remark, result, title
 from kotha.wording import duration, size
 
 REPORT = "report.html"
-_SHOWN_SAMPLES = 5
+_SHOWN_SAMPLES = 3
 
 
 def write_report(folder: Path) -> Path:
     """Write the report of a run into its folder, and say where it is."""
-    config, metrics, summary = _read(folder / CONFIG), RunFolder(folder).metrics(), _read(folder / SUMMARY)
-    if not config and not metrics:
-        raise CheckpointError(f"{folder} holds no run to report on; give the --out of a `kotha train`")
-    write_whole(folder / REPORT, report_page(config, metrics, summary))
+    record = read_record(folder)
+    write_whole(folder / REPORT, report_page(record.config, list(record.metrics), record.summary))
     return folder / REPORT
+
+
+def read_record(folder: Path) -> Record:
+    """The files of a run folder, read."""
+    record = Record(_read(folder / CONFIG), RunFolder(folder).metrics(), _read(folder / SUMMARY))
+    if not record.config and not record.metrics:
+        raise CheckpointError(f"{folder} holds no run to report on; give the folder that a training wrote")
+    return record
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -44,20 +50,24 @@ def report_page(config: dict[str, Any], metrics: list[dict[str, Any]], summary: 
     """The report as HTML, from what the run folder's files hold."""
     record = Record(config, metrics, summary)
     page = Page(title(config), lead(record))
-    if found := loss_chart(record):
-        page.heading("Loss")
-        page.figure(*found)
-    if note := remark(record):
-        page.note(note)
+    samples = [row for row in record.evaluations if isinstance(row.get("sample"), str) and row["sample"].strip()]
+    with page.box("columns"):
+        with page.box("column"):
+            if found := loss_chart(record):
+                page.heading("Loss")
+                page.figure(*found)
+            if note := remark(record):
+                page.note(note)
+        if samples:
+            with page.box("column"):
+                _add_samples(page, samples)
     if measured := validation_charts(record):
         page.heading("On text it has not seen" if record.line("validation", "bits_per_byte") else "On unseen examples")
         page.figures(measured)
     if record.averaged:
         count, reached = record.averaged["average_of"], result(record.averaged["validation"])
         page.paragraph(f"With the mean of the weights of the last {count} checkpoints, {reached}.")
-    _add_samples(page, record)
-    charts = [*filter(None, [parts_chart(record)]), *health_charts(record)]
-    if charts:
+    if charts := health_charts(record):
         page.heading("How the training went")
         page.figures(charts)
     _add_predictions(page, record)
@@ -68,15 +78,11 @@ def report_page(config: dict[str, Any], metrics: list[dict[str, Any]], summary: 
 # -- sections ------------------------------------------------------------------------------------------------------
 
 
-def _add_samples(page: Page, record: Record) -> None:
+def _add_samples(page: Page, rows: list[dict[str, Any]]) -> None:
     """What the model wrote along the way: some to see, the rest folded."""
-    rows = [row for row in record.evaluations if isinstance(row.get("sample"), str) and row["sample"].strip()]
-    if not rows:
-        return
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(place * (len(rows) - 1) / max(1, count - 1)) for place in range(count)}
-    page.heading("Samples over time")
-    page.paragraph("What the model wrote at some of its evaluations, from the first to the last.")
+    page.heading("What it wrote on the way")
     _add_stories(page, (row for place, row in enumerate(rows) if place in shown))
     if len(rows) > len(shown):
         with page.folded(f"The other samples ({len(rows) - len(shown)})"):

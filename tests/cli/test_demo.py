@@ -1,0 +1,74 @@
+"""The demo, and the page that it leaves: what it shows is there, and what it proposes works."""
+
+import html
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kotha.cli.demo_page import PAGES, Told
+from kotha.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small demo's folder, whose name must be quoted in a shell."""
+    folder = tmp_path_factory.mktemp("demos") / "a demo"
+    arguments = ["demo", "--out", str(folder), "--documents", "100", "--vocab-size", "1000", "--minutes", "0.02"]
+    assert main(arguments) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(made: Path) -> str:
+    return (made / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_page_begins_with_what_came_out(page: str) -> None:
+    headings = re.findall(r"<h2>(.*?)<small", page)
+    assert headings == [
+        *("How it learned", "The same words, before and after", "Look inside it"),
+        *("It goes on with texts that it has never seen", "What to try next", "How it reads: pieces of whole letters"),
+    ]
+    chart, samples, rest = re.split("<h2>The same words|<h2>Look inside", page)
+    assert chart.count("<svg") == 1
+    for label in ("ln V = ", "unigram = ", "floor = "):
+        assert f">{label}" in chart, "what to compare with is in the chart"
+    labels = re.findall(r'<p class="label">(.*?)</p>', samples)
+    assert labels[0] == "step 0: random weights"
+    assert re.fullmatch(r"step (\d+) of \1", labels[-1]), "the last sample is that of the last step"
+    assert rest.index("<details>") > rest.index("What to try next"), "what it read is folded, at the end"
+
+
+def test_every_link_leads_somewhere(made: Path, page: str) -> None:
+    links = re.findall(r'href="(.*?)"', page)
+    assert links == [address for address, *_ in PAGES]
+    assert [link for link in links if not (made / link).is_file()] == []
+
+
+def test_the_commands_that_it_proposes_run(made: Path, page: str, capsys) -> None:
+    blocks = [html.unescape(block) for block in re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)]
+    *commands, program = blocks
+    assert len(commands) == 6
+    for command in commands:  # as they are shown, with the shortest of trainings
+        words = shlex.split(command.replace("--minutes 10", "--steps 1"))
+        assert main(words[1:]) == 0, f"{command}\n{capsys.readouterr().err}"
+    exec(compile(program, "report.html", "exec"), {})
+    assert capsys.readouterr().out.count("নদীর ধারে") >= 1
+
+
+def test_a_second_demo_replaces_the_first(made: Path, capsys) -> None:
+    again = ["demo", "--out", str(made), "--documents", "100", "--vocab-size", "1000", "--minutes", "0.01"]
+    assert main(again) == 0
+    out = capsys.readouterr().out
+    assert "The grammar's floor" in out
+    assert "words of the stories that it read" in out
+    proposed = out.split("Three things to try next:")[1].strip().splitlines()
+    assert [shlex.split(command)[1] for command in proposed] == ["generate", "train", "inside"]
+
+
+def test_the_demo_counts_the_words_that_it_knows() -> None:
+    told = Told.read(["নদীর ধারে গাছ, গাঝ ছিল।", "র‍্যাব"], ["গাছ নদীর", "ধারে ছিল"])
+    assert (told.words, told.known) == (4, 3)
+    assert told.share == 0.75
