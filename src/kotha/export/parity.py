@@ -1,4 +1,4 @@
-"""Proof of a crossing: the same model on both sides of a door, asked the same things.
+"""Parity, the proof of a crossing: the same model on both sides of a door, asked the same things.
 
 Three questions. Do both give the same numbers (the largest difference of two logits)? Do both write the same text
 (the first place where greedy text differs)? Do both read the same tokens (line by line of real text, with awkward

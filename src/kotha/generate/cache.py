@@ -1,4 +1,4 @@
-"""Keys and values in tensors laid out in advance: a row for each request of a batch, each row with its own length.
+"""The KV cache: keys and values in tensors laid out in advance, a row a request, each with its own length.
 
 A step writes in place and always sees one shape; what a row has not written yet is hidden by the mask. A row that is
 done is given to the next request: nothing is cleared, because a row's length alone says what counts. The rows in use

@@ -1,4 +1,4 @@
-"""The engine: many requests in one batch, a token a step, through a cache laid out in advance.
+"""The engine: many requests in one batch, a token a step, a free row to whoever waits (continuous batching).
 
 A request waits until a row is free. Its prompt is read at once, all but the last token, which is the first that a step
 reads; from then on every row goes one token further in each step, draws with its own settings and ends for its own

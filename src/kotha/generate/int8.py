@@ -1,4 +1,4 @@
-"""Linear layers with weights of eight bits: a quarter of the bytes to read, for about one percent of error a product.
+"""Linear layers with weights of eight bits (quantization): a quarter of the bytes, some one percent of error a product.
 
 torch has such products for some machines only: on ARM without bfloat16 all of its ways are slower than float32
 (``docs/experiments.md``). So ``native.c`` has one; where it cannot be compiled, torch's own ``_weight_int8pack_mm``

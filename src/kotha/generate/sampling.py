@@ -1,4 +1,4 @@
-"""Sampling for a batch: every row with its own settings, all on the device, nothing looked at by the host.
+"""Sampling for a batch: each row with its own top-k, top-p (nucleus) and min-p, nothing looked at by the host.
 
 The same choices as in ``plain.py``, made on the best few scores only: a row's tokens are ranked, its unlikely end is
 cut off, and one number in [0, 1) points into what is left. That number belongs to the row's own seed and step, so a

@@ -1,4 +1,4 @@
-"""How the next token is chosen: one frozen set of settings for a request, checked when made.
+"""How the next token is chosen: temperature, top-k, top-p and the like, one frozen set a request, checked when made.
 
 ``None`` means off. The order in which they act is that of ``plain.py``: what was said before is made less likely, some
 tokens are ruled out, the scores are sharpened or flattened, the unlikely end is cut off three ways, and one token is

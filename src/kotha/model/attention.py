@@ -1,9 +1,10 @@
 """THE attention: each position asks, every position answers, and the answers are mixed.
 
-``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762), in two readings of the same
-weights. ``explicit`` is the textbook line by line, each quantity the output of a named module that a forward hook
-can watch; ``fused`` is one kernel that never builds the scores. They are held equal by tests, and any layer of a
-live model can be switched: ``attention.reading = "explicit"``.
+Scaled dot-product attention, ``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762),
+where several heads may share keys and values (grouped-query attention, GQA), in two readings of the same weights.
+``explicit`` is the textbook line by line, each quantity the output of a named module that a forward hook can watch;
+``fused`` is one kernel that never builds the scores. They are held equal by tests, and any layer of a live model can be
+switched: ``attention.reading = "explicit"``.
 
 Attention knows neither where its keys come from nor who keeps them: self-attention makes them from x,
 cross-attention is handed a memory, generation passes ``store``, which takes the new keys and values and gives back

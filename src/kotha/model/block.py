@@ -1,7 +1,7 @@
 """THE block: attention across positions, feed-forward at each, and a way around both.
 
-The way around (the residual) lets what is already known pass unchanged. Where norms come first (``pre``), it is
-never normalised on its way and the stack ends with one norm; where they come last (``post``), each sum is
+The way around (the residual) lets what is already known pass unchanged. Where norms come first (``pre``: pre-norm), it
+is never normalised on its way and the stack ends with one norm; where they come last (``post``), each sum is
 normalised, as in 2017. A decoder's block has one part more, an attention to the encoder's memory.
 """
 

@@ -1,4 +1,4 @@
-"""The feed-forward: each position by itself, out to a wider space and back."""
+"""The feed-forward (MLP): each position by itself, to a wider space and back, bent by ReLU, GELU or SwiGLU's gate."""
 
 from collections.abc import Callable
 

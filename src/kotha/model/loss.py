@@ -1,4 +1,4 @@
-"""The next-token loss that never holds all logits at once.
+"""The next-token loss: cross-entropy that never holds all logits at once.
 
 For 8,192 tokens and a vocabulary of 32,100, float32 logits are a gigabyte, their softmax another and their gradient
 a third. Here the rows go through the head in chunks: each chunk's logits give their losses and, in the same go,

@@ -1,4 +1,4 @@
-"""Who may look at whom.
+"""Who may look at whom: the causal mask, and padding.
 
 A mask is one of three things: ``None``, everyone looks at everyone; ``"causal"``, nobody looks ahead, which kernels
 know by name and never build; or a boolean tensor that broadcasts to (B, H, T, S), where True means "may look".

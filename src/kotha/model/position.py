@@ -2,7 +2,7 @@
 
 Attention alone does not know order. Learned and sinusoidal positions add a vector for each place; rotary positions
 turn each pair of a head's numbers by an angle that grows with the place, so that a query and a key meet at the
-angle between them (Su et al. 2021, https://arxiv.org/abs/2104.09864). Nothing is kept in buffers: angles are
+angle between them (RoPE, Su et al. 2021, https://arxiv.org/abs/2104.09864). Nothing is kept in buffers: angles are
 computed from the positions of the call, which are few beside the rest, so that a model has no state but its
 weights.
 """

@@ -1,4 +1,4 @@
-"""Heads taken out of the weights, not only silenced.
+"""Pruning: heads taken out of the weights, not only silenced.
 
 A head is its rows of the query matrix and its columns of the output matrix; its rows of keys and values go with it
 once no other head looks at them (grouped-query attention shares them). What the head would have added is then simply

@@ -1,4 +1,4 @@
-"""Token shards on disk: a data folder that training memory-maps.
+"""Token shards on disk: a data folder, memory-mapped by training.
 
 ::
 

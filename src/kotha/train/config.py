@@ -1,4 +1,4 @@
-"""How a model is trained: every setting of a run, checked when made and saved whole.
+"""How a model is trained: every setting of a run, from gradient clipping to early stopping, checked and saved whole.
 
 The names are the keys of a recipe, of a TOML file and, with dashes, of the command's flags. ``None`` means off, or
 "look at the machine" where that is said.

@@ -1,4 +1,4 @@
-"""The signs that the doctor knows: each looks at a curve and gives its evidence, or None.
+"""The signs that the doctor knows, overfitting among them: each looks at a curve and gives its evidence, or None.
 
 Where a sign begins is in one table, with the reason.
 """

@@ -1,4 +1,4 @@
-"""A model goes out: a folder that ``transformers`` opens with no code of ours.
+"""A model goes out to Hugging Face: a folder that ``transformers`` opens with no code of ours.
 
 ::
 

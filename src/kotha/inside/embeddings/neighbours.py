@@ -1,6 +1,6 @@
 """Neighbours of a word: the rows that point in nearly the same direction.
 
-Near is measured by the cosine of the angle between two vectors. All rows of a small model share a large common part
+Near is measured by cosine similarity: the angle between two vectors. All rows of a small model share much
 (what tells a used row from an unused one, a frequent word from a rare one), which lifts every cosine alike. The mean is
 taken away first, unless one asks for the plain angle. Measured on two models of 2 layers of 96 that learned the
 stories, with eight lists of like words (kin, months, numbers, ...): of the nearest words 56.9 % were of the same list

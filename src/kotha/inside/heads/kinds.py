@@ -1,4 +1,4 @@
-"""Kinds: what a head looks for, named only where the evidence is there.
+"""Kinds of heads, induction heads among them: what each looks for, named only where the evidence is there.
 
 ==================  ====================================================================  ==================
 kind                looks at                                                              seen on

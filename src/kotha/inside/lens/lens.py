@@ -1,4 +1,4 @@
-"""The lens: what each layer would say, if the model ended there.
+"""The logit lens: what each layer would say, if the model ended there.
 
 The last norm and the head are applied to what leaves each layer, so every layer answers in words (nostalgebraist 2020,
 https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). The last layer's answer is the

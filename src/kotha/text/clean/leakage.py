@@ -1,4 +1,4 @@
-"""Leakage between splits: held-out documents that stand, whole or nearly, inside a training document.
+"""Data leakage between splits: held-out documents that stand, whole or nearly, inside a training document.
 
 The measure is containment (Broder 1997): the share of a held-out document's shingles that the training document has.
 Unlike Jaccard similarity it does not fade when the copy is quoted inside a longer text, and a pair whose Jaccard

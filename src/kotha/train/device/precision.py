@@ -1,4 +1,4 @@
-"""Which arithmetic suits this machine: looked at, not assumed.
+"""Mixed precision: which arithmetic suits this machine, looked at, not assumed.
 
 bfloat16 needs no scaling and is fast on GPUs since Ampere and on CPUs with AMX or its like; a CPU without them is
 slower in it, so a short product is timed in both. Older GPUs get float16 with scaled gradients.

@@ -1,4 +1,4 @@
-"""A running average of the weights: smoother than any single step, and what is evaluated and kept.
+"""A running average of the weights (EMA): smoother than any single step, and what is evaluated and kept.
 
 Each update moves the average a little towards the weights (an exponential moving average). Early on it forgets faster,
 so that the first random weights do not linger.

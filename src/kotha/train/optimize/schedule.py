@@ -1,4 +1,4 @@
-"""The learning rate at each step, as a share of the largest.
+"""The learning rate at each step, as a share of the largest: warm-up, then constant, cosine or WSD (stable, decay).
 
 A step's share is a function of the step alone, so a resumed run goes on where it was.
 """

@@ -1,4 +1,4 @@
-"""What a model's body holds in memory during a step, found without computing anything.
+"""Activation memory: what a model's body holds during a step, found without computing anything.
 
 In eager mode the truth is autograd's, so it is asked: a small model of one and of two layers runs forward and backward
 on fake tensors (shapes without numbers) while a ledger follows every storage from its making to its end. Blocks are

@@ -1,4 +1,4 @@
-"""How much arithmetic a token is, part by part, counted on the built model without its memory.
+"""How much arithmetic (FLOPs) a token is, part by part, counted on the built model without its memory.
 
 A weight that multiplies takes 2 operations for each position, a product and a sum, and twice that going back: once for
 its input's gradient, once for its own (only the latter in the first layer of a ViT, whose images need none). Embeddings

@@ -1,4 +1,4 @@
-"""Masked words and sentence pairs: what a BERT learns from a data folder.
+"""Masked words (MLM) and sentence pairs (NSP): what a BERT learns from a data folder.
 
 An example is ``[CLS] A [SEP] B [SEP]``. A passage of a document is cut at a random place in its middle half; one time
 in two B is what follows A there, else as long a stretch of another document, so that length gives nothing away. Then

@@ -1,4 +1,4 @@
-"""Translation: what a Seq2Seq learns from pairs of texts. Anything that turns one text into another will do.
+"""Translation: what a Seq2Seq learns from pairs of texts, by teacher forcing. Any text that becomes another will do.
 
 The source ends with the end mark; the target starts with the start mark and ends with the end mark. Batches are as wide
 as their longest pair. A pair that is empty on one side, or longer than the context, is left out and counted in

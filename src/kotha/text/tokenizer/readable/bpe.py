@@ -1,4 +1,4 @@
-"""Byte-pair encoding by hand: learn merges, then apply them.
+"""Byte-pair encoding (BPE) by hand: learn merges, then apply them.
 
 Start from single symbols. Count every pair of neighbours, join the most frequent pair everywhere, and do it again: the
 list of joins is the tokenizer. The tests hold both functions equal to the ``tokenizers`` library.
