@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 from tests.browser.inside_pages import check_it_fits, opened
-from tests.inside.attention.test_maps import HOSTILE, reading_of
+from tests.inside.attention.test_maps import HOSTILE, input_of
 from tests.inside.small_models import TEXT, small
 
 from kotha.inside.attention.maps import AttentionMaps, attention_maps
 from kotha.inside.attention.page import attention_page
-from kotha.inside.inputs import Piece, Reading, name_piece
+from kotha.inside.inputs import ModelInput, Piece, name_piece
 
 pytestmark = pytest.mark.browser
 VIEWS = {"gpt": ["lines", "grid", "matrix", "steps"], "bert": ["lines", "grid", "matrix"]}
@@ -19,12 +19,12 @@ VIEWS |= {"seq2seq": VIEWS["gpt"], "vit": ["image", *VIEWS["bert"]]}
 
 
 def made(body: str) -> AttentionMaps:
-    model, reading = small(body).model, reading_of(body)
+    model, given = small(body).model, input_of(body)
     if body in ("gpt", "seq2seq"):  # as if the model had written the last three
-        line = list(reading.lines)[-1]
-        first = len(reading.lines[line]) - 3
-        reading = Reading(reading.inputs, reading.lines, (), first)
-    return attention_maps(model, reading)
+        line = list(given.lines)[-1]
+        first = len(given.lines[line]) - 3
+        given = ModelInput(given.inputs, given.lines, (), first)
+    return attention_maps(model, given)
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         found[body] = folder / f"{body}.html"
         found[body].write_text(attention_page(maps, TEXT, names), encoding="utf-8")
     maps = made("bert")
-    line = maps.reading.lines["tokens"]
-    hostile = Reading(maps.reading.inputs, {"tokens": (Piece(HOSTILE, 1), *line[1:])})
+    line = maps.given.lines["tokens"]
+    hostile = ModelInput(maps.given.inputs, {"tokens": (Piece(HOSTILE, 1), *line[1:])})
     found["hostile"] = folder / "hostile.html"
     text = attention_page(AttentionMaps("bert", hostile, maps.maps), HOSTILE, {})
     found["hostile"].write_text(text, encoding="utf-8")
@@ -72,7 +72,7 @@ def test_every_view_fits_and_is_quiet(browser, pages, body: str, width: int, sch
 def test_conjuncts_are_whole_and_rows_are_told(browser, pages) -> None:
     with opened(browser, pages["gpt"]) as page:
         words = page.locator(".lines .left .word").all_inner_texts()
-        assert words == [piece.text for piece in made("gpt").reading.lines["tokens"]]
+        assert words == [piece.text for piece in made("gpt").given.lines["tokens"]]
         assert any("ক্ষ" in word for word in words)
         page.locator(".lines .left button").nth(2).hover()
         weights = made("gpt").maps[0].weights[:, 2].mean(0)
@@ -128,7 +128,7 @@ def test_masks_stand_side_by_side(browser, pages) -> None:
 
 def test_writing_is_walked_step_by_step(browser, pages) -> None:
     maps = made("gpt")
-    line = [piece.text for piece in maps.reading.lines["tokens"]]
+    line = [piece.text for piece in maps.given.lines["tokens"]]
 
     def seen(page: Any) -> tuple[list[str], str]:
         chips = page.locator(".text .chip:not(.new)").evaluate_all(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
-from tests.inside.attention.test_maps import HOSTILE, reading_of
+from tests.inside.attention.test_maps import HOSTILE, input_of
 from tests.inside.small_models import TEXT, small
 
 from kotha.inside.flow.flow import flow
@@ -21,7 +21,7 @@ TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each 
 
 
 def looked(body: str) -> Lens:
-    return lens(small(body).model, reading_of(body))
+    return lens(small(body).model, input_of(body))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert tokenizer is not None
     texts["lens-gpt"] = lens_page(looked("gpt"), TEXT, lambda token: name_piece(tokenizer, token))
     for body in ("seq2seq", "vit"):
-        texts[f"flow-{body}"] = flow_page(flow(small(body).model, reading_of(body)), TEXT, lambda token: f"শব্দ {token}")
+        texts[f"flow-{body}"] = flow_page(flow(small(body).model, input_of(body)), TEXT, lambda token: f"শব্দ {token}")
     texts["hostile"] = lens_page(looked("gpt"), HOSTILE, lambda token: Piece(HOSTILE, token))
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -54,7 +54,7 @@ def test_a_title_of_one_long_word_fits_a_phone(browser, tmp_path: Path) -> None:
     word = "ক্ষ্ম" * 45
     made = {
         "lens": lens_page(looked("gpt"), word, lambda token: name_piece(tokenizer, token)),
-        "flow": flow_page(flow(small("gpt").model, reading_of("gpt")), word, str),
+        "flow": flow_page(flow(small("gpt").model, input_of("gpt")), word, str),
     }
     for name, text in made.items():
         path = tmp_path / f"{name}.html"
@@ -69,7 +69,7 @@ def test_the_lens_tells_what_a_layer_considered(browser, pages) -> None:
     with opened(browser, pages["lens-gpt"]) as page:
         assert page.locator("#lens thead th").all_inner_texts() == ["after", "embedding", "layer 0", "layer 1"]
         rows = page.locator("#lens tbody th").all_inner_texts()
-        assert rows == [piece.text for piece in found.reading.lines["tokens"]]
+        assert rows == [piece.text for piece in found.given.lines["tokens"]]
         cells = page.locator("#lens tbody tr").nth(2).locator(".cell span").all_inner_texts()
         assert cells == [name_piece(tokenizer, row[2].ids[0]).text for row in found.opinions]
         page.locator("#lens .cell").first.focus()

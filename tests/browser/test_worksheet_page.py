@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.browser.inside_pages import OUTSIDE
 
-from kotha.inside.worksheet.page import worksheet_page
+from kotha.inside.worksheet.page import sheet_view
 from kotha.inside.worksheet.shown import Look
 from kotha.inside.worksheet.traced import read_head
 from kotha.inside.worksheet.workshop import workshop_sheet
@@ -32,7 +32,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
     found = {}
     for name, sheet in sheets.items():
-        (folder / f"{name}.html").write_text(worksheet_page(sheet, Look(4)), encoding="utf-8")
+        (folder / f"{name}.html").write_text(sheet_view(sheet, Look(4)).html, encoding="utf-8")
         found[name] = (folder / f"{name}.html").as_uri()
     return found
 

@@ -141,23 +141,23 @@ def test_special_tokens_have_their_own_names(capsys: Any, tmp_path: Path) -> Non
 
 
 MISTAKES = [
-    (["heads", "gpt"], "knows no data that is still there; give a text: a PATH, or --text"),
-    (["heads", "gpt", "texts.jsonl", "--text", "ক"], "a PATH and --text are two texts; give one of them"),
+    (["heads", "gpt"], "knows no data that is still there; give a text, or the path of one"),
+    (["heads", "gpt", "texts.jsonl", "--text", "ক"], "a path and a text are two texts; give one of them"),
     (["heads", "gpt", "--text", "ক"], "tokens; 9 are the least that shows something"),
-    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 shows nothing; use 9 or more"),
-    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 shows nothing; use 9 or more"),
-    (["heads", "vit", "--text", "ক"], "holds a vit model, which reads no text"),
-    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a PATH and their fields: --pair en bn"),
-    (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "--pair is for a model that translates"),
-    (["heads", "gpt", "ক্ষুধার্ত রাষ্ট্রপতি " * 99], "“ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধা …” is no file name; a text"),
-    (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: --heads NAMES, --keep SHARE or --count N"),
+    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "tokens=2 shows nothing; use 9 or more"),
+    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "tokens=8 shows nothing; use 9 or more"),
+    (["heads", "vit", "--text", "ক"], "a vit model reads no text"),
+    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a path, and the fields as pair"),
+    (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair is for a model that translates"),
+    (["heads", "gpt", "ক্ষুধার্ত রাষ্ট্রপতি " * 99], "“ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধা …” is no file name; give a text"),
+    (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: heads by name, the share to keep, or a count"),
     (["prune", "gpt", "texts.jsonl", "--count", "1", "--keep", "0.5"], "say which heads go in one way"),
-    (["prune", "gpt", "texts.jsonl", "--keep", "1.5"], "--keep 1.5 is no share of heads"),
+    (["prune", "gpt", "texts.jsonl", "--keep", "1.5"], "keep=1.5 is no share of heads"),
     (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed; of 8 heads 1 to 6 can go"),
     (["prune", "gpt", "texts.jsonl", "--count", "0"], "0 heads cannot be removed"),
-    (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "--heads names none"),
+    (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "heads names none"),
     (["prune", "gpt", "texts.jsonl", "--heads", "blocks.0.attention.4"], "there is no head 'blocks.0.attention.4'"),
-    (["prune", "gpt", "texts.jsonl", "--count", "1", "--rounds", "0"], "--rounds 0 measures nothing"),
+    (["prune", "gpt", "texts.jsonl", "--count", "1", "--rounds", "0"], "rounds=0 measures nothing"),
 ]
 
 
@@ -186,7 +186,7 @@ def test_what_cannot_be_written_is_said_before_the_wait(capsys: Any, place: Path
     (tmp_path / "mine.txt").write_text("mine")
     assert main([*words, "--out", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert "exists; choose another --out, or replace a model folder with --overwrite" in said
+    assert "exists; choose another folder, or allow replacing a model folder with overwrite" in said
     assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
 
 

@@ -10,8 +10,8 @@ import torch
 from tests.inside.small_models import TEXT, small
 
 from kotha import bundle
-from kotha.cli.inside.opening import Asked, headline
 from kotha.cli.main import main
+from kotha.inside.asked import Asked
 from kotha.text.akshara import aksharas
 
 
@@ -108,18 +108,18 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["attention", "gpt"], "a gpt model needs --text"),
-        (["attention", "vit"], "a vit model needs --image"),
-        (["attention", "vit", "--text", "আজ"], "give it --image FILE"),
-        (["attention", "gpt", "--image", "image.npy"], "--image is for a ViT"),
+        (["attention", "gpt"], "a gpt model needs a text"),
+        (["attention", "vit"], "a vit model needs an image"),
+        (["attention", "vit", "--text", "আজ"], "give it an image"),
+        (["attention", "gpt", "--image", "image.npy"], "an image is for a ViT"),
         (["attention", "gpt", "--text", "আজ", "--image", "image.npy"], "give one of them"),
-        (["attention", "gpt", "--text", "আজ", "--generate", "0"], "--generate 0 writes nothing"),
+        (["attention", "gpt", "--text", "আজ", "--generate", "0"], "generate=0 writes nothing"),
         (["attention", "gpt", "--text", "আজ", "--generate", "99"], "more than the context of 48"),
         (["attention", "gpt", "--text", "আজ", "--layers", "7"], "known: blocks.0, blocks.1"),
         (["attention", "gpt", "--text", "আজ", "--generate", "3", "--temperature", "-1"], "temperature=-1.0"),
         (["attention", "bert", "--text", "আজ", "--generate", "3"], "writes none"),
-        (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave --temperature out"),
-        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "add --generate N"),
+        (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave temperature out"),
+        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "say how far with generate"),
         (["flow"], "name a run, or --preset NAME"),
         (["flow", "gpt", "--preset", "mini"], "name a run, or --preset NAME"),
         (["flow", "--preset", "mini", "--second", "আজ"], "a preset has none"),
@@ -149,21 +149,21 @@ def test_an_unknown_preset_and_a_missing_run_are_failures(capsys, tmp_path: Path
 
 @pytest.mark.parametrize("text", [TEXT * 9, "ক্ষ্ম" * 100])
 def test_a_long_text_has_a_short_title(text: str) -> None:
-    title = headline(Asked(text=text))
+    title = Asked(text=text).headline()
     assert title.endswith(" …") and text.startswith(title.removesuffix(" …"))
     assert 20 < len(title) <= 300 and aksharas(title)[-3] in aksharas(text)
-    assert headline(Asked(text=TEXT)) == TEXT
+    assert Asked(text=TEXT).headline() == TEXT
 
 
 @pytest.mark.parametrize("text", ["মা", "ক", "?"])
 def test_a_short_text_is_its_own_title(text: str) -> None:
-    assert headline(Asked(text=text)) == text
+    assert Asked(text=text).headline() == text
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])
 def test_a_text_of_nothing_has_a_title_that_says_so(text: str) -> None:
-    assert headline(Asked(text=text), otherwise="noise") == "An empty text"
-    assert headline(Asked(), otherwise="noise") == "noise"
+    assert Asked(text=text).headline(otherwise="noise") == "An empty text"
+    assert Asked().headline(otherwise="noise") == "noise"
 
 
 def test_narrow_weights_are_read_as_wide_ones(capsys, tmp_path: Path) -> None:

@@ -85,11 +85,11 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--layer", "3"], "choose in a model: name one with --run"),
         (["--part", "cross"], "choose in a model: name one with --run"),
         (["--run", "{gpt}"], "give the model something to read"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "--layer 7 is not there; blocks has layers 0 to 1"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "layer=7 is not there; blocks has layers 0 to 1"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no cross-attention"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "leave it out"),
-        (["--run", "{seq2seq}", "--text", "ছোট্ট"], "--target"),
+        (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
         (["--rows", "-1"], "use 0 or more"),
         (["--precision", "40"], "use 0 to 15"),
         (["--run", "{gpt}", "--text", "নদীর ধারে ছোট্ট গ্রাম ক্লান্ত কৃষক", "--xlsx", "x.xlsx"], "give a shorter text"),
@@ -97,8 +97,6 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave --run out for it"),
         (["--size", "1x6x3"], "use 2 to 12"),
         (["--exercise", "13"], "there is no question '13'"),
-        (["--exercise", "--preset", "vit-digits"], "try --preset gpt2"),
-        (["--exercise", "--batch-size", "0"], "use 1 or more"),
     ],
 )
 def test_mistakes_are_answered(
@@ -108,6 +106,34 @@ def test_mistakes_are_answered(
     assert main(["inside", "worksheet", *(word.format(**models) for word in words)]) == 2
     assert wording in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "wording"),
+    [
+        (["--preset", "vit-digits"], "the questions are about a GPT, and vit-digits is a vit; try gpt2"),
+        (["--batch-size", "0"], "batch_size=0 is no batch; use 1 or more"),
+        (["13"], "there is no question '13'; use all, 1 to 12, or a part such as 7c or 10a"),
+    ],
+)
+def test_mistakes_about_exercises_are_answered(capsys: Any, words: list[str], wording: str) -> None:
+    assert main(["inside", "exercise", *words]) == 2
+    assert wording in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "n_questions"),
+    [(["all"], 45), ([], 45), (["7"], 4), (["৭"], 4), (["10A"], 4), (["সব", "--language", "bn"], 45)],
+)
+def test_exercise_is_a_command_and_all_is_every_question(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch, words: list[str], n_questions: int
+) -> None:
+    type_in(monkeypatch, "\n" * 200)
+    assert main(["inside", "exercise", *words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["questions"], found["ended_early"]) == (n_questions, False)
+    type_in(monkeypatch, "")
+    assert main(["inside", "worksheet", "--exercise", *words[:1], *words[1:]]) == 0
 
 
 def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

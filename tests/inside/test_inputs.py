@@ -23,10 +23,10 @@ def joined(pieces) -> str:
 
 def test_a_gpt_reads_the_text_and_nothing_else() -> None:
     bundle = small("gpt")
-    reading = read(bundle.model, bundle.tokenizer, TEXT)
-    assert reading.inputs[0].tolist() == [bundle.tokenizer.encode(TEXT)]
-    assert joined(reading.lines["tokens"]) == bundle.tokenizer.normalize(TEXT)
-    assert (reading.written_from, reading.remarks) == (None, ())
+    given = read(bundle.model, bundle.tokenizer, TEXT)
+    assert given.inputs[0].tolist() == [bundle.tokenizer.encode(TEXT)]
+    assert joined(given.lines["tokens"]) == bundle.tokenizer.normalize(TEXT)
+    assert (given.written_from, given.remarks) == (None, ())
 
 
 def test_a_gpt_reads_an_empty_text_as_the_start_of_a_document() -> None:
@@ -38,19 +38,19 @@ def test_a_gpt_reads_an_empty_text_as_the_start_of_a_document() -> None:
 def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
     bundle = small("gpt")
     ids = bundle.tokenizer.encode(TEXT * 9)
-    reading = read(bundle.model, bundle.tokenizer, TEXT * 9)
-    assert reading.inputs[0].tolist() == [ids[-48:]]
-    assert f"the text has {len(ids)} tokens; the model sees the last 48" in reading.remarks[0]
+    given = read(bundle.model, bundle.tokenizer, TEXT * 9)
+    assert given.inputs[0].tolist() == [ids[-48:]]
+    assert f"the text has {len(ids)} tokens; the model sees the last 48" in given.remarks[0]
     with pytest.raises(UsageError, match="more than the context of 48"):
         read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [1] * 48)
 
 
 def test_what_the_model_writes_is_told_apart() -> None:
     bundle = small("gpt")
-    reading = read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [ids[0], ids[1]])
+    given = read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [ids[0], ids[1]])
     ids = bundle.tokenizer.encode(TEXT)
-    assert reading.inputs[0].tolist() == [[*ids, *ids[:2]]]
-    assert reading.written_from == len(ids)
+    assert given.inputs[0].tolist() == [[*ids, *ids[:2]]]
+    assert given.written_from == len(ids)
 
 
 def test_a_bert_reads_one_sentence_or_two_and_masks() -> None:
@@ -69,12 +69,12 @@ def test_a_bert_reads_one_sentence_or_two_and_masks() -> None:
 def test_a_seq2seq_reads_source_and_target() -> None:
     bundle = small("seq2seq")
     tokenizer = bundle.tokenizer
-    reading = read(bundle.model, tokenizer, "আজ মেলা", target="কাল মেলা")
-    assert reading.inputs[0].tolist() == [[*tokenizer.encode("আজ মেলা"), tokenizer.special["eos"]]]
-    assert reading.inputs[1].tolist() == [[tokenizer.special["bos"], *tokenizer.encode("কাল মেলা")]]
-    assert reading.lines_of("decoder.1.cross") == ("target", "source")
-    assert reading.lines_of("decoder.0.attention") == ("target", "target")
-    assert reading.lines_of("encoder.0.attention") == ("source", "source")
+    given = read(bundle.model, tokenizer, "আজ মেলা", target="কাল মেলা")
+    assert given.inputs[0].tolist() == [[*tokenizer.encode("আজ মেলা"), tokenizer.special["eos"]]]
+    assert given.inputs[1].tolist() == [[tokenizer.special["bos"], *tokenizer.encode("কাল মেলা")]]
+    assert given.lines_of("decoder.1.cross") == ("target", "source")
+    assert given.lines_of("decoder.0.attention") == ("target", "target")
+    assert given.lines_of("encoder.0.attention") == ("source", "source")
     assert read(bundle.model, tokenizer, "আজ", write=lambda source: source[:1]).written_from == 1
 
 
@@ -87,7 +87,7 @@ def test_a_seq2seq_reads_source_and_target() -> None:
         ("bert", {"text": TEXT * 9}, "more than the context of 48; shorten it"),
         ("seq2seq", {}, "also needs a target"),
         ("seq2seq", {"text": "", "target": "ক"}, "nothing to translate"),
-        ("seq2seq", {"target": "ক", "write": lambda ids: []}, "leave --generate out"),
+        ("seq2seq", {"target": "ক", "write": lambda ids: []}, "leave generate out"),
         ("seq2seq", {"target": TEXT * 9}, "the target has"),
         ("vit", {}, "reads images and no text"),
     ],
@@ -108,11 +108,11 @@ def test_pieces_read_as_letters_and_parts_of_letters_say_so() -> None:
 
 def test_a_preset_reads_letters_by_made_up_ids() -> None:
     model = build(preset("mini")).eval()
-    reading = read_without_tokenizer(model, "ক্ষমা কর মা")
-    assert [piece.text for piece in reading.lines["tokens"]] == ["ক্ষ", "মা", "␣", "ক"]
-    assert reading.inputs[0].tolist() == [[0, 1, 2, 3]]
-    assert "only the first 4" in reading.remarks[1]
-    reading.pass_through(model)
+    given = read_without_tokenizer(model, "ক্ষমা কর মা")
+    assert [piece.text for piece in given.lines["tokens"]] == ["ক্ষ", "মা", "␣", "ক"]
+    assert given.inputs[0].tolist() == [[0, 1, 2, 3]]
+    assert "only the first 4" in given.remarks[1]
+    given.pass_through(model)
 
 
 CONFIG = ViTConfig(d_model=16, n_heads=4, n_layers=1, image_size=8, patch_size=4, n_channels=1, n_classes=3)
@@ -138,8 +138,8 @@ def test_an_image_is_read_from_many_files(tmp_path: Path, name: str) -> None:
     expected = torch.from_numpy(PIXELS.astype(np.float32))[None] / 127.5 - 1
     torch.testing.assert_close(image, expected)
     assert np.array_equal(as_bytes(image)[..., 0].numpy(), PIXELS)
-    reading = read_image(small("vit").model, image)
-    assert [piece.text for piece in reading.lines["patches"]] == ["class", "1,1", "1,2", "2,1", "2,2"]
+    given = read_image(small("vit").model, image)
+    assert [piece.text for piece in given.lines["patches"]] == ["class", "1,1", "1,2", "2,1", "2,2"]
 
 
 def test_a_plain_pgm_and_colours_are_read(tmp_path: Path) -> None:

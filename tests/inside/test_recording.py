@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.inside.attention.test_maps import reading_of
+from tests.inside.attention.test_maps import input_of
 from tests.inside.small_models import BODIES, small
 
 from kotha.errors import KothaError
@@ -15,10 +15,10 @@ from kotha.inside.trace import trace
 
 @pytest.mark.parametrize("body", BODIES)
 def test_arrays_are_what_was_traced(tmp_path: Path, body: str) -> None:
-    model, reading = small(body).model, reading_of(body)
+    model, given = small(body).model, input_of(body)
     with trace(model) as seen, torch.no_grad():
-        model(*reading.inputs)
-    write_arrays(tmp_path / "a.npz", record(model, reading))
+        model(*given.inputs)
+    write_arrays(tmp_path / "a.npz", record(model, given))
     with np.load(tmp_path / "a.npz") as arrays:
         for place in seen:
             for number, values in enumerate(seen.passes(place)):
@@ -30,7 +30,7 @@ def test_arrays_are_what_was_traced(tmp_path: Path, body: str) -> None:
 
 
 def test_figures_leave_out_what_a_mask_hides() -> None:
-    (found,) = record(small("gpt").model, reading_of("gpt"), ["blocks.0"], ["*.masked_scores"])
+    (found,) = record(small("gpt").model, input_of("gpt"), ["blocks.0"], ["*.masked_scores"])
     values = found.values.double().numpy()
     row = found.to_dict()
     finite = values[np.isfinite(values)]
@@ -42,5 +42,5 @@ def test_figures_leave_out_what_a_mask_hides() -> None:
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(KothaError, match="could not be written"):
-        write_arrays(tmp_path / "folder", record(small("gpt").model, reading_of("gpt"), None, ["logits"]))
+        write_arrays(tmp_path / "folder", record(small("gpt").model, input_of("gpt"), None, ["logits"]))
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -43,7 +43,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ModelInput:
     """What a model is given, and how each of its positions reads."""
 
     inputs: tuple[Tensor, ...]
@@ -68,8 +68,9 @@ class Reading:
 
     def pass_through(self, model: Model) -> Any:
         """What the model answers; nothing learns from it."""
+        device = next(model.parameters()).device
         with torch.no_grad():
-            return model(*self.inputs)
+            return model(*(each.to(device) for each in self.inputs))
 
     def lines_of(self, attention: str) -> tuple[str, str]:
         """Which lines an attention's queries and keys belong to: ``decoder.0.cross`` -> target, source."""
@@ -89,10 +90,10 @@ def read(
     second: str | None = None,
     target: str | None = None,
     write: Write | None = None,
-) -> Reading:
+) -> ModelInput:
     """A text as the input of any model that reads text; ``second`` is BERT's other sentence, ``target`` a Seq2Seq's."""
     if isinstance(model, ViT):
-        raise UsageError("this model is a ViT, it reads images and no text; give it --image FILE")
+        raise UsageError("this model is a ViT, it reads images and no text; give it an image")
     if tokenizer is None:
         raise UsageError("this model has no tokenizer, so it cannot read text; save them together, or train with one")
     _refuse_wrong(model, second, target)
@@ -101,20 +102,20 @@ def read(
     if isinstance(model, Seq2Seq):
         return _read_pair(model, tokenizer, text, target, write)
     if write is not None:
-        raise UsageError("a BERT fills in words and writes none; leave --generate out, or write [MASK] into the text")
+        raise UsageError("a BERT fills in words and writes none; leave generate out, or write [MASK] into the text")
     return _read_bert(model.config.context_length, tokenizer, text, second)
 
 
-def read_image(model: Model, image: Tensor) -> Reading:
+def read_image(model: Model, image: Tensor) -> ModelInput:
     """An image (n_channels, height, width) as a ViT's input: the class token, then its patches row by row."""
     if not isinstance(model, ViT):
-        raise UsageError(f"this model is a {model.config.family} and reads text, no images; give it --text")
+        raise UsageError(f"this model is a {model.config.family} and reads text, no images; give it a text")
     rows, columns = model.patches.grid(image[None])
     patches = [Piece(f"{row + 1},{column + 1}") for row in range(rows) for column in range(columns)]
-    return Reading((image[None],), {"patches": (Piece("class"), *patches)}, grid=(rows, columns))
+    return ModelInput((image[None],), {"patches": (Piece("class"), *patches)}, grid=(rows, columns))
 
 
-def read_without_tokenizer(model: Model, text: str) -> Reading:
+def read_without_tokenizer(model: Model, text: str) -> ModelInput:
     """A text for a model that never learned: every letter gets the next free id, for shapes and sizes alone."""
     if isinstance(model, ViT):
         raise UsageError("a ViT reads images and no text")
@@ -126,8 +127,8 @@ def read_without_tokenizer(model: Model, text: str) -> Reading:
         remarks.append(f"only the first {n_most:,} of {len(letters):,} letters fit the context")
     pieces = tuple(Piece(letter.replace(" ", "␣"), ids[letter]) for letter in letters[:n_most])
     if isinstance(model, Seq2Seq):
-        return Reading((_row(pieces), _row(pieces)), {"source": pieces, "target": pieces}, tuple(remarks))
-    return Reading((_row(pieces),), {"tokens": pieces}, tuple(remarks))
+        return ModelInput((_row(pieces), _row(pieces)), {"source": pieces, "target": pieces}, tuple(remarks))
+    return ModelInput((_row(pieces),), {"tokens": pieces}, tuple(remarks))
 
 
 def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
@@ -149,7 +150,7 @@ def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...
 # -- one reader for each body -----------------------------------------------------------------------------------------
 
 
-def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> Reading:
+def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
     ids = tokenizer.encode(text) or [_special(tokenizer, "eos", "the text is empty")]
     most, remarks = model.config.context_length, []
     if write is None:
@@ -161,14 +162,14 @@ def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) 
         if len(ids) + len(added) > most:
             raise UsageError(
                 f"{len(ids):,} tokens and {len(added):,} written ones are more than the context of {most:,}, so the "
-                "first would be gone before the last is written; use a shorter text or a smaller --generate"
+                "first would be gone before the last is written; use a shorter text or generate fewer"
             )
     remarks += _many(len(ids) + len(added))
     pieces = name_pieces(tokenizer, [*ids, *added])
-    return Reading((_row(pieces),), {"tokens": pieces}, tuple(remarks), len(ids) if write is not None else None)
+    return ModelInput((_row(pieces),), {"tokens": pieces}, tuple(remarks), len(ids) if write is not None else None)
 
 
-def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str | None) -> Reading:
+def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str | None) -> ModelInput:
     cls, sep = (_special(tokenizer, role, "a BERT's text begins with [CLS] and ends with [SEP]") for role in _ENDS)
     first = [cls, *_with_masks(tokenizer, text), sep]
     other = [] if second is None else [*_with_masks(tokenizer, second), sep]
@@ -176,16 +177,16 @@ def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str
     pieces = name_pieces(tokenizer, first + other)
     segments = torch.tensor([[0] * len(first) + [1] * len(other)])
     masked = tuple(place for place, piece in enumerate(pieces) if piece.id == tokenizer.special.get("mask"))
-    return Reading((_row(pieces), segments), {"tokens": pieces}, _many(len(pieces)), masked=masked)
+    return ModelInput((_row(pieces), segments), {"tokens": pieces}, _many(len(pieces)), masked=masked)
 
 
-def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> Reading:
+def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> ModelInput:
     if not text:
         raise UsageError("the text is empty; there is nothing to translate")
     if target is not None and write is not None:
-        raise UsageError("with --target the translation is given; leave --generate out, or leave --target out")
+        raise UsageError("with a target the translation is given; leave generate out, or leave the target out")
     if target is None and write is None:
-        raise UsageError("a Seq2Seq also needs a target; give --target TEXT")
+        raise UsageError("a Seq2Seq also needs a target")
     start = _special(tokenizer, "bos", "a target begins with it")
     source = [*tokenizer.encode(text), _special(tokenizer, "eos", "a source ends with it")]
     _refuse_long("the text", len(source), model.config.context_length)
@@ -194,7 +195,7 @@ def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | No
     lines = {"source": name_pieces(tokenizer, source), "target": name_pieces(tokenizer, [start, *written])}
     remarks = _many(max(len(source), len(written) + 1))
     inputs = (_row(lines["source"]), _row(lines["target"]))
-    return Reading(inputs, lines, remarks, 1 if write is not None else None)
+    return ModelInput(inputs, lines, remarks, 1 if write is not None else None)
 
 
 _ENDS = ("cls", "sep")
@@ -215,9 +216,9 @@ def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
 def _refuse_wrong(model: Model, second: str | None, target: str | None) -> None:
     family = model.config.family
     if second is not None and family != "bert":
-        raise UsageError(f"a second sentence is for a BERT, and this model is a {family}; leave --second out")
+        raise UsageError(f"a second sentence is for a BERT, and this model is a {family}; leave second out")
     if target is not None and family != "seq2seq":
-        raise UsageError(f"a target is for a Seq2Seq, and this model is a {family}; leave --target out")
+        raise UsageError(f"a target is for a Seq2Seq, and this model is a {family}; leave target out")
 
 
 def _refuse_long(what: str, n_tokens: int, context_length: int) -> None:

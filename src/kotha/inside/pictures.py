@@ -19,8 +19,9 @@ from kotha.model.config import ViTConfig
 _MOST_BYTES = 64 << 20
 
 
-def load_picture(path: Path, config: ViTConfig) -> Tensor:
+def load_picture(file: str | Path, config: ViTConfig) -> Tensor:
     """Read an image for a model: -> (n_channels, height, width)."""
+    path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no image {path}; give a PNG, JPEG, PGM, .npy or .json file")
     if path.stat().st_size > _MOST_BYTES:

@@ -3,7 +3,8 @@
 What a mask hides is -inf in ``masked_scores``; figures leave it out and say how much it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from kotha.bundle import Bundle
 from kotha.files import whole_file
-from kotha.inside.inputs import Reading
-from kotha.inside.trace import trace
+from kotha.inside.asked import Asked, read_asked
+from kotha.inside.inputs import ModelInput
+from kotha.inside.sites import choose_layers
+from kotha.inside.trace import Trace, trace
 from kotha.model.family import Model
 
 
@@ -42,17 +46,28 @@ class Seen:
 
 
 def record(
-    model: Model, reading: Reading, layers: Sequence[str] | None = None, places: Sequence[str] | None = None
+    model: Model, given: ModelInput, layers: Sequence[str] | None = None, places: Sequence[str] | None = None
 ) -> list[Seen]:
     """Every place of one pass; where a pass goes by twice (a Seq2Seq's tokens), source and target are told apart."""
     with trace(model, layers=layers, places=places) as seen:
-        reading.pass_through(model)
+        given.pass_through(model)
     found = []
     for place in seen:
         passes = seen.passes(place)
-        names = [place] if len(passes) == 1 else [f"{place}.{line}" for line in reading.lines]
+        names = [place] if len(passes) == 1 else [f"{place}.{line}" for line in given.lines]
         found += [Seen(name, _alone(values)) for name, values in zip(names, passes, strict=True)]
     return found
+
+
+@contextmanager
+def traced(
+    bundle: Bundle, asked: Asked | str, *, layers: Sequence[str] = (), places: Sequence[str] | None = None
+) -> Iterator[Trace]:
+    """One pass over what is asked for, already made: ``with traced(bundle, "নদীর ধারে") as seen: seen["logits"]``."""
+    given = read_asked(bundle, asked)
+    with trace(bundle.model, layers=choose_layers(bundle.model, layers), places=places) as seen:
+        given.pass_through(bundle.model)
+        yield seen
 
 
 def write_arrays(path: Path, found: Sequence[Seen]) -> None:
@@ -64,4 +79,5 @@ def write_arrays(path: Path, found: Sequence[Seen]) -> None:
 
 def _alone(values: Tensor) -> Tensor:
     """Without the batch of one; a ViT's places have none."""
+    values = values.cpu()
     return values[0] if values.ndim > 2 or values.shape[0] == 1 else values

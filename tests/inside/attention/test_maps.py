@@ -15,7 +15,7 @@ from kotha.inside.assets import as_script
 from kotha.inside.attention import maps as module
 from kotha.inside.attention.maps import AttentionMaps, attention_maps, summarize
 from kotha.inside.attention.page import STEPS, attention_page, page_data, unpack
-from kotha.inside.inputs import Piece, Reading, name_piece, read, read_image
+from kotha.inside.inputs import ModelInput, Piece, name_piece, read, read_image
 from kotha.inside.sites import choose_layers
 from kotha.inside.trace import trace
 from kotha.model.pruning import remove_heads
@@ -23,7 +23,7 @@ from kotha.model.pruning import remove_heads
 HOSTILE = "</script><b>কথা</b>&\u2028<!--"
 
 
-def reading_of(body: str, **more: Any) -> Reading:
+def input_of(body: str, **more: Any) -> ModelInput:
     bundle = small(body)
     if body == "vit":
         return read_image(bundle.model, torch.linspace(-1, 1, 64).reshape(1, 8, 8))
@@ -32,7 +32,7 @@ def reading_of(body: str, **more: Any) -> Reading:
 
 
 def maps_of(body: str) -> AttentionMaps:
-    return attention_maps(small(body).model, reading_of(body))
+    return attention_maps(small(body).model, input_of(body))
 
 
 def data_in(html: str) -> Any:
@@ -42,10 +42,10 @@ def data_in(html: str) -> Any:
 
 @pytest.mark.parametrize("body", BODIES)
 def test_the_page_holds_the_traced_weights(body: str) -> None:
-    model, reading = small(body).model, reading_of(body)
+    model, given = small(body).model, input_of(body)
     with trace(model, places=["*.weights"]) as seen, torch.no_grad():
-        model(*reading.inputs)
-    data = data_in(attention_page(attention_maps(model, reading), TEXT, {}))
+        model(*given.inputs)
+    data = data_in(attention_page(attention_maps(model, given), TEXT, {}))
     assert [f"{each['name']}.weights" for each in data["maps"]] == list(seen)
     for each in data["maps"]:
         stored = unpack(each["weights"], tuple(each["shape"]))
@@ -71,10 +71,10 @@ def test_only_those_who_may_not_look_ahead_are_called_causal(body: str) -> None:
 
 @pytest.mark.parametrize("body", ["gpt", "gpt-grouped", "bert", "seq2seq"])
 def test_the_other_mask_is_the_same_queries_and_keys(body: str) -> None:
-    model, reading = small(body).model, reading_of(body)
+    model, given = small(body).model, input_of(body)
     with trace(model) as seen, torch.no_grad():
-        model(*reading.inputs)
-    for each in attention_maps(model, reading).maps:
+        model(*given.inputs)
+    for each in attention_maps(model, given).maps:
         if each.queries != each.keys:
             assert each.other is None
             continue
@@ -102,10 +102,10 @@ def test_each_step_is_the_row_that_it_was_written_from() -> None:
                 line.append(int(model(torch.tensor([line]))[0, -1].argmax()))
         return line[len(ids) :]
 
-    reading = read(model, tokenizer, TEXT, write=greedy)
-    maps = attention_maps(model, reading)
-    ids = [piece.id for piece in reading.lines["tokens"]]
-    first = reading.written_from
+    given = read(model, tokenizer, TEXT, write=greedy)
+    maps = attention_maps(model, given)
+    ids = [piece.id for piece in given.lines["tokens"]]
+    first = given.written_from
     assert first is not None and [step.row for step in maps.steps] == list(range(first - 1, first + 4))
     for step in maps.steps:
         with trace(model, places=["*.weights", "logits"]) as seen, torch.no_grad():
@@ -136,8 +136,8 @@ class Tags(HTMLParser):
 
 def test_a_hostile_token_stays_text() -> None:
     maps = maps_of("gpt")
-    line = maps.reading.lines["tokens"]
-    bad = Reading(maps.reading.inputs, {"tokens": (Piece(HOSTILE, 1), *line[1:])}, (HOSTILE,))
+    line = maps.given.lines["tokens"]
+    bad = ModelInput(maps.given.inputs, {"tokens": (Piece(HOSTILE, 1), *line[1:])}, (HOSTILE,))
     html = attention_page(AttentionMaps("gpt", bad, maps.maps), HOSTILE, {})
     tags = Tags()
     tags.feed(html)
@@ -177,12 +177,12 @@ def test_layers_are_chosen_by_number_or_name() -> None:
     model = small("seq2seq").model
     assert choose_layers(model, []) is None
     assert choose_layers(model, ["0"]) == ["encoder.0", "decoder.0"]
-    chosen = attention_maps(model, reading_of("seq2seq"), ["decoder.1"])
+    chosen = attention_maps(model, input_of("seq2seq"), ["decoder.1"])
     assert [each.name for each in chosen.maps] == ["decoder.1.attention", "decoder.1.cross"]
     with pytest.raises(UsageError, match="there is no layer 7 in this model; known: encoder"):
         choose_layers(model, ["7"])
     with pytest.raises(UsageError, match=r"did you mean 'decoder\.1'"):
-        attention_maps(model, reading_of("seq2seq"), ["decodr.1"])
+        attention_maps(model, input_of("seq2seq"), ["decodr.1"])
 
 
 def test_an_absurd_size_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_an_absurd_size_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) 
 
 def test_heads_keep_their_names_when_others_are_gone() -> None:
     model = remove_heads(small("gpt").model, ["blocks.0.attention.1"])
-    found = attention_maps(model, reading_of("gpt"))
+    found = attention_maps(model, input_of("gpt"))
     assert found.maps[0].heads == (0, 2, 3) and found.maps[0].weights.shape[0] == 3
     assert [summary.head for summary in summarize(found.maps[0])] == [0, 2, 3]
     assert page_data(found, {})["maps"][0]["names"] == [0, 2, 3]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kotha.cli.inside.exercise import make_setting
 from kotha.errors import UsageError
 from kotha.inside.exercises.grading import Verdict
-from kotha.inside.exercises.question import Question, Setting
+from kotha.inside.exercises.question import Question
 from kotha.inside.exercises.quiz import Quiz, Summary, all_questions, choose
+from kotha.inside.exercises.setting import Setting, make_setting
 from kotha.text.akshara import aksharas
 from kotha.wording import Language
 
@@ -151,7 +151,7 @@ def test_questions_are_chosen_by_number_and_part(setting: Setting) -> None:
     assert [each.id for each in choose(questions, "1")] == ["1Q", "1K", "1V"]
     assert [each.id for each in choose(questions, "7c")] == ["7c-1", "7c-2"]
     assert [each.id for each in choose(questions, "10")] == ["10a-1", "10a-2", "10a-3", "10a-4", "10b", "10b-parts"]
-    with pytest.raises(UsageError, match="there is no question '13'; use 1 to 12"):
+    with pytest.raises(UsageError, match="there is no question '13'; use all, 1 to 12"):
         choose(questions, "13")
 
 
@@ -203,5 +203,5 @@ def test_every_question_is_said_in_both_languages(setting: Setting) -> None:
 def test_only_a_gpt_has_these_answers() -> None:
     with pytest.raises(UsageError, match="bert-base is a bert"):
         make_setting("bert-base", 64, None, None, 0)
-    with pytest.raises(UsageError, match="--size '4x6' is not TOKENSxWIDTHxHEAD"):
+    with pytest.raises(UsageError, match=r"size=.4x6. is not TOKENSxWIDTHxHEAD"):
         make_setting("bangla-58m", 64, None, "4x6", 0)

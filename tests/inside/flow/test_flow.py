@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
-from tests.inside.attention.test_maps import HOSTILE, reading_of
+from tests.inside.attention.test_maps import HOSTILE, input_of
 from tests.inside.small_models import BODIES, small
 
 from kotha.inside.flow.drawing import answer_svg, stage_svg
@@ -23,7 +23,7 @@ POST = ["attention", "attention_norm", "feedforward", "feedforward_norm"]
 
 
 def found_of(body: str) -> Flow:
-    return flow(small(body).model, reading_of(body))
+    return flow(small(body).model, input_of(body))
 
 
 @pytest.mark.parametrize(("body", "order"), [("gpt", PRE), ("gpt-post", POST), ("bert", POST), ("vit", PRE)])
@@ -39,18 +39,18 @@ def test_a_decoder_also_looks_at_the_source() -> None:
     stages = [stage for stage in found_of("seq2seq").stages if stage.layer == "decoder.0"]
     labels = [station.label for station in stages[0].stations]
     assert labels[::2] == ["attention", "attention to the source", "feed-forward"]
-    assert len(stages[0].stations[2].norms) == len(reading_of("seq2seq").lines["target"])
+    assert len(stages[0].stations[2].norms) == len(input_of("seq2seq").lines["target"])
     pre = next(stage for stage in found_of("seq2seq-pre").stages if stage.layer == "decoder.0")
     assert [station.kind for station in pre.stations] == ["norm", "part", "sum"] * 3
 
 
 @pytest.mark.parametrize("body", BODIES)
 def test_figures_are_those_of_what_was_traced(body: str) -> None:
-    model, reading = small(body).model, reading_of(body)
+    model, given = small(body).model, input_of(body)
     with trace(model) as seen, torch.no_grad():
-        model(*reading.inputs)
+        model(*given.inputs)
     checked = 0
-    for station in (station for stage in flow(model, reading).stages for station in stage.stations):
+    for station in (station for stage in flow(model, given).stages for station in stage.stations):
         if station.place not in seen or len(seen.passes(station.place)) > 1:
             continue
         values = np.atleast_2d(seen[station.place][0].double().numpy())
@@ -70,10 +70,10 @@ def test_figures_are_those_of_what_was_traced(body: str) -> None:
 
 @pytest.mark.parametrize("body", BODIES)
 def test_the_answer_is_the_models(body: str) -> None:
-    model, reading = small(body).model, reading_of(body)
+    model, given = small(body).model, input_of(body)
     with torch.no_grad():
-        output = model(*reading.inputs)
-    (answer,) = flow(model, reading).answers
+        output = model(*given.inputs)
+    (answer,) = flow(model, given).answers
     logits = output[0] if body == "vit" else output.token_logits[0, -2] if body == "bert" else output[0, -1]
     best, ids = logits.softmax(-1).topk(len(answer.best))
     assert [token for token, _ in answer.best] == ids.tolist()

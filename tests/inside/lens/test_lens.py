@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.inside.attention.test_maps import HOSTILE, data_in, reading_of
+from tests.inside.attention.test_maps import HOSTILE, data_in, input_of
 from tests.inside.small_models import BODIES, small
 
 from kotha.errors import UsageError
@@ -17,16 +17,16 @@ SPEAKING = [body for body in BODIES if body != "vit"]
 
 
 def found_of(body: str) -> Lens:
-    return lens(small(body).model, reading_of(body))
+    return lens(small(body).model, input_of(body))
 
 
 @pytest.mark.parametrize("body", SPEAKING)
 def test_the_last_layer_says_what_the_model_says(body: str) -> None:
-    model, reading = small(body).model, reading_of(body)
+    model, given = small(body).model, input_of(body)
     with torch.no_grad():
-        output: Any = model(*reading.inputs)
+        output: Any = model(*given.inputs)
     own = (output if isinstance(output, torch.Tensor) else output.token_logits)[0].softmax(-1)
-    last = lens(model, reading).opinions[-1]
+    last = lens(model, given).opinions[-1]
     for place, opinion in enumerate(last):
         best, ids = own[place].topk(5)
         assert list(opinion.ids) == ids.tolist()
@@ -36,9 +36,9 @@ def test_the_last_layer_says_what_the_model_says(body: str) -> None:
 
 @pytest.mark.parametrize("body", ["gpt", "gpt-grouped", "gpt-post"])
 def test_every_layer_equals_the_model_cut_off_there(body: str) -> None:
-    model, reading = small(body).model, reading_of(body)
-    tokens = reading.inputs[0]
-    found = lens(model, reading)
+    model, given = small(body).model, input_of(body)
+    tokens = given.inputs[0]
+    found = lens(model, given)
     assert found.layers == ("embedding", "blocks.0", "blocks.1")
     with torch.no_grad():
         final = model(tokens)[0].double().softmax(-1)

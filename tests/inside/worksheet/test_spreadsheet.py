@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside.worksheet.workshop_model import as_model
 from torch import Tensor, nn
 
 from kotha.errors import KothaError, UsageError
 from kotha.inside.trace import trace
 from kotha.inside.worksheet.sheet import Sheet
-from kotha.inside.worksheet.spreadsheet import INPUTS, README, STEPS, Layout, spreadsheet
+from kotha.inside.worksheet.spreadsheet import INPUTS, README, STEPS, Areas, spreadsheet
 from kotha.inside.worksheet.traced import read_head
-from kotha.inside.worksheet.workshop import WORKSHOP, as_model, workshop_sheet
+from kotha.inside.worksheet.workshop import WORKSHOP, workshop_sheet
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 
@@ -66,13 +67,13 @@ def sheet_of(name: str) -> Sheet:
     return read_head(model, inputs, place, 1, labels, labels[:4] if name == "cross" else labels)
 
 
-def change_first_input(source: Path, target: Path, block: Any) -> None:
+def change_first_input(source: Path, target: Path, area: Any) -> None:
     """X's first number changed in the file itself; every cached value stays as it was."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
         for item in old.namelist():
             data = old.read(item)
             if item == "xl/worksheets/sheet1.xml":
-                cell = f'<c r="B{block.row + 1}"'.encode()
+                cell = f'<c r="B{area.row + 1}"'.encode()
                 before, found, after = data.partition(cell)
                 assert found, "X stands on the first page"
                 number, _, rest = after.partition(b"</v>")
@@ -90,7 +91,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, li
     for name in ("workshop", *MODELS):
         (folder / f"{name}.xlsx").write_bytes(spreadsheet(sheet_of(name)))
     changed = folder / "changed.xlsx"
-    change_first_input(folder / "workshop.xlsx", changed, Layout(sheet_of("workshop")).blocks["X"])
+    change_first_input(folder / "workshop.xlsx", changed, Areas(sheet_of("workshop")).of["X"])
     profile = folder / "profile" / "user"
     profile.mkdir(parents=True)
     (profile / "registrymodifications.xcu").write_text(RECALCULATE, encoding="utf-8")
@@ -106,11 +107,11 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, li
 
 
 def matrix(pages: dict[str, list[list[str]]], sheet: Sheet, name: str) -> Any:
-    block = Layout(sheet).blocks[name]
-    rows = pages[block.page][block.row : block.row + block.height]
-    numbers = [[cell.replace("−∞", "-inf") for cell in row[block.column : block.column + block.width]] for row in rows]
+    area = Areas(sheet).of[name]
+    rows = pages[area.page][area.row : area.row + area.height]
+    numbers = [[cell.replace("−∞", "-inf") for cell in row[area.column : area.column + area.width]] for row in rows]
     found = np.array(numbers, dtype=float)
-    return found.T if block.turned else found
+    return found.T if area.turned else found
 
 
 @pytest.mark.parametrize("name", ["workshop", *MODELS])
@@ -149,8 +150,8 @@ def test_a_changed_number_flows_through(computed: Any) -> None:
 def test_labels_are_text_and_pages_are_named(computed: Any) -> None:
     assert set(computed["workshop"]) == {STEPS, README}
     assert set(computed["modern"]) == {STEPS, INPUTS, README}
-    block = Layout(sheet_of("classic")).blocks["output"]
-    assert computed["classic"][STEPS][block.row][0] == "=টোকেন0"
+    area = Areas(sheet_of("classic")).of["output"]
+    assert computed["classic"][STEPS][area.row][0] == "=টোকেন0"
     assert "বাংলাদেশ" in {row[0] for row in computed["workshop"][STEPS]}
     assert any(row and "change one" in row[0] for row in computed["workshop"][README])
 

@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside.worksheet.workshop_model import as_model
 from torch import Tensor, nn
 
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.inside.trace import trace
 from kotha.inside.worksheet.model import find_place, model_sheet
-from kotha.inside.worksheet.page import worksheet_page
+from kotha.inside.worksheet.page import sheet_view
 from kotha.inside.worksheet.sheet import RESULTS, Sheet
 from kotha.inside.worksheet.shown import Look, as_json, show, worked_out
 from kotha.inside.worksheet.traced import check, read_head
-from kotha.inside.worksheet.workshop import WORKSHOP, as_model, drawn, workshop_sheet
+from kotha.inside.worksheet.workshop import WORKSHOP, Given, drawn, workshop_sheet
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
 from kotha.text.tokenizer.trainers import train
@@ -185,7 +186,7 @@ def test_of_a_large_matrix_the_ends_are_shown_and_the_last_row_is_worked_out() -
     shown = {step.name: step for step in show(sheet, Look(precision=3, most_columns=6, most_weight_rows=5))}
     assert shown["X"].header == ["", "1", "2", "3", "…", "15", "16"]
     assert [row[0] for row in shown["W_Q"].rows] == ["1", "2", "…", "15", "16"]
-    assert shown["W_Q"].remark == "Part of 16 × 4 numbers; --json has them all."
+    assert shown["W_Q"].remark == "Part of 16 × 4 numbers; the JSON has them all."
     assert all(line.startswith("scores[5,") for line in shown["scores"].sums)
     assert " + … + " in shown["Q0"].sums[0]
     assert len([*show(sheet, Look(rows=0))][-1].sums) == 0
@@ -220,13 +221,20 @@ def test_other_sheets_are_drawn_and_differ_by_seed() -> None:
         drawn(1, 6, 3, seed=0)
 
 
-def test_the_workshop_is_a_model() -> None:
-    model = as_model(WORKSHOP)
-    assert model.tokens.weight.dtype == torch.float64
-    with trace(model) as seen:
-        model(torch.arange(3)[None])
-    expected = torch.tensor([[0.74, 0.54], [0.550714, 0.544853], [0.536095, 0.5135]], dtype=torch.float64)
-    torch.testing.assert_close(seen["blocks.0.attention.head_outputs"][0, 0], expected, atol=1e-6, rtol=0)
+@pytest.mark.parametrize("given", [WORKSHOP, drawn(4, 6, 3, seed=1), drawn(12, 5, 2, seed=7)])
+def test_the_sheet_by_hand_is_what_torch_computes(given: Given) -> None:
+    """The sheet is worked out without torch, so every number of it is held against a model here."""
+    tokens = torch.arange(len(given.tokens))[None]
+    by_torch = read_head(as_model(given), [tokens], "blocks.0.attention", 0, given.tokens, shifted=False)
+    by_hand = workshop_sheet(given)
+    assert list(by_hand.steps) == list(by_torch.steps)
+    for name, step in by_hand.steps.items():
+        np.testing.assert_allclose(step.values, by_torch.steps[name].values, atol=1e-12, err_msg=name)
+
+
+def test_the_workshops_output_is_the_one_in_the_notes() -> None:
+    expected = [[0.74, 0.54], [0.550714, 0.544853], [0.536095, 0.5135]]
+    np.testing.assert_allclose(workshop_sheet().matrices["output"], expected, atol=1e-6)
 
 
 def test_a_pruned_model_keeps_the_names_of_its_heads() -> None:
@@ -255,7 +263,7 @@ def test_texts_of_every_family(name: str) -> None:
     assert "ছো" in sheet.key_tokens[0 if name != "bert" else 1]
     assert (sheet.tokens[0] == "[CLS]") == (name == "bert")
     assert sheet.matrices["weights"].sum(1) == pytest.approx(np.ones(len(sheet.tokens)))
-    page = worksheet_page(sheet, Look(4))
+    page = sheet_view(sheet, Look(4)).html
     assert page.count("<h2>") == len(sheet.steps)
     if target is not None:
         assert "→ গ্রাম" in page
@@ -264,7 +272,7 @@ def test_texts_of_every_family(name: str) -> None:
 @pytest.mark.parametrize(
     ("stack", "layer", "part", "wording"),
     [
-        (None, 2, "attention", "--layer 2 is not there; decoder has layers 0 to 1"),
+        (None, 2, "attention", "layer=2 is not there; decoder has layers 0 to 1"),
         ("encoder", 0, "cross", "encoder has no cross-attention"),
         ("encodr", 0, "attention", "did you mean 'encoder'"),
     ],

@@ -1,29 +1,14 @@
 """``kotha inside attention``: who looks at whom, in every head."""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from kotha.cli.inside.opening import (
-    Asked,
-    Html,
-    Image,
-    Json,
-    Run,
-    Second,
-    Target,
-    Text,
-    headline,
-    open_model,
-    read_asked,
-)
+from kotha.cli.inside.opening import Generate, Html, Image, Json, Run, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import notes, results, table
 
 if TYPE_CHECKING:
-    from kotha.inside.attention.maps import AttentionMaps, HeadSummary
-    from kotha.inside.inputs import Piece
-    from kotha.text.tokenizer.tokenizer import Tokenizer
+    from kotha.inside.attention.maps import AttentionMap, AttentionMaps, HeadSummary
 
 
 def attention(
@@ -34,7 +19,7 @@ def attention(
     second: Second = None,
     target: Target = None,
     image: Image = None,
-    generate: Annotated[int | None, Parameter(help="Let the model add so many tokens, and see each step.")] = None,
+    generate: Generate = None,
     temperature: Annotated[float, Parameter(help="Of what it adds: 0 takes the best token each time.")] = 0.0,
     seed: Annotated[int, Parameter(help="Of what it adds, above temperature 0.")] = 0,
     layers: Annotated[
@@ -45,47 +30,26 @@ def attention(
     as_json: Json = False,
 ) -> None:
     """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""
-    from kotha.files import write_whole
-    from kotha.inside.attention.maps import attention_maps
-    from kotha.inside.attention.page import attention_page
-    from kotha.inside.sites import choose_layers
+    from kotha.inside.asked import Asked
+    from kotha.inside.attention.page import attention_view
 
-    wanted = Asked(
-        text=text, second=second, target=target, image=image, generate=generate, temperature=temperature, seed=seed
-    )
-    opened = open_model(run)
-    chosen = choose_layers(opened.model, layers)
-    maps = attention_maps(opened.model, read_asked(opened, wanted), chosen)
-    if html is not None:
-        write_whole(html, attention_page(maps, headline(wanted), _names(maps, opened.tokenizer)))
-    if as_json:
-        print(json.dumps(maps.to_dict(), ensure_ascii=False))  # a line for each weight would be long
-    elif html is not None:
-        n_heads = sum(len(each.weights) for each in maps.maps)
-        results().print(f"{html}: {n_heads} heads; open it in a browser", markup=False)
-    else:
-        _print(maps)
-
-
-def _names(maps: "AttentionMaps", tokenizer: "Tokenizer | None") -> dict[int, "Piece"]:
-    """How every token reads that could have been written."""
-    from kotha.inside.inputs import name_piece
-
-    ids = {chance.id for step in maps.steps for chance in step.best}
-    return {} if tokenizer is None else {token: name_piece(tokenizer, token) for token in ids}
+    asked = Asked(text, second, target, image, generate, temperature, seed)
+    view = attention_view(open_model(run), asked, layers)
+    n_heads = sum(len(each.weights) for each in view.found.maps)
+    if hand_over(view, html, as_json, f"{n_heads} heads", one_line=True):
+        _print(view.found)
 
 
 def _print(maps: "AttentionMaps") -> None:
     from kotha.inside.attention.maps import summarize
 
     header = ["head", "strongest looks", "itself", "one before", "first", "entropy, bits"]
-    rows = [_row(maps, summary) for each in maps.maps for summary in summarize(each)]
+    rows = [_row(maps, each, summary) for each in maps.maps for summary in summarize(each)]
     results().print(table("who looks at whom (means over the text)", header, rows))
     notes().print("kotha: add --html FILE for a page of every head")
 
 
-def _row(maps: "AttentionMaps", summary: "HeadSummary") -> list[str]:
-    found = next(each for each in maps.maps if each.name == summary.name)
+def _row(maps: "AttentionMaps", found: "AttentionMap", summary: "HeadSummary") -> list[str]:
     queries, keys = maps.line(found.queries), maps.line(found.keys)
     looks = "   ".join(f"{queries[query].text} → {keys[key].text} {share:.2f}" for query, key, share in summary.looks)
     shares = [summary.on_itself, summary.on_previous, summary.on_first]

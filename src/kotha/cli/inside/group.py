@@ -5,6 +5,7 @@ from cyclopts import App
 # Name of the command, where its function is, and what help says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "worksheet": ("worksheet:worksheet", "One attention head as arithmetic on paper; the workshop's, or your model's."),
+    "exercise": ("exercise:exercise", "The workshop's questions in two languages, asked and graded."),
     "flow": ("flow:flow", "A text through the whole model, with shapes and figures at every station."),
     "trace": ("trace:trace", "What was recorded at every named place, as a table or as numbers."),
     "attention": ("attention:attention", "Who looks at whom: a page of every head, layer by layer."),

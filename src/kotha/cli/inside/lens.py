@@ -1,16 +1,13 @@
 """``kotha inside lens``: what each layer would say next."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
-from kotha.cli.inside.opening import Asked, Html, Json, Run, Second, Target, Text, headline, open_model, read_asked
-from kotha.cli.terminal import print_json, results, table
-from kotha.errors import UsageError
+from kotha.cli.inside.opening import Generate, Html, Json, Run, Second, Target, Text, hand_over, open_model
+from kotha.cli.terminal import results, table
 
 if TYPE_CHECKING:
     from kotha.inside.lens.lens import Lens
+    from kotha.inside.view import View
 
 
 def lens(
@@ -20,45 +17,31 @@ def lens(
     text: Text = None,
     second: Second = None,
     target: Target = None,
-    generate: Annotated[int | None, Parameter(help="Let the model add so many tokens, and look there too.")] = None,
+    generate: Generate = None,
     html: Html = None,
     as_json: Json = False,
 ) -> None:
     """Show what each layer would say at each position, as if the model ended there."""
-    from kotha.files import write_whole
-    from kotha.inside.inputs import name_piece
-    from kotha.inside.lens.lens import lens as look
-    from kotha.inside.lens.page import lens_page
-    from kotha.model.vit import ViT
+    from kotha.inside.asked import Asked
+    from kotha.inside.lens.page import lens_view
 
-    opened = open_model(run)
-    if isinstance(opened.model, ViT):
-        raise UsageError("the lens reads words, and a ViT has classes; try `kotha inside attention --image`")
-    asked = Asked(text=text, second=second, target=target, generate=generate)
-    found = look(opened.model, read_asked(opened, asked))
-    tokenizer = opened.tokenizer
-    assert tokenizer is not None, "a text was read"
-    if html is not None:
-        write_whole(html, lens_page(found, headline(asked), lambda token: name_piece(tokenizer, token)))
-    if as_json:
-        print_json(found.to_dict(lambda token: name_piece(tokenizer, token).text))
-    elif html is not None:
-        sizes = f"{len(found.layers)} layers, {len(found.opinions[0])} positions"
-        results().print(f"{html}: {sizes}; open it in a browser", markup=False)
-    else:
-        _print(found, lambda token: name_piece(tokenizer, token).text)
+    view = lens_view(open_model(run), Asked(text=text, second=second, target=target, generate=generate))
+    found = view.found
+    if hand_over(view, html, as_json, f"{len(found.layers)} layers, {len(found.opinions[0])} positions"):
+        _print(view)
 
 
-def _print(found: "Lens", spell: Callable[[int], str]) -> None:
-    pieces = found.reading.lines[found.line]
+def _print(view: "View[Lens]") -> None:
+    found, said = view.found, view.to_dict()
     rows, marks = [], {}
-    for place, piece in enumerate(pieces):
-        cells = [row[place] for row in found.opinions]
-        for column, opinion in enumerate(cells):
-            if opinion.rank == 1:
-                marks[place, column + 1] = "best"
-        said = [f"{spell(each.ids[0])} {each.probabilities[0]:.0%} (#{each.rank})" for each in cells]
-        rows.append([piece.text, *said, f"{cells[-1].entropy_nats:.2f}"])
+    for number, piece in enumerate(said["positions"]):
+        opinions: list[dict[str, Any]] = [layer["positions"][number] for layer in said["layers"]]
+        for column, opinion in enumerate(opinions, 1):
+            if opinion["rank_of_answer"] == 1:
+                marks[number, column] = "best"
+        best = [(opinion["best"][0], opinion["rank_of_answer"]) for opinion in opinions]
+        cells = [f"{each['text']} {each['probability']:.0%} (#{rank})" for each, rank in best]
+        rows.append([piece["text"], *cells, f"{opinions[-1]['entropy_nats']:.2f}"])
     header = ["at" if found.family == "bert" else "after", *found.layers, "entropy, nats"]
     results().print(table(f"{found.question}? (#: the final answer's rank in that layer)", header, rows, marks))
     means = [sum(each.kl_nats for each in row) / len(row) for row in found.opinions]

@@ -7,13 +7,9 @@ from cyclopts import Parameter
 
 from kotha.cli.inside.opening import Field, Json, Pair, Run, Tokens
 from kotha.cli.terminal import print_json, progress, results, table
-from kotha.errors import UsageError
-from kotha.inside.heads.measuring import Material, gather
 
 if TYPE_CHECKING:
-    import torch
-
-    from kotha.inside.heads.beside import Figures
+    from kotha.inside.heads.prune import Pruned
 
 
 def prune(
@@ -38,99 +34,35 @@ def prune(
     Left to choose, it takes the heads whose silence costs least, each measured alone in the whole model, all at once:
     two heads that stand in for each other look cheap both. Numbers are those of the whole model, for good.
     """
-    from kotha import bundle
-    from kotha.cli.inside.opening import open_model
-    from kotha.inside.heads.beside import side_by_side
-    from kotha.model.pruning import remove_heads
+    from kotha.inside.heads.measuring import TextSource
+    from kotha.inside.heads.prune import Removal
+    from kotha.inside.heads.prune import prune as remove
 
-    if sum(each is not None for each in (heads, keep, count)) != 1:
-        raise UsageError("say which heads go in one way: --heads NAMES, --keep SHARE or --count N")
-    if rounds < 1:
-        raise UsageError(f"--rounds {rounds} measures nothing; use 1 or more")
-    _refuse_out(run, out, overwrite)
-    material = gather(run, path, text, field, pair, tokens)
-    chosen = _named(heads, material) if heads is not None else _chosen(material, keep, count)
-    pruned = remove_heads(material.opened.model, chosen).to(_stored_type(run))
-    bundle.save(out, pruned, material.tokenizer, overwrite=overwrite)
-    figures = side_by_side([material.opened.model, open_model(out).model], [run, out], material, rounds)
-    if as_json:
-        before, after = (each.to_dict() for each in figures)
-        print_json({"out": str(out), "text": material.text, "removed": chosen, "before": before, "after": after})
-    else:
-        _print(figures, chosen, out, material)
-
-
-def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
-    """Say before the long wait what would stop the writing after it."""
-    from kotha.bundle import find_model
-
-    if out.exists() and out.resolve() in (run.resolve(), find_model(run).resolve()):
-        raise UsageError(f"--out {out} is the model itself, and it is measured beside the smaller one; name another")
-    if out.is_dir() and any(out.iterdir()) and not overwrite:
-        raise UsageError(f"{out} exists; choose another --out, or replace a model folder with --overwrite")
-
-
-def _stored_type(run: Path) -> "torch.dtype":
-    """The type of the weights in their folder, which the smaller model keeps, whatever it was measured in."""
-    import torch
-
-    from kotha.bundle import DTYPES, WEIGHTS_FILE, find_model, read_header
-
-    header, _ = read_header(find_model(run) / WEIGHTS_FILE)
-    short = next(iter(header.values()))["dtype"]
-    found = getattr(torch, next(name for name, each in DTYPES.items() if each == short))
-    assert isinstance(found, torch.dtype), f"{short} is a type of weights"
-    return found
-
-
-def _named(heads: str, material: Material) -> list[str]:
-    """The heads that a user names, every one known."""
-    from kotha.inside.heads.silence import places_of
-
-    named = [name.strip() for name in heads.split(",") if name.strip()]
-    if not named:
-        raise UsageError("--heads names none; write them as in blocks.0.attention.1,blocks.1.attention.0")
-    places_of(material.opened.model, named)
-    return named
-
-
-def _chosen(material: Material, keep: float | None, count: int | None) -> list[str]:
-    """The least important heads by ablation, in one go."""
-    from kotha.inside.heads.importance import by_ablation, least_important
-    from kotha.inside.heads.silence import every_head
-
-    n_heads = len(every_head(material.opened.model))
-    if keep is not None and not 0 < keep < 1:
-        raise UsageError(f"--keep {keep} is no share of heads; use a number between 0 and 1, such as 0.75")
-    n_removed = n_heads - round(keep * n_heads) if keep is not None else count
-    assert n_removed is not None, "one of the two is given"
-    least_important(dict.fromkeys(every_head(material.opened.model), 0.0), n_removed)  # refused before the long wait
+    named = None if heads is None else [name.strip() for name in heads.split(",") if name.strip()]
+    removal = Removal(heads=named, keep=keep, count=count)
+    source = TextSource(text=text, path=path, run=run, field=field, pair=pair, tokens=tokens)
     with progress() as advance:
-        worth = by_ablation(material.opened.model, material.batches, material.loss, advance)
-    return least_important(worth, n_removed)
+        found = remove(run, out, removal, source, rounds=rounds, overwrite=overwrite, on_progress=advance)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        _print(found)
 
 
-def _print(figures: "list[Figures]", chosen: list[str], out: Path, material: Material) -> None:
-    before, after = figures
-    rows = [
-        ["heads", f"{before.heads}", f"{after.heads}", _change(before.heads, after.heads)],
-        [
-            "loss, nats",
-            f"{before.loss_nats:.4f}",
-            f"{after.loss_nats:.4f}",
-            f"{after.loss_nats - before.loss_nats:+.4f}",
-        ],
-        ["parameters", f"{before.parameters:,}", f"{after.parameters:,}", _change(before.parameters, after.parameters)],
-        ["megabytes", f"{before.megabytes:.2f}", f"{after.megabytes:.2f}", _change(before.megabytes, after.megabytes)],
-    ]
-    for name, field in (("reading", "reading_tokens_per_second"), ("writing", "writing_tokens_per_second")):
-        speeds: list[Any] = [getattr(each, field) for each in figures]
-        if None not in speeds:
-            rows.append([f"tokens/s, {name}", *(f"{speed:,.0f}" for speed in speeds), _change(*speeds)])
+def _print(found: "Pruned") -> None:
+    before, after = found.before, found.after
+    loss = [f"{each.loss_nats:.4f}" for each in (before, after)]
+    rows = [["loss, nats", *loss, f"{after.loss_nats - before.loss_nats:+.4f}"]]
+    for name, field, form in (
+        ("heads", "heads", "{}"),
+        ("parameters", "parameters", "{:,}"),
+        ("megabytes", "megabytes", "{:.2f}"),
+        ("tokens/s, reading", "reading_tokens_per_second", "{:,.0f}"),
+        ("tokens/s, writing", "writing_tokens_per_second", "{:,.0f}"),
+    ):
+        values: list[Any] = [getattr(each, field) for each in (before, after)]
+        if None not in values:
+            rows.append([name, *(form.format(value) for value in values), f"{values[1] / values[0] - 1:+.1%}"])
     console = results()
-    console.print(table(f"{out}, measured on {material.text}", ["", "before", "after", "change"], rows))
-    console.print(f"removed: {', '.join(chosen)}", markup=False)
-
-
-def _change(before: float, after: float) -> str:
-    return f"{after / before - 1:+.1%}"
+    console.print(table(f"{found.out}, measured on {found.text}", ["", "before", "after", "change"], rows))
+    console.print(f"removed: {', '.join(found.removed)}", markup=False)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.inside.opening import Asked, Image, Json, Run, Second, Target, Text, open_model, read_asked
+from kotha.cli.inside.opening import Image, Json, Run, Second, Target, Text, open_model, tell
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 
@@ -26,19 +26,21 @@ def trace(
     as_json: Json = False,
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""
+    from kotha.inside.asked import Asked, read_asked
     from kotha.inside.recording import record, write_arrays
     from kotha.inside.sites import choose_layers
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError(f"--npz {npz} would not be found as what it is; name it {npz.name}.npz")
     opened = open_model(run)
-    reading = read_asked(opened, Asked(text=text, second=second, target=target, image=image))
-    found = record(opened.model, reading, choose_layers(opened.model, layer), place or None)
+    given = read_asked(opened, Asked(text=text, second=second, target=target, image=image))
+    tell(given.remarks)
+    found = record(opened.model, given, choose_layers(opened.model, layer), place or None)
     if npz is not None:
         write_arrays(npz, found)
         notes().print(f"kotha: {len(found)} arrays in {npz}", markup=False)
     if as_json:
-        lines = {name: [vars(piece) for piece in line] for name, line in reading.lines.items()}
+        lines = {name: [vars(piece) for piece in line] for name, line in given.lines.items()}
         print_json({"lines": lines, "places": [each.to_dict() for each in found]})
     elif npz is None:
         rows = [_row(each.to_dict()) for each in found]

@@ -8,7 +8,7 @@ A text that the model goes on with needs one pass too: no position sees what com
 token was written is the same row when more follows. ``Step`` says which row that is, and what else could have stood
 there.
 
-What it does not do: draw (``attention_page.py``) or write text (see ``reading.py``).
+What it does not do: draw (``attention_page.py``) or write text (see ``given.py``).
 """
 
 import math
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
-from kotha.inside.inputs import Piece, Reading
+from kotha.inside.inputs import ModelInput, Piece
 from kotha.inside.sites import attentions
 from kotha.inside.trace import Trace, trace
 from kotha.model.attention import Attention
@@ -76,20 +76,20 @@ class AttentionMaps:
     """Every map of one pass."""
 
     family: str
-    reading: Reading
+    given: ModelInput
     maps: tuple[AttentionMap, ...]
     steps: tuple[Step, ...] = ()
 
     def line(self, name: str) -> tuple[Piece, ...]:
         """The pieces of a line."""
-        return self.reading.lines[name]
+        return self.given.lines[name]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON; weights to six places."""
         return {
             "family": self.family,
-            "lines": {name: [vars(piece) for piece in line] for name, line in self.reading.lines.items()},
-            "written_from": self.reading.written_from,
+            "lines": {name: [vars(piece) for piece in line] for name, line in self.given.lines.items()},
+            "written_from": self.given.written_from,
             "maps": [
                 {
                     "name": each.name,
@@ -121,20 +121,20 @@ class HeadSummary:
     """Mean over positions: 0 looks at one place, log2 S at all alike."""
 
 
-def attention_maps(model: Model, reading: Reading, chosen: Iterable[str] | None = None) -> AttentionMaps:
-    """Every attention's weights over a reading; ``chosen`` are layers such as ``blocks.0``."""
+def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None = None) -> AttentionMaps:
+    """Every attention's weights over an input; ``chosen`` are layers such as ``blocks.0``."""
     wanted = None if chosen is None else list(chosen)
-    _refuse_large(model, reading, wanted)
+    _refuse_large(model, given, wanted)
     places = ["*.queries", "*.keys", "*.weights"]
-    places += ["logits"] if reading.written_from is not None else []
+    places += ["logits"] if given.written_from is not None else []
     with trace(model, layers=wanted, places=places) as seen:
-        reading.pass_through(model)
+        given.pass_through(model)
     maps = []
     for name, attention in attentions(model).items():
         if f"{name}.weights" in seen:
-            maps.append(_map(reading, name, attention, _is_causal(model, name), seen))
-    steps = () if reading.written_from is None else _steps(reading, seen["logits"][0])
-    return AttentionMaps(model.config.family, reading, tuple(maps), steps)
+            maps.append(_map(given, name, attention, _is_causal(model, name), seen))
+    steps = () if given.written_from is None else _steps(given, seen["logits"][0])
+    return AttentionMaps(model.config.family, given, tuple(maps), steps)
 
 
 def summarize(each: AttentionMap, n_looks: int = 3) -> list[HeadSummary]:
@@ -142,24 +142,24 @@ def summarize(each: AttentionMap, n_looks: int = 3) -> list[HeadSummary]:
     return [_summary(each, head, n_looks) for head in range(len(each.weights))]
 
 
-def _map(reading: Reading, name: str, attention: Attention, is_causal: bool, seen: Trace) -> AttentionMap:
-    queries, keys = reading.lines_of(name)
+def _map(given: ModelInput, name: str, attention: Attention, is_causal: bool, seen: Trace) -> AttentionMap:
+    queries, keys = given.lines_of(name)
     q, k, weights = (seen[f"{name}.{place}"] for place in ("queries", "keys", "weights"))
     other = None
-    if queries == keys and reading.grid is None:
+    if queries == keys and given.grid is None:
         with torch.no_grad():
-            other = attention.weigh(q, k, None if is_causal else "causal")[0].float()
-    return AttentionMap(name, queries, keys, attention.heads, weights[0].float(), is_causal, other)
+            other = attention.weigh(q, k, None if is_causal else "causal")[0].float().cpu()
+    return AttentionMap(name, queries, keys, attention.heads, weights[0].float().cpu(), is_causal, other)
 
 
 def _is_causal(model: Model, name: str) -> bool:
     return name.endswith(".attention") and (isinstance(model, GPT) or name.startswith("decoder"))
 
 
-def _steps(reading: Reading, logits: Tensor) -> tuple[Step, ...]:
+def _steps(given: ModelInput, logits: Tensor) -> tuple[Step, ...]:
     """What the model said at each row that it wrote from: (T, V) -> steps."""
-    pieces = list(reading.lines.values())[-1]
-    first = reading.written_from
+    pieces = list(given.lines.values())[-1]
+    first = given.written_from
     assert first is not None, "asked for the steps of a text that was given whole"
     chances = logits.float().softmax(dim=-1)  # (T, V)
     steps = []
@@ -195,16 +195,16 @@ def _summary(each: AttentionMap, head: int, n_looks: int) -> HeadSummary:
     )
 
 
-def _refuse_large(model: Model, reading: Reading, wanted: list[str] | None) -> None:
+def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> None:
     total = 0
     for name, attention in attentions(model).items():
         if wanted is None or name.rpartition(".")[0] in wanted:
-            queries, keys = (len(reading.lines[line]) for line in reading.lines_of(name))
-            total += len(attention.heads) * queries * keys * (2 if reading.grid is None else 1)
+            queries, keys = (len(given.lines[line]) for line in given.lines_of(name))
+            total += len(attention.heads) * queries * keys * (2 if given.grid is None else 1)
     if total > MOST_WEIGHTS:
         raise UsageError(
             f"{total:,} weights are more than a page can hold ({MOST_WEIGHTS:,}); "
-            "use a shorter text, or fewer layers with --layers 0 1"
+            "use a shorter text, or name fewer layers, such as 0 and 1"
         )
 
 

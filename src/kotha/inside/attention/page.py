@@ -5,15 +5,20 @@ page says. The scripts are in ``pages/attention``.
 """
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from kotha.bundle import Bundle
+from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.assets import interactive
-from kotha.inside.attention.maps import AttentionMap, AttentionMaps, Step
-from kotha.inside.inputs import Piece
+from kotha.inside.attention.maps import AttentionMap, AttentionMaps, Step, attention_maps
+from kotha.inside.inputs import Piece, name_piece
 from kotha.inside.pictures import as_bytes
+from kotha.inside.sites import choose_layers
+from kotha.inside.view import View
 from kotha.page import Page
 
 # The largest number that a stored weight can be.
@@ -26,10 +31,20 @@ _KINDS = {
 }
 
 
+def attention_view(bundle: Bundle, asked: Asked | str, layers: Sequence[str] = ()) -> View[AttentionMaps]:
+    """Who looks at whom over a text or an image; ``layers`` such as ``0`` or ``decoder.1``, all if left out."""
+    chosen = choose_layers(bundle.model, layers)
+    maps = attention_maps(bundle.model, read_asked(bundle, asked), chosen)
+    title, tokenizer = as_asked(asked).headline(), bundle.tokenizer
+    ids = {chance.id for step in maps.steps for chance in step.best}
+    names = {} if tokenizer is None else {token: name_piece(tokenizer, token) for token in ids}
+    return View(title, maps, lambda: attention_page(maps, title, names), maps.to_dict, maps.given.remarks)
+
+
 def attention_page(maps: AttentionMaps, title: str, names: dict[int, Piece]) -> str:
     """One offline page; ``names`` says how the tokens read that could have been written."""
     page = Page(title, _lead(maps))
-    for remark in maps.reading.remarks:
+    for remark in maps.given.remarks:
         page.note(remark)
     footer = f"Made by kotha inside attention. Weights are kept in steps of 1/{STEPS:,} and shown to three decimals."
     return interactive(page, "attention", page_data(maps, names), footer)
@@ -37,21 +52,21 @@ def attention_page(maps: AttentionMaps, title: str, names: dict[int, Piece]) -> 
 
 def page_data(maps: AttentionMaps, names: dict[int, Piece]) -> dict[str, Any]:
     """What the page's scripts read."""
-    reading = maps.reading
+    given = maps.given
     data: dict[str, Any] = {
         "family": maps.family,
         "steps_of_weight": STEPS,
-        "lines": {name: [_piece(piece) for piece in line] for name, line in reading.lines.items()},
-        "writes": list(reading.lines)[-1],
-        "written_from": reading.written_from,
+        "lines": {name: [_piece(piece) for piece in line] for name, line in given.lines.items()},
+        "writes": list(given.lines)[-1],
+        "written_from": given.written_from,
         "maps": [_map(each) for each in maps.maps],
         "steps": [_step(step, names) for step in maps.steps],
     }
-    if reading.grid is not None:
-        pixels = as_bytes(reading.inputs[0][0])
+    if given.grid is not None:
+        pixels = as_bytes(given.inputs[0][0])
         data["image"] = {
-            "rows": reading.grid[0],
-            "columns": reading.grid[1],
+            "rows": given.grid[0],
+            "columns": given.grid[1],
             "height": pixels.shape[0],
             "width": pixels.shape[1],
             "pixels": base64.b64encode(pixels.contiguous().numpy().tobytes()).decode(),
@@ -76,9 +91,9 @@ def unpack(packed: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 def _lead(maps: AttentionMaps) -> str:
     n_heads = sum(len(each.weights) for each in maps.maps)
-    if maps.reading.grid is not None:
+    if maps.given.grid is not None:
         return f"How {n_heads} heads look at one image: choose a head, then the class token or a patch."
-    return f"Who looks at whom: {n_heads} heads over {maps.reading.sizes}. Each row of weights sums to one."
+    return f"Who looks at whom: {n_heads} heads over {maps.given.sizes}. Each row of weights sums to one."
 
 
 def _map(each: AttentionMap) -> dict[str, Any]:

@@ -14,8 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError
+from kotha.evaluate.baselines import find_data
 from kotha.model.family import Model
+from kotha.runs import run_config
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
@@ -99,6 +102,12 @@ class Embeddings:
     def _alike(self, text: str) -> str:
         close = difflib.get_close_matches(text, sorted({each.strip() for each in self.texts if len(each) > 2}))
         return f"; words that look like it: {', '.join(close)}" if close else "; try a word of the model's language"
+
+
+def open_table(bundle: Bundle, run: str | Path | None = None) -> Embeddings:
+    """A model's table; tokens are counted if the data folder of its run is still there."""
+    data = None if run is None else find_data(run_config(Path(run)), Path(run))
+    return Embeddings(bundle.model, bundle.tokenizer, None if data is None else token_counts(data))
 
 
 def token_counts(data: str | Path) -> list[int] | None:

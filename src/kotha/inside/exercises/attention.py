@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from kotha.inside.exercises.grading import Expected
-from kotha.inside.exercises.question import Question, Setting
+from kotha.inside.exercises.question import Question
+from kotha.inside.exercises.setting import Setting
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.shown import arithmetic
 from kotha.wording import Words, same

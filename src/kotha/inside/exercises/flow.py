@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator
 
 from kotha.inside.exercises.grading import Expected
-from kotha.inside.exercises.question import Question, Setting
+from kotha.inside.exercises.question import Question
+from kotha.inside.exercises.setting import Setting
 from kotha.wording import Words, same
 
 _EARLY, _LATE = 500, 10_000
@@ -122,9 +123,9 @@ def _loss(setting: Setting) -> Iterator[Question]:
     )
     text = Words(
         "Learning rate {rate:g}, warm-up {warmup:,} iterations, then cosine decay to a tenth, max_iters = {steps:,} "
-        "(the workshop does not say it; choose with --steps). What is it at iteration {step:,}?",
+        "(the workshop does not say it; choose your own as steps). What is it at iteration {step:,}?",
         "শেখার হার {rate:g}, {warmup:,} ধাপ ওয়ার্ম-আপ, তারপর কোসাইন ধরে দশ ভাগের এক ভাগ পর্যন্ত নামা, max_iters = "
-        "{steps:,} (কর্মশালায় বলা নেই; --steps দিয়ে বেছে নিন)। {step:,} নম্বর ধাপে হার কত?",
+        "{steps:,} (কর্মশালায় বলা নেই; steps দিয়ে বেছে নিন)। {step:,} নম্বর ধাপে হার কত?",
     )
     values = {"rate": setting.learning_rate, "warmup": setting.warmup_steps, "steps": setting.steps}
     for part, step in enumerate((_EARLY, _LATE), 1):

@@ -14,12 +14,13 @@ from kotha.inside.exercises.attention import attention_questions
 from kotha.inside.exercises.counts import count_questions
 from kotha.inside.exercises.flow import flow_questions
 from kotha.inside.exercises.grading import FEWEST_DIGITS, Grade, Verdict, grade
-from kotha.inside.exercises.question import Question, Setting
+from kotha.inside.exercises.question import Question
 from kotha.inside.exercises.reflection import reflection_questions
+from kotha.inside.exercises.setting import Setting
 from kotha.inside.exercises.typed import readings
 from kotha.inside.worksheet.numerals import written
 from kotha.inside.worksheet.sheet import Sheet
-from kotha.wording import Language, Words
+from kotha.wording import Language, Words, ascii_digits
 
 # A line of the student's; None when there is no more.
 Read = Callable[[str], str | None]
@@ -95,16 +96,18 @@ def all_questions(setting: Setting) -> list[Question]:
 
 
 def choose(questions: Iterable[Question], wanted: str) -> list[Question]:
-    """The questions of a number (7), or one part of it (7c)."""
-    known = list(questions)
-    chosen = [each for each in known if wanted in (str(each.number), each.id) or _is_part(each.id, wanted)]
+    """The questions of a number (7), or one part of it (7c), in either digits; or all."""
+    known, wanted = list(questions), ascii_digits(wanted).strip().lower()
+    if wanted in ("all", "সব"):
+        return known
+    chosen = [each for each in known if wanted == str(each.number) or _is_part(each.id, wanted)]
     if not chosen:
-        raise UsageError(f"there is no question {wanted!r}; use 1 to 12, or a part such as 7c or 10a")
+        raise UsageError(f"there is no question {wanted!r}; use all, 1 to 12, or a part such as 7c or 10a")
     return chosen
 
 
 def _is_part(identity: str, wanted: str) -> bool:
-    return not wanted.isdigit() and identity.lower().startswith(wanted.lower())
+    return not wanted.isdigit() and identity.lower().startswith(wanted)
 
 
 class Quiz:

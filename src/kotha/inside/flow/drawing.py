@@ -66,7 +66,7 @@ def _height(station: Station) -> float:
 
 def _names(stage: Stage, station: Station, found: Flow) -> list[str]:
     """Whose each vector is, for those who point at its bar; a ViT's answer is nobody's alone."""
-    pieces = [piece.text for piece in found.reading.lines[stage.line]]
+    pieces = [piece.text for piece in found.given.lines[stage.line]]
     pieces = pieces[1:] if station.place == "patches" else pieces  # no class token yet
     return pieces if len(pieces) == len(station.norms) else [""] * len(station.norms)
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kotha.inside.inputs import Reading
+from kotha.inside.inputs import ModelInput
 from kotha.inside.sites import layers, stacks
 from kotha.inside.trace import Trace, trace
 from kotha.model.bert import BERT
@@ -86,7 +86,7 @@ class Flow:
     """A whole pass."""
 
     family: str
-    reading: Reading
+    given: ModelInput
     stages: tuple[Stage, ...]
     answers: tuple[Answer, ...]
 
@@ -94,7 +94,7 @@ class Flow:
         """All of it, ready for JSON; ``spell`` turns an id into text."""
         return {
             "family": self.family,
-            "lines": {name: [vars(piece) for piece in line] for name, line in self.reading.lines.items()},
+            "lines": {name: [vars(piece) for piece in line] for name, line in self.given.lines.items()},
             "stations": [
                 {"layer": stage.layer, **vars(station), "norm": station.norm}
                 for stage in self.stages
@@ -110,13 +110,13 @@ class Flow:
         }
 
 
-def flow(model: Model, reading: Reading) -> Flow:
-    """Follow a reading through a model."""
+def flow(model: Model, given: ModelInput) -> Flow:
+    """Follow an input through a model."""
     with trace(model) as seen:
-        output = reading.pass_through(model)
+        output = given.pass_through(model)
     stages = []
     for order, (stack, blocks) in enumerate(stacks(model).items()):
-        line = list(reading.lines)[order]
+        line = list(given.lines)[order]
         stages.append(Stage(_START[line], line, _start(model, seen, stack, order)))
         named = [(name, block) for name, block in layers(model).items() if name.startswith(f"{stack}.")]
         for number, (name, block) in enumerate(named):
@@ -126,7 +126,7 @@ def flow(model: Model, reading: Reading) -> Flow:
         if not isinstance(blocks.norm, nn.Identity):
             stages.append(Stage("The last norm", line, (_station(seen, f"{prefix}norm", "last norm", "norm"),)))
     stages.append(Stage("Vectors into an answer", line, _end(model, seen)))
-    return Flow(model.config.family, reading, tuple(stages), _answers(model, reading, output))
+    return Flow(model.config.family, given, tuple(stages), _answers(model, given, output))
 
 
 def _start(model: Model, seen: Trace, stack: str, order: int) -> tuple[Station, ...]:
@@ -198,14 +198,14 @@ def _end(model: Model, seen: Trace) -> tuple[Station, ...]:
     return station, last
 
 
-def _answers(model: Model, reading: Reading, output: Any) -> tuple[Answer, ...]:
+def _answers(model: Model, given: ModelInput, output: Any) -> tuple[Answer, ...]:
     if isinstance(model, ViT):
         return (_answer("what the image shows", output[0]),)
     if not isinstance(model, BERT):
         return (_answer("what comes next", output[0, -1]),)
-    (line,) = reading.lines.values()
+    (line,) = given.lines.values()
     words = output.token_logits[0]
-    places = reading.masked or (max(0, len(line) - 2),)  # the last word, before the mark that ends the text
+    places = given.masked or (max(0, len(line) - 2),)  # the last word, before the mark that ends the text
     return tuple(
         _answer(f"which word stands at position {place + 1}, {line[place].text}", words[place]) for place in places
     )

@@ -12,11 +12,13 @@ from kotha.inside.flow.drawing import answer_svg, stage_svg
 from kotha.inside.flow.flow import Flow, Stage, Station
 from kotha.page import Page
 
+HEADER = ["station", "shape", "mean", "std", "min", "max", "length", "entropy, bits"]
+
 
 def flow_page(found: Flow, title: str, spell: Callable[[int], str]) -> str:
     """One offline page; ``spell`` says how an answer's id reads."""
     page = Page(title, _lead(found))
-    for remark in found.reading.remarks:
+    for remark in found.given.remarks:
         page.note(remark)
     _pieces(page, found)
     page.heading("Through the model")
@@ -33,7 +35,7 @@ def flow_page(found: Flow, title: str, spell: Callable[[int], str]) -> str:
         page.figure(answer_svg(answer, spell), f"{answer.question[0].upper()}{answer.question[1:]}: the likeliest.")
     _charts(page, found)
     with page.folded("Every figure"):
-        page.table(["station", "shape", "mean", "std", "min", "max", "length", "entropy, bits"], rows(found), {})
+        page.table(HEADER, rows(found), {})
     return styled(page, "flow", "Made by kotha inside flow.")
 
 
@@ -53,15 +55,15 @@ def rows(found: Flow) -> list[list[str]]:
 
 def _lead(found: Flow) -> str:
     n_layers = sum(stage.layer is not None for stage in found.stages)
-    return f"{found.reading.sizes} through {n_layers} layers: shapes and figures at every station."
+    return f"{found.given.sizes} through {n_layers} layers: shapes and figures at every station."
 
 
 def _pieces(page: Page, found: Flow) -> None:
-    if found.reading.grid is not None:
-        rows, columns = found.reading.grid
+    if found.given.grid is not None:
+        rows, columns = found.given.grid
         page.paragraph(f"The image is cut into {rows} × {columns} patches; a class token stands before them.")
         return
-    for name, line in found.reading.lines.items():
+    for name, line in found.given.lines.items():
         page.heading("Into pieces" if name == "tokens" else f"The {name}, into pieces")
         page.pieces((piece.text, piece.is_part) for piece in line)
         ids = " ".join(str(piece.id) for piece in line)

@@ -1,11 +1,18 @@
 """A study of heads as one offline page: a map of what they are worth, and a table of what they do."""
 
 from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
 
+from kotha.bundle import Bundle
 from kotha.inside.assets import styled
 from kotha.inside.heads.evidence import BROAD_THRESHOLD, LEANING, THRESHOLD, Evidence
+from kotha.inside.heads.importance import OnProgress
 from kotha.inside.heads.kinds import HeadKind
-from kotha.inside.heads.study import HeadReport, Study
+from kotha.inside.heads.measuring import TextSource, gather
+from kotha.inside.heads.study import HeadReport, Study, study_text
+from kotha.inside.inputs import name_piece
+from kotha.inside.view import View
 from kotha.page import Page, escape
 
 # A token's text from its id.
@@ -24,6 +31,49 @@ KINDS = {
     "rare-word": "tokens as rare as the rarest tenth",
     "punctuation": "punctuation",
 }
+
+
+def heads_view(
+    bundle: Bundle, source: TextSource | str, *, name: str = "The model", on_progress: OnProgress | None = None
+) -> View[Study]:
+    """What each head does on a text, what it is worth, and which one it resembles; ``name`` is the model's."""
+    examined = gather(bundle, TextSource(text=source) if isinstance(source, str) else source)
+    found = study_text(examined, on_progress)
+
+    def show(token: int) -> str:
+        return name_piece(examined.tokenizer, token).text
+
+    return View(
+        f"Heads on {examined.text}",
+        found,
+        lambda: heads_page(found, name, examined.text, show),
+        lambda: study_dict(found, examined.text, show),
+    )
+
+
+def study_dict(found: Study, text: str, show: Show) -> dict[str, Any]:
+    """A study as JSON has it."""
+    figures = {"loss_nats": found.loss_nats, "passages": found.passages, "tokens": found.tokens}
+    sharing = [asdict(each) for each in found.sharing]
+    return {"text": text, **figures, "heads": [_report(each, show) for each in found.heads], "sharing": sharing}
+
+
+def _report(report: HeadReport, show: Show) -> dict[str, Any]:
+    evidence = report.kind.evidence
+    return {
+        "head": report.head,
+        "kind": report.kind.kind,
+        "score": None if evidence is None else evidence.score,
+        "threshold": None if evidence is None else evidence.threshold,
+        "evidence": evidence_text(report.kind),
+        "example": example_text(evidence, show),
+        "scores": {each.name: round(each.score, 4) for each in report.kind.scores.values()},
+        "distance": report.kind.distance,
+        "ablation_nats": report.ablation,
+        "gradient_nats": report.gradient,
+        "symmetry": report.symmetry,
+        "most_similar": None if report.likeness is None else asdict(report.likeness),
+    }
 
 
 def evidence_text(kind: HeadKind) -> str:

@@ -18,6 +18,7 @@ from kotha.inside.trace import trace
 
 # Long enough to find something again, short enough to be quick.
 _PROBES, _SHORTEST, _LONGEST = 6, 6, 40
+FEWEST_PROBED = 2 * _SHORTEST
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
     """
     longest = min(context_length // 2, _LONGEST)
     if longest < _SHORTEST:
-        raise UsageError(f"a context of {context_length} is too short to show something twice; {2 * _SHORTEST} will do")
+        raise UsageError(f"a context of {context_length} is too short to show something twice; {FEWEST_PROBED} will do")
     chance = torch.Generator().manual_seed(seed)
     return list(_repeated(torch.tensor(vocabulary), _spread(_SHORTEST, longest), translates, chance))
 

@@ -1,7 +1,7 @@
 """A study of all heads: kind, importance and likeness, from one text.
 
-Passages show where heads look; batches and a loss show what they are worth. Both are the caller's: this room knows
-neither how a text becomes batches nor what a model is trained for.
+Passages show where heads look; batches and a loss show what they are worth. ``study`` takes both from its caller and
+knows neither how a text becomes batches nor what a model is trained for; ``measuring.py`` makes them.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from torch import nn
 
 from kotha.inside.heads.importance import Batch, Loss, OnProgress, by_ablation, by_gradient, mean_loss
 from kotha.inside.heads.kinds import HeadKind, Witness
+from kotha.inside.heads.measuring import Examined
 from kotha.inside.heads.overlap import (
     Overlap,
     Resemblance,
@@ -21,7 +22,7 @@ from kotha.inside.heads.overlap import (
     shared_rank,
     symmetry,
 )
-from kotha.inside.heads.sight import Passage, look
+from kotha.inside.heads.sight import FEWEST_PROBED, Passage, look, probes
 from kotha.inside.sites import attentions
 
 
@@ -71,13 +72,28 @@ class Study:
     tokens: int
 
 
+def study_text(examined: Examined, on_progress: OnProgress | None = None) -> Study:
+    """Look at every head of a model on the text that it is examined on, and on random tokens that come twice."""
+    length, translates = examined.context_length, examined.bundle.config.family == "seq2seq"
+    return study(
+        examined.bundle.model,
+        examined.passages,
+        examined.batches,
+        examined.loss,
+        repeats=probes(examined.ordinary, length, translates) if length >= FEWEST_PROBED else [],
+        rare=examined.rare,
+        punctuation=examined.punctuation,
+        on_progress=on_progress,
+    )
+
+
 def study(
     model: nn.Module,
     passages: Sequence[Passage],
     batches: Sequence[Batch],
     loss: Loss[Batch],
     *,
-    probes: Sequence[Passage] = (),
+    repeats: Sequence[Passage] = (),
     rare: Sequence[int] = (),
     punctuation: Sequence[int] = (),
     on_progress: OnProgress | None = None,
@@ -90,7 +106,7 @@ def study(
         resemblance.read(sights)
         if on_progress is not None:
             on_progress("looking", done + 1, len(passages))
-    witness.probe(probes)
+    witness.probe(repeats)
     ablation, gradient = by_ablation(model, batches, loss, on_progress), by_gradient(model, batches, loss)
     likeness = _likeness(model, resemblance)
     symmetries = {

@@ -2,7 +2,7 @@
 
 The last norm and the head are applied to what leaves each layer, so every layer answers in words (nostalgebraist 2020,
 https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). The last layer's answer is the
-model's own. Layers before it were never asked to speak; what they say is a reading, not a claim of the model.
+model's own. Layers before it were never asked to speak; what they say is a guess, not a claim of the model.
 
 For bodies that give words: a GPT says what comes next, a BERT what stands here, a Seq2Seq's decoder what it would
 write. A ViT gives classes and is refused.
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
-from kotha.inside.inputs import Reading
+from kotha.inside.inputs import ModelInput
 from kotha.inside.sites import stacks
 from kotha.inside.trace import Trace, trace
 from kotha.model.bert import BERT
@@ -48,7 +48,7 @@ class Lens:
     """Every layer's opinion at every position."""
 
     family: str
-    reading: Reading
+    given: ModelInput
     line: str
     """The line whose positions speak."""
     layers: tuple[str, ...]
@@ -63,7 +63,7 @@ class Lens:
 
     def to_dict(self, spell: Callable[[int], str]) -> dict[str, Any]:
         """All of it, ready for JSON; ``spell`` turns an id into text."""
-        pieces = self.reading.lines[self.line]
+        pieces = self.given.lines[self.line]
         return {
             "family": self.family,
             "question": self.question,
@@ -75,19 +75,19 @@ class Lens:
         }
 
 
-def lens(model: Model, reading: Reading) -> Lens:
-    """What each layer would say at each position of a reading."""
+def lens(model: Model, given: ModelInput) -> Lens:
+    """What each layer would say at each position of an input."""
     if isinstance(model, ViT):
         raise UsageError("the lens reads words, and a ViT has classes; look at its attention instead")
     name, stack = list(stacks(model).items())[-1]
     depth = len(stack.blocks)
     places = [f"{name}.0.residual_in", *(f"{name}.{layer}.residual_out" for layer in range(depth))]
     with trace(model, places=[*places, "logits"]) as seen:
-        reading.pass_through(model)
+        given.pass_through(model)
     final = seen["logits"][0].float().log_softmax(dim=-1)  # (T, V)
     rows = tuple(_opinions(_log_chances(model, seen, place), final) for place in places)
     layers = ("embedding", *(f"{name}.{layer}" for layer in range(depth)))
-    return Lens(model.config.family, reading, list(reading.lines)[-1], layers, rows)
+    return Lens(model.config.family, given, list(given.lines)[-1], layers, rows)
 
 
 @torch.no_grad()

@@ -2,11 +2,36 @@
 
 from collections.abc import Callable
 
+from kotha.bundle import Bundle
 from kotha.chart import Chart, Series
+from kotha.errors import UsageError
+from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.assets import interactive
-from kotha.inside.inputs import Piece
-from kotha.inside.lens.lens import Lens
+from kotha.inside.inputs import Piece, name_piece
+from kotha.inside.lens.lens import Lens, lens
+from kotha.inside.view import View
+from kotha.model.vit import ViT
 from kotha.page import Page
+
+
+def lens_view(bundle: Bundle, asked: Asked | str) -> View[Lens]:
+    """What each layer would say at each position of a text, as if the model ended there."""
+    if isinstance(bundle.model, ViT):
+        raise UsageError("the lens reads words, and a ViT has classes; look at its attention instead")
+    found = lens(bundle.model, read_asked(bundle, asked))
+    title, tokenizer = as_asked(asked).headline(), bundle.tokenizer
+    assert tokenizer is not None, "a text was read"
+
+    def name(token: int) -> Piece:
+        return name_piece(tokenizer, token)
+
+    return View(
+        title,
+        found,
+        lambda: lens_page(found, title, name),
+        lambda: found.to_dict(lambda token: name(token).text),
+        found.given.remarks,
+    )
 
 
 def lens_page(found: Lens, title: str, name: Callable[[int], Piece]) -> str:
@@ -14,10 +39,10 @@ def lens_page(found: Lens, title: str, name: Callable[[int], Piece]) -> str:
     page = Page(
         title, f"At each layer: {found.question}? The deeper the colour, the surer; the last layer is the model."
     )
-    for remark in found.reading.remarks:
+    for remark in found.given.remarks:
         page.note(remark)
     data = found.to_dict(lambda token: name(token).text)
-    data["written_from"] = found.reading.written_from
+    data["written_from"] = found.given.written_from
     page.heading("How the layers come to agree")
     page.figures(_charts(found))
     return interactive(page, "lens", data, "Made by kotha inside lens. Probabilities are rounded to six places.")

@@ -87,6 +87,11 @@ class Sheet:
     remarks: tuple[str, ...] = ()
 
     @property
+    def title(self) -> str:
+        """What it is of, in a line."""
+        return f"Worksheet: {self.place}, head {self.head}" if self.place else "Self-attention by hand"
+
+    @property
     def matrices(self) -> dict[str, Array]:
         """Every matrix by its name."""
         return {name: step.values for name, step in self.steps.items()}

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kotha.errors import UsageError
 from kotha.inside.worksheet.numerals import written
 from kotha.inside.worksheet.sheet import Sheet, Step
 
@@ -29,6 +30,12 @@ class Look:
     most_rows: int = 16
     most_weight_rows: int = 8
     """Of weights, which have a row for each number of a vector and nothing to work out."""
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and self.rows < 0:
+            raise UsageError(f"rows={self.rows} is less than none; use 0 or more")
+        if not 0 <= self.precision <= 15:
+            raise UsageError(f"precision={self.precision} cannot be shown; use 0 to 15 decimals")
 
 
 @dataclass(frozen=True)
@@ -156,4 +163,4 @@ def _some(count: int, most: int) -> list[int | None]:
 def _remark(height: int, width: int, rows: list[int | None], columns: list[int | None]) -> str:
     if None not in rows and None not in columns:
         return ""
-    return f"Part of {height:,} × {width:,} numbers; --json has them all."
+    return f"Part of {height:,} × {width:,} numbers; the JSON has them all."

@@ -12,7 +12,6 @@ from typing import Any
 from kotha.errors import KothaError, UsageError
 from kotha.inside.worksheet.numerals import MINUS_INFINITY
 from kotha.inside.worksheet.operation import SPELLED_OUT
-from kotha.inside.worksheet.page import sheet_title
 from kotha.inside.worksheet.sheet import Sheet, Step
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"
@@ -22,7 +21,7 @@ _TOP, _LEFT = 2, 1
 
 
 @dataclass(frozen=True)
-class Block:
+class Area:
     """Where a matrix stands: its first number's page, row and column."""
 
     page: str
@@ -33,12 +32,12 @@ class Block:
     turned: bool
 
 
-class Layout:
+class Areas:
     """Where every matrix of a sheet stands; answers as `Addresses` for formulas on the page of steps."""
 
     def __init__(self, sheet: Sheet) -> None:
         self.is_wide = any(max(step.values.shape) > SPELLED_OUT for step in sheet.steps.values())
-        self.blocks: dict[str, Block] = {}
+        self.of: dict[str, Area] = {}
         next_row = {STEPS: _TOP, INPUTS: _TOP}
         for name, step in sheet.steps.items():
             given_apart = self.is_wide and step.operation is None
@@ -48,30 +47,30 @@ class Layout:
             if turned:
                 height, width = width, height
             # A line for the title and one for the column labels above, one empty below.
-            self.blocks[name] = Block(page, next_row[page] + 2, _LEFT, height, width, turned)
+            self.of[name] = Area(page, next_row[page] + 2, _LEFT, height, width, turned)
             next_row[page] += height + 3
 
     def cell(self, name: str, row: int, column: int) -> str:
         """The address of a cell."""
-        block = self.blocks[name]
-        row, column = (column, row) if block.turned else (row, column)
-        return _page(block) + _address(block.row + row, block.column + column)
+        area = self.of[name]
+        row, column = (column, row) if area.turned else (row, column)
+        return _page(area) + _address(area.row + row, area.column + column)
 
     def row(self, name: str, row: int) -> str:
         """The address of a row."""
-        block = self.blocks[name]
-        assert not block.turned, f"{name} stands turned; ask for a column"
-        return self._line(block, row)
+        area = self.of[name]
+        assert not area.turned, f"{name} stands turned; ask for a column"
+        return self._line(area, row)
 
     def column(self, name: str, column: int) -> str:
         """The address of a column that stands as a row."""
-        block = self.blocks[name]
-        assert block.turned, f"{name} does not stand turned; ask for a row"
-        return self._line(block, column)
+        area = self.of[name]
+        assert area.turned, f"{name} does not stand turned; ask for a row"
+        return self._line(area, column)
 
-    def _line(self, block: Block, line: int) -> str:
-        first = _address(block.row + line, block.column)
-        return f"{_page(block)}{first}:{_address(block.row + line, block.column + block.width - 1)}"
+    def _line(self, area: Area, line: int) -> str:
+        first = _address(area.row + line, area.column)
+        return f"{_page(area)}{first}:{_address(area.row + line, area.column + area.width - 1)}"
 
 
 def spreadsheet(sheet: Sheet) -> bytes:
@@ -83,15 +82,15 @@ def spreadsheet(sheet: Sheet) -> bytes:
         raise KothaError("a spreadsheet needs XlsxWriter: pip install xlsxwriter") from error
     stream = BytesIO()
     book = xlsxwriter.Workbook(stream, {"in_memory": True})
-    layout, formats = Layout(sheet), _formats(book)
+    areas, formats = Areas(sheet), _formats(book)
     pages = {STEPS: book.add_worksheet(STEPS)}
-    if layout.is_wide:
+    if areas.is_wide:
         pages[INPUTS] = book.add_worksheet(INPUTS)
     for page in pages.values():
         _prepare(page, sheet, formats)
     for name, step in sheet.steps.items():
-        _write(pages[layout.blocks[name].page], sheet, step, layout, formats)
-    _write_readme(book.add_worksheet(README), sheet, layout, formats)
+        _write(pages[areas.of[name].page], sheet, step, areas, formats)
+    _write_readme(book.add_worksheet(README), sheet, areas, formats)
     pages[STEPS].activate()
     book.close()
     return stream.getvalue()
@@ -102,8 +101,8 @@ def _refuse_large(sheet: Sheet) -> None:
     head_width = sheet.steps["Q"].values.shape[1]
     for size, most, what, instead in (
         (n_tokens, MOST_TOKENS, "tokens", "give a shorter text"),
-        (head_width, MOST_HEAD_WIDTH, "numbers a head", "look at it with --json or --html"),
-        (width, MOST_WIDTH, "numbers a token", "look at it with --json or --html"),
+        (head_width, MOST_HEAD_WIDTH, "numbers a head", "look at the page or the JSON"),
+        (width, MOST_WIDTH, "numbers a token", "look at the page or the JSON"),
     ):
         if size > most:
             raise UsageError(f"a spreadsheet of {size:,} {what} is too large to follow; up to {most:,}: {instead}")
@@ -125,41 +124,41 @@ def _formats(book: Any) -> dict[str, Any]:
 
 
 def _prepare(page: Any, sheet: Sheet, formats: dict[str, Any]) -> None:
-    page.write_string(0, 0, sheet_title(sheet), formats["title"])
+    page.write_string(0, 0, sheet.title, formats["title"])
     page.set_column(0, 0, 24)
     page.set_column(1, max(step.values.shape[1] for step in sheet.steps.values()) + 1, 11)
     page.freeze_panes(1, 1)
 
 
-def _write(page: Any, sheet: Sheet, step: Step, layout: Layout, formats: dict[str, Any]) -> None:
+def _write(page: Any, sheet: Sheet, step: Step, areas: Areas, formats: dict[str, Any]) -> None:
     """One matrix: its title, its labels, its numbers or formulas."""
-    block = layout.blocks[step.name]
-    title = f"{step.title} (turned: one row for each of its columns)" if block.turned else step.title
-    page.write_string(block.row - 2, 0, title, formats["step"])
-    rows, columns = (step.columns, step.rows) if block.turned else (step.rows, step.columns)
+    area = areas.of[step.name]
+    title = f"{step.title} (turned: one row for each of its columns)" if area.turned else step.title
+    page.write_string(area.row - 2, 0, title, formats["step"])
+    rows, columns = (step.columns, step.rows) if area.turned else (step.rows, step.columns)
     for place, label in enumerate(columns):
-        page.write_string(block.row - 1, block.column + place, label, formats["label"])
+        page.write_string(area.row - 1, area.column + place, label, formats["label"])
     for place, label in enumerate(rows):
-        page.write_string(block.row + place, 0, label, formats["token"])
+        page.write_string(area.row + place, 0, label, formats["token"])
     style = formats["given" if step.operation is None else "result" if step.name == "output" else "formula"]
-    for row in range(block.height):
-        for column in range(block.width):
-            at = (column, row) if block.turned else (row, column)
-            where, value = (block.row + row, block.column + column), float(step.values[at])
+    for row in range(area.height):
+        for column in range(area.width):
+            at = (column, row) if area.turned else (row, column)
+            where, value = (area.row + row, area.column + column), float(step.values[at])
             if step.operation is None:
                 page.write_number(*where, value, style)
                 continue
-            formula = step.operation.formula(layout, sheet.matrices, *at)
+            formula = step.operation.formula(areas, sheet.matrices, *at)
             page.write_formula(*where, f"={formula}", style, MINUS_INFINITY if value == float("-inf") else value)
     if step.name == "weights":
-        last = (block.row + block.height - 1, block.column + block.width - 1)
+        last = (area.row + area.height - 1, area.column + area.width - 1)
         shading = {"type": "2_color_scale", "min_color": "#ffffff", "max_color": "#8fcdb4"}
-        page.conditional_format(block.row, block.column, *last, {**shading, "min_type": "num", "min_value": 0})
+        page.conditional_format(area.row, area.column, *last, {**shading, "min_type": "num", "min_value": 0})
 
 
-def _write_readme(page: Any, sheet: Sheet, layout: Layout, formats: dict[str, Any]) -> None:
+def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any]) -> None:
     page.set_column(0, 0, 90)
-    inputs = INPUTS if layout.is_wide else STEPS
+    inputs = INPUTS if areas.is_wide else STEPS
     lines = [
         f"Blue numbers (page “{inputs}”) are given: change one, and every formula after it follows.",
         "Black numbers are formulas: click on one to see which cells it reads.",
@@ -167,15 +166,16 @@ def _write_readme(page: Any, sheet: Sheet, layout: Layout, formats: dict[str, An
         f"{MINUS_INFINITY} is what the mask hides: a word, since a spreadsheet has no infinity; e to it is 0.",
         "Text: " + sheet.text + ("" if sheet.target is None else f" → {sheet.target}"),
         *sheet.remarks,
-        "Every value was compared with what torch computes when this file was made by kotha inside worksheet.",
+        "Made by kotha inside worksheet"
+        + ("; every value was compared with what torch computes." if sheet.place else "."),
     ]
-    page.write_string(0, 0, sheet_title(sheet), formats["title"])
+    page.write_string(0, 0, sheet.title, formats["title"])
     for row, line in enumerate(lines, 2):
         page.write_string(row, 0, line, formats["about"])
 
 
-def _page(block: Block) -> str:
-    return f"{block.page}!" if block.page == INPUTS else ""
+def _page(area: Area) -> str:
+    return f"{area.page}!" if area.page == INPUTS else ""
 
 
 def _address(row: int, column: int) -> str:

@@ -1,24 +1,19 @@
 """The workshop's sheet, questions 1 to 5: three tokens of width 4, and the first of two heads.
 
-Only what the workshop gives is written here; the rest is worked out. To be held against torch the sheet becomes a
-model: its X is the token table, its matrices are the first head, and a block whose norms come last hands its
-attention the vectors as they are.
+Only what the workshop gives is written here; the rest is worked out, without torch, so that the sheet is there at once.
+A test holds every number of it against a model that has these weights.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.inside.worksheet.operation import Array
-from kotha.inside.worksheet.sheet import Sheet
-from kotha.inside.worksheet.traced import read_head
-from kotha.model.config import GPTConfig
-from kotha.model.gpt import GPT
+from kotha.inside.worksheet.page import SheetView, sheet_view
+from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
+from kotha.inside.worksheet.shown import Look
 
-_HEADS = 2
 # Sizes that one can compute by hand, and that still have something to compute.
 _FEWEST, _MOST = 2, 12
 
@@ -65,41 +60,38 @@ def drawn(n_tokens: int, width: int, head_width: int, seed: int) -> Given:
     return Given(names, draw(n_tokens, width), *matrices)
 
 
+def sizes_of(text: str) -> tuple[int, int, int]:
+    """Tokens, width and head width, as one writes them.
+
+    >>> sizes_of("4x6x3")
+    (4, 6, 3)
+    """
+    parts = text.lower().replace("×", "x").split("x")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        raise UsageError(f"size={text!r} is not TOKENSxWIDTHxHEAD; try 4x6x3")
+    n_tokens, width, head_width = map(int, parts)
+    return n_tokens, width, head_width
+
+
 def workshop_sheet(given: Given = WORKSHOP) -> Sheet:
-    """The sheet of what is given, every number held against torch's.
+    """The sheet of what is given, in plain numbers.
 
     >>> workshop_sheet().steps["Q"].values.round(2).tolist()
     [[0.37, 0.57], [0.39, 0.34], [0.3, 0.55]]
     """
-    tokens = torch.arange(len(given.tokens))[None]
-    sheet = read_head(as_model(given), [tokens], "blocks.0.attention", 0, given.tokens, shifted=False)
-    return replace(sheet, text=" ".join(given.tokens), place="")
+    query, key, value = (Projection(matrix) for matrix in (given.w_q, given.w_k, given.w_v))
+    head = Head(given.x, query, key, value, mask=np.tri(len(given.tokens)))  # the causal mask, (T, T)
+    steps = lay_out(head, given.tokens, shifted=False)
+    return Sheet(steps, given.tokens, given.tokens, text=" ".join(given.tokens), place="", layer=0, head=0)
 
 
-def as_model(given: Given) -> GPT:
-    """A model in double precision whose first head is the sheet's."""
-    n_tokens, width = given.x.shape
-    config = GPTConfig(
-        vocab_size=n_tokens,
-        context_length=n_tokens,
-        n_layers=1,
-        d_model=width,
-        n_heads=_HEADS,
-        d_head=given.w_q.shape[1],
-        norm_order="post",
-        positions="none",
-        attention_bias=False,
-    )
-    model = GPT(config).double().eval()
-    attention = model.get_submodule("stack.blocks.0.attention")
-    matrices: dict[str, Array] = {"query": given.w_q, "key": given.w_k, "value": given.w_v}
-    with torch.no_grad():
-        model.tokens.weight.copy_(torch.from_numpy(given.x))
-        for name, matrix in matrices.items():
-            weight = attention.get_parameter(f"{name}.weight")
-            weight[: matrix.shape[1]] = _turned(matrix)
-    return model
+def workshop_view(
+    size: str | None = None, seed: int = 0, *, rows: int | None = None, precision: int | None = None
+) -> SheetView:
+    """The workshop's sheet to look at, or one of another ``size`` such as ``4x6x3`` with numbers that are drawn."""
+    return sheet_view(sheet_by_hand(size, seed), Look(6 if precision is None else precision, rows))
 
 
-def _turned(matrix: Array) -> Tensor:
-    return torch.from_numpy(matrix).mT
+def sheet_by_hand(size: str | None = None, seed: int = 0) -> Sheet:
+    """The workshop's sheet, or one of another size with numbers that are drawn."""
+    return workshop_sheet(WORKSHOP if size is None else drawn(*sizes_of(size), seed=seed))

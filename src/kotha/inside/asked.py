@@ -1,0 +1,99 @@
+"""What a user wants a model to read: a text, a pair, an image, and how many words of its own the model shall add.
+
+The words that the model adds are written here, with the simplest generation that there is: a GPT goes on (greedy, or
+by temperature), a Seq2Seq translates (beam search of one).
+"""
+
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+from kotha.bundle import Bundle
+from kotha.errors import UsageError
+from kotha.generate.beam import BeamSettings, beam_search
+from kotha.generate.plain import continue_plainly
+from kotha.generate.settings import SamplingSettings
+from kotha.inside.inputs import ModelInput, Write, read, read_image
+from kotha.inside.pictures import load_picture
+from kotha.model.config import ViTConfig
+from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
+from kotha.text.akshara import aksharas
+
+_LONGEST_TITLE, _CUT = 90, " …"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What shall be read."""
+
+    text: str | None = None
+    second: str | None = None
+    """The other sentence, for a BERT."""
+    target: str | None = None
+    """The translation, for a Seq2Seq; left out, the model writes it."""
+    image: str | Path | None = None
+    """A file, for a ViT."""
+    generate: int | None = None
+    """Tokens that the model shall add."""
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.generate is not None and self.generate < 1:
+            raise UsageError(f"generate={self.generate} writes nothing; use 1 or more, or leave it out")
+        if self.generate is None and (self.temperature or self.seed):
+            raise UsageError("temperature and seed say how the model goes on; say how far with generate")
+        if self.text is not None and self.image is not None:
+            raise UsageError("a text and an image are for different models; give one of them")
+
+    def headline(self, otherwise: str = "") -> str:
+        """A page's title: the text (``otherwise`` if none was given), cut between words, or letters, if it is long."""
+        if self.image is not None:
+            return Path(self.image).name
+        text = " ".join((otherwise if self.text is None else self.text).split())
+        if not text:
+            return "An empty text"
+        whole_words = textwrap.shorten(text, _LONGEST_TITLE, placeholder=_CUT)
+        return "".join(aksharas(text)[: _LONGEST_TITLE // 2]) + _CUT if whole_words == _CUT.strip() else whole_words
+
+
+def as_asked(asked: Asked | str) -> Asked:
+    """A text alone stands for asking that it be read."""
+    return Asked(asked) if isinstance(asked, str) else asked
+
+
+def read_asked(bundle: Bundle, asked: Asked | str) -> ModelInput:
+    """What shall be read, as the model's input."""
+    asked, config = as_asked(asked), bundle.config
+    if asked.image is not None and isinstance(config, ViTConfig):
+        return read_image(bundle.model, load_picture(asked.image, config))
+    if asked.image is not None:
+        raise UsageError(f"an image is for a ViT, and this model is a {config.family}; give it a text")
+    if asked.text is None:
+        raise UsageError(f"a {config.family} model needs {'an image' if isinstance(config, ViTConfig) else 'a text'}")
+    write = _writer(bundle, asked)
+    return read(bundle.model, bundle.tokenizer, asked.text, second=asked.second, target=asked.target, write=write)
+
+
+def _writer(bundle: Bundle, asked: Asked) -> Write | None:
+    """The model's own words: of a GPT if asked for, of a Seq2Seq also where no target is given."""
+    model = bundle.model
+    special = {} if bundle.tokenizer is None else bundle.tokenizer.special
+    if isinstance(model, Seq2Seq) and (asked.generate is not None or asked.target is None):
+        if asked.temperature:
+            raise UsageError("a Seq2Seq's translation is its best one; leave temperature out")
+        if not {"bos", "eos"} <= special.keys():
+            raise UsageError("this tokenizer has no mark to start and end a target; give the target")
+        room = model.config.context_length - 1
+        beams = BeamSettings(
+            start=special["bos"], end=special["eos"], beams=1, tokens=min(asked.generate or room, room)
+        )
+        return lambda source: beam_search(model, source, beams)[0].ids
+    if asked.generate is None:
+        return None
+    if not isinstance(model, GPT):
+        return lambda _ids: ()  # `read` says why this body cannot write
+    settings = SamplingSettings(temperature=asked.temperature, seed=asked.seed)
+    ends = {special["eos"]} if "eos" in special else set()
+    return lambda ids: continue_plainly(model, ids, asked.generate or 0, settings, ends)

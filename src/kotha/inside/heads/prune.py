@@ -1,0 +1,184 @@
+"""Pruning heads: the least important ones leave the weights, and the smaller model is measured beside the whole one.
+
+Left to choose, it takes the heads whose silence costs least (head ablation), each measured alone in the whole model,
+all at once: two heads that stand in for each other look cheap both. Speeds are medians of a few rounds, and the two
+models take turns in each, so that a machine with other work slows both.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kotha.bundle import DTYPES, WEIGHTS_FILE, find_model, load, read_header, save
+from kotha.errors import UsageError
+from kotha.generate.answers import Request
+from kotha.generate.engine import Engine
+from kotha.generate.settings import SamplingSettings
+from kotha.inside.heads.importance import OnProgress, by_ablation, least_important, mean_loss
+from kotha.inside.heads.measuring import Examined, TextSource, gather
+from kotha.inside.heads.silence import every_head, places_of
+from kotha.model.pruning import remove_heads
+
+_WRITTEN = 96
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """Which heads go, said in one way out of three."""
+
+    heads: Sequence[str] | None = None
+    """By name."""
+    keep: float | None = None
+    """All but this share, the most important ones."""
+    count: int | None = None
+    """So many, the least important ones."""
+
+    def __post_init__(self) -> None:
+        if sum(each is not None for each in (self.heads, self.keep, self.count)) != 1:
+            raise UsageError("say which heads go in one way: heads by name, the share to keep, or a count")
+        if self.heads is not None and not self.heads:
+            raise UsageError("heads names none; write them as blocks.0.attention.1 and blocks.1.attention.0")
+        if self.keep is not None and not 0 < self.keep < 1:
+            raise UsageError(f"keep={self.keep} is no share of heads; use a number between 0 and 1, such as 0.75")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a model needs, and what it gives for that."""
+
+    heads: int
+    loss_nats: float
+    parameters: int
+    megabytes: float
+    reading_tokens_per_second: float
+    """Through the whole model, a passage at a time."""
+    writing_tokens_per_second: float | None
+    """One text at a time; only a GPT writes on."""
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A smaller model folder, beside the one that it was made from."""
+
+    out: Path
+    text: str
+    """What both were measured on."""
+    removed: list[str]
+    before: Figures
+    after: Figures
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**asdict(self), "out": str(self.out)}
+
+
+def prune(
+    run: Path,
+    out: Path,
+    removal: Removal,
+    source: TextSource,
+    *,
+    rounds: int = 5,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Pruned:
+    """Write a model folder without some heads, and measure both; ``rounds`` of the speeds, the median counts."""
+    if rounds < 1:
+        raise UsageError(f"rounds={rounds} measures nothing; use 1 or more")
+    _refuse_out(run, out, overwrite)
+    examined = gather(load(run).widened(), source)
+    removed = _chosen(examined, removal, on_progress)
+    smaller = remove_heads(examined.bundle.model, removed).to(_stored_type(run))
+    save(out, smaller, examined.tokenizer, overwrite=overwrite)
+    models = [examined.bundle.model, load(out).widened().model]
+    return Pruned(out, examined.text, removed, *_side_by_side(models, [run, out], examined, rounds))
+
+
+def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
+    """Say before the long wait what would stop the writing after it."""
+    if out.exists() and out.resolve() in (run.resolve(), find_model(run).resolve()):
+        raise UsageError(f"{out} is the model itself, and it is measured beside the smaller one; name another")
+    if out.is_dir() and any(out.iterdir()) and not overwrite:
+        raise UsageError(f"{out} exists; choose another folder, or allow replacing a model folder with overwrite")
+
+
+def _stored_type(run: Path) -> torch.dtype:
+    """The type of the weights in their folder, which the smaller model keeps, whatever it was measured in."""
+    header, _ = read_header(find_model(run) / WEIGHTS_FILE)
+    short = next(iter(header.values()))["dtype"]
+    found = getattr(torch, next(name for name, each in DTYPES.items() if each == short))
+    assert isinstance(found, torch.dtype), f"{short} is a type of weights"
+    return found
+
+
+def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None) -> list[str]:
+    """The heads that are named, every one known; or the least important by ablation, in one go."""
+    model = examined.bundle.model
+    if removal.heads is not None:
+        places_of(model, removal.heads)
+        return list(removal.heads)
+    n_heads = len(every_head(model))
+    n_removed = n_heads - round(removal.keep * n_heads) if removal.keep is not None else removal.count
+    assert n_removed is not None, "one of the three is there"
+    least_important(dict.fromkeys(every_head(model), 0.0), n_removed)  # refused before the long wait
+    return least_important(by_ablation(model, examined.batches, examined.loss, on_progress), n_removed)
+
+
+def _side_by_side(models: Sequence[Any], folders: Sequence[Path], examined: Examined, rounds: int) -> list[Figures]:
+    """Measure models, each with the folder that it is stored in."""
+    readers = _in_turns([_reader(model, examined) for model in models], rounds)
+    writers: Sequence[float | None] = [None] * len(models)
+    if examined.bundle.config.family == "gpt":
+        writers = _in_turns([_writer(model, examined) for model in models], rounds)
+    return [
+        Figures(
+            len(every_head(model)),
+            mean_loss(model, examined.batches, examined.loss),
+            sum(parameter.numel() for parameter in model.parameters()),
+            (find_model(folder) / WEIGHTS_FILE).stat().st_size / 1e6,
+            read,
+            wrote,
+        )
+        for model, folder, read, wrote in zip(models, folders, readers, writers, strict=True)
+    ]
+
+
+def _in_turns(tasks: Sequence[Callable[[], int]], rounds: int) -> list[float]:
+    """Tokens a second of each task, the median of rounds; a first one warms up and does not count."""
+    speeds: list[list[float]] = [[] for _ in tasks]
+    for turn in range(rounds + 1):
+        for task, found in zip(tasks, speeds, strict=True):
+            start = time.perf_counter()
+            tokens = task()
+            if turn:
+                found.append(tokens / (time.perf_counter() - start))
+    return [statistics.median(found) for found in speeds]
+
+
+def _reader(model: Any, examined: Examined) -> Callable[[], int]:
+    few = examined.passages[:4]
+
+    def read() -> int:
+        with torch.no_grad():
+            for passage in few:
+                sides = (passage.tokens,) if passage.source is None else (passage.source, passage.tokens)
+                model(*(side[None] for side in sides))
+        return sum(len(passage.tokens) for passage in few)
+
+    return read
+
+
+def _writer(model: Any, examined: Examined) -> Callable[[], int]:
+    engine = Engine(model, None, max_batch=1, weights="float32")
+    start = tuple(examined.passages[0].tokens[:4].tolist())
+    n_tokens = min(_WRITTEN, model.config.context_length - len(start))
+
+    def write() -> int:
+        return engine.generate([Request(prompt=start, tokens=n_tokens, settings=SamplingSettings(top_k=1))])[0].tokens
+
+    return write

@@ -1,0 +1,75 @@
+"""A view: the same finding as data, as an offline page, and in a notebook's frame; for every room, from Python."""
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.inside.small_models import TEXT, small
+
+from kotha.errors import KothaError, UsageError
+from kotha.inside.asked import Asked
+from kotha.inside.attention.page import attention_view
+from kotha.inside.embeddings.view import embeddings_view
+from kotha.inside.embeddings.words import open_table
+from kotha.inside.flow.view import flow_view, preset_flow_view
+from kotha.inside.heads.measuring import TextSource
+from kotha.inside.heads.page import heads_view
+from kotha.inside.lens.page import lens_view
+from kotha.inside.recording import traced
+from kotha.inside.view import View
+from kotha.inside.worksheet.model import worksheet_view
+from kotha.inside.worksheet.workshop import workshop_view
+
+VIEWS: dict[str, Any] = {
+    "attention": lambda: attention_view(small("gpt"), TEXT),
+    "flow": lambda: flow_view(small("gpt"), TEXT),
+    "preset": lambda: preset_flow_view("mini"),
+    "lens": lambda: lens_view(small("gpt"), TEXT),
+    "heads": lambda: heads_view(small("gpt"), TEXT * 3),
+    "worksheet": lambda: worksheet_view(small("gpt"), TEXT, head=1),
+    "workshop": workshop_view,
+    "embeddings": lambda: embeddings_view(open_table(small("gpt")), ["আজ"]),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_data_a_page_and_a_frame(name: str, tmp_path: Path) -> None:
+    view: View[Any] = VIEWS[name]()
+    json.dumps(view.to_dict(), allow_nan=False)
+    assert view.save(tmp_path / "new" / "page.html").read_text(encoding="utf-8") == view.html
+    assert not re.search(r'(src|href)="(?!data:)|url\(|@import', view.html)
+    frame = view._repr_html_()
+    assert frame.startswith("<iframe ") and 'sandbox="allow-scripts"' in frame and "width:100%" in frame
+    inner = re.fullmatch(r'<iframe [^>]* srcdoc="([^"]*)"></iframe>', frame)
+    assert inner is not None and html.unescape(inner[1]) == view.html, "nothing of the page gets out of its frame"
+    assert repr(view.title) in repr(view) and len(repr(view)) < 500
+
+
+def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
+    made: list[int] = []
+    view = View("x", 1, lambda: made.append(1) or "<p>", dict)  # type: ignore[func-returns-value]
+    assert made == []
+    assert view.html == view.html == "<p>" and made == [1]
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(KothaError, match="could not be written"):
+        view.save(tmp_path / "taken")
+
+
+def test_remarks_come_back_as_data() -> None:
+    assert any("its context" in each for each in attention_view(small("gpt"), TEXT * 9).remarks)
+    assert any("fresh weights" in each for each in preset_flow_view("mini").remarks)
+
+
+def test_a_trace_of_a_text_is_already_made() -> None:
+    with traced(small("gpt"), TEXT, layers=["0"], places=["*.weights"]) as seen:
+        assert list(seen) == ["blocks.0.attention.weights"]
+
+
+def test_what_is_asked_is_checked_when_it_is_said() -> None:
+    with pytest.raises(UsageError, match="generate=0 writes nothing; use 1 or more"):
+        Asked("আজ", generate=0)
+    with pytest.raises(UsageError, match="tokens=3 shows nothing; use 9 or more"):
+        TextSource(text="আজ", tokens=3)
