@@ -165,7 +165,7 @@ def test_gpt_learns_a_batch_by_heart(unigrams: Dataset, tmp_path: Path) -> None:
 
 def test_gpt_beats_the_unigram(unigrams: Dataset, tmp_path: Path) -> None:
     model = preset("pocket").replace(vocab_size=700, context_length=64, **SMALL)
-    config = QUICK.change(steps=200)
+    config = QUICK.change(steps=120, batch_size=16, optimizer="muon")
     task = NextToken(model, config, unigrams)
     assert learn(model, config, task, tmp_path)["loss_nats"] < task.references()["unigram"] - 0.4
 
@@ -226,34 +226,36 @@ def test_seq2seq_reads_numbers_that_it_never_saw(tmp_path: Path) -> None:
 
 def test_vit_learns_a_batch_by_heart(tmp_path: Path) -> None:
     images, labels = drawn_digits(0, 8)
+    model = preset("vit-digits").replace(**SMALL)
     score = learn_by_heart(
-        preset("vit-digits"), lambda *how: ImageClasses(*how, images, labels, images, labels), tmp_path, n_examples=8
+        model, lambda *how: ImageClasses(*how, images, labels, images, labels), tmp_path, n_examples=8
     )
     assert score["loss_nats"] < 0.05
     assert score["accuracy"] == 1
 
 
 def test_vit_beats_the_majority(tmp_path: Path) -> None:
-    config = QUICK.change(steps=120, optimizer="muon", learning_rate=2e-3)
-    task = ImageClasses(preset("vit-digits"), config, *drawn_digits(0, 2000), *drawn_digits(1, 300))
-    score = learn(preset("vit-digits"), config, task, tmp_path)
+    model = preset("vit-digits").replace(**SMALL)
+    config = QUICK.change(steps=120, optimizer="muon", learning_rate=4e-3)
+    task = ImageClasses(model, config, *drawn_digits(0, 2000), *drawn_digits(1, 300))
+    score = learn(model, config, task, tmp_path)
     assert score["accuracy"] > 4 * score["majority"]
     assert score["loss_nats"] < task.references()["class frequencies"] - 0.8
 
 
 @pytest.mark.parametrize(("name", "kind"), [("pocket-bert", "wordpiece"), ("pocket", "unigram")])
 def test_a_text_classifier_learns_by_heart_and_beats_the_majority(name: str, kind: str) -> None:
-    documents = list(itertools.islice(stories(seed=2), 500))
+    documents = list(itertools.islice(stories(seed=2), 300))
     texts, labels = [each.text for each in documents], [list(KINDS).index(each.kind) for each in documents]
     tokenizer = train_tokenizer(texts, kind, 600)
     model = preset(name).replace(vocab_size=600, context_length=48, **SMALL)
-    config = QUICK.change(steps=100, learning_rate=1e-3)
-    sets = texts[:400], labels[:400], texts[400:], labels[400:]
+    config = QUICK.change(steps=60, learning_rate=2e-3, batch_size=24)
+    sets = texts[:220], labels[:220], texts[220:], labels[220:]
     task = TextClasses(model, config, *sets, tokenizer, n_classes=3)
     score = learn_plainly(model, config, task)
     assert score["loss_nats"] < task.references()["class frequencies"] - 0.3
     assert score["accuracy"] > score["majority"] + 0.08
-    few = config.change(batch_size=8, learning_rate=3e-3)
+    few = config.change(batch_size=8, steps=100, learning_rate=3e-3)
     by_heart = TextClasses(model, few, texts[:8], labels[:8], texts[:8], labels[:8], tokenizer, n_classes=3)
     assert learn_plainly(model, few, by_heart)["loss_nats"] < 0.05
 

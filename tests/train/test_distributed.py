@@ -7,21 +7,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from tests.launching import Launcher
 
 from kotha.cli.main import main
 from kotha.errors import ConfigError
 from kotha.train.checkpoint import checkpoint_path, load_checkpoint
 from kotha.train.distributed import Ranks
 
-STEPS = 20
+STEPS = 12
 SETTINGS = [
     *("--preset", "char", "--steps", str(STEPS), "--set", "batch_size=4", "--set", "precision=float32"),
-    *("--set", "evaluate_every=10", "--set", "evaluate_tokens=1024", "--set", "ema_decay=0.9"),
+    *("--set", "micro_batch_size=2"),
+    *("--set", "evaluate_every=6", "--set", "evaluate_tokens=1024", "--set", "ema_decay=0.9"),
     *("--set", "dropout=0.0", "--set", "warmup_steps=2", "--set", "keep_checkpoints=9"),
 ]
 OPTIMIZERS = {"adamw": ["--recipe", "classic"], "muon": ["--recipe", "modern"]}
@@ -46,11 +48,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def train(processes: int, *arguments: str | Path) -> None:
-    done = subprocess.run(
-        command(processes, *map(str, arguments)), capture_output=True, text=True, env=environment(), timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as made:
+        yield made
 
 
 def losses(run: Path) -> list[float]:
@@ -71,13 +72,14 @@ def assert_alike(run: Path, reference: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def alone(launcher: Launcher, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The run of one process with an optimizer, made once."""
     folder = tmp_path_factory.mktemp("alone")
 
     def run(optimizer: str) -> Path:
         if not (folder / optimizer).exists():
-            train(1, data, "--out", folder / optimizer, *SETTINGS, *OPTIMIZERS[optimizer])
+            arguments = ["train", str(data), "--out", str(folder / optimizer), *SETTINGS, *OPTIMIZERS[optimizer]]
+            launcher.run(arguments, folder / "log")
         return folder / optimizer
 
     return run
@@ -93,14 +95,15 @@ def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str
     ],
 )
 def test_two_processes_learn_what_one_learns_and_runs_move_between_them(
-    alone, data: Path, tmp_path: Path, optimizer: str, shard: bool
+    launcher: Launcher, alone, data: Path, tmp_path: Path, optimizer: str, shard: bool
 ) -> None:
     reference = alone(optimizer)
     more = ["--shard"] if shard else []
     settings = [*SETTINGS, *OPTIMIZERS[optimizer]]
-    train(2, data, "--out", tmp_path / "two", *settings, *more)
+    start = ["train", str(data), "--out"]
+    launcher.run([*start, str(tmp_path / "two"), *settings, *more], tmp_path / "log", processes=2)
     assert_alike(tmp_path / "two", reference)
-    files = {path.name for path in checkpoint_path(tmp_path / "two" / "checkpoints", 10).iterdir()}
+    files = {path.name for path in checkpoint_path(tmp_path / "two" / "checkpoints", 6).iterdir()}
     assert ("model-00001-of-00002.safetensors" if shard else "model.safetensors") in files
     for name, weights in final_weights(tmp_path / "two").items():
         assert torch.allclose(weights, final_weights(reference)[name], atol=1e-4), name
@@ -110,7 +113,7 @@ def test_two_processes_learn_what_one_learns_and_runs_move_between_them(
         path = tmp_path / name
         shutil.copytree(source, path)
         shutil.rmtree(checkpoint_path(path / "checkpoints", STEPS))
-        train(processes, data, "--out", path, "--resume", *more)
+        launcher.run([*start, str(path), "--resume", *more], tmp_path / "log", processes)
         assert_alike(path, reference)
 
 

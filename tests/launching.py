@@ -1,0 +1,92 @@
+"""Commands started by a process that has already imported everything: a start costs a fork, not seconds of imports.
+
+What begins there is what ``python -m kotha`` begins, in a process of its own that can be killed; only the imports are
+shared. Tests of the very start, and of ``torchrun``, use the real thing.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+class Launcher:
+    """Starts commands by forking one Python; use it as a context manager."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen([sys.executable, __file__], env=environment, **pipes)
+
+    def __enter__(self) -> "Launcher":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def _ask(self, **request: Any) -> int:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+    def start(self, arguments: Sequence[str], log: Path, **environment: str) -> int:
+        """Start ``kotha`` with these arguments, what it says in a file; its process number."""
+        return self._ask(arguments=list(arguments), log=str(log), environment=environment)
+
+    def wait(self, process: int) -> int:
+        """The exit code of a process, negative for a signal."""
+        return self._ask(wait=process)
+
+    def run(self, arguments: Sequence[str], log: Path, processes: int = 1) -> None:
+        """Run a command to its good end, in several processes as torchrun would."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        world = {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes), "MASTER_PORT": port}
+        world = {**world, "MASTER_ADDR": "127.0.0.1"} if processes > 1 else {}
+        logs = [log.with_name(f"{log.name}-{rank}") for rank in range(processes)]
+        started = [
+            self.start(arguments, each, **world, **({"RANK": str(rank), "LOCAL_RANK": str(rank)} if world else {}))
+            for rank, each in enumerate(logs)
+        ]
+        codes = [self.wait(process) for process in started]
+        assert not any(codes), "\n".join(each.read_text(encoding="utf-8") for each in logs)
+
+
+def _serve() -> None:
+    import torch._dynamo
+    import torch.distributed.fsdp  # noqa: F401
+
+    import kotha.train.loop
+    import kotha.train.show.report  # noqa: F401
+    from kotha.cli.main import main
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "wait" in request:
+            print(os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1]), flush=True)
+            continue
+        process = os.fork()
+        if process:
+            print(process, flush=True)
+            continue
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for stream in (1, 2):
+            os.dup2(log, stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.environ.update(request["environment"])
+        code = 70
+        try:
+            code = main(request["arguments"])
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve()
