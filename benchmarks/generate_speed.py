@@ -33,7 +33,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from kotha.bundle import Bundle, save
 from kotha.export.huggingface.config import write_config
 from kotha.export.huggingface.export import foreign_weights
-from kotha.export.targets import choose_layout
+from kotha.export.huggingface.layouts import choose_layout
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings

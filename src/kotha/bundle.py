@@ -105,10 +105,14 @@ def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
         weights = safetensors.torch.load_file(path / WEIGHTS_FILE, device=str(device))
     except (SafetensorError, OSError) as error:
         raise KothaError(f"{path / WEIGHTS_FILE} cannot be read: {error}") from error
-    parameters = {name: nn.Parameter(tensor) for name, tensor in weights.items()}
-    tied = {name: parameters[first] for name, first in first_names(model).items()}
-    model.load_state_dict(tied, assign=True)
-    return Bundle(model.eval(), tokenizer)
+    return Bundle(assemble(model, weights), tokenizer)
+
+
+def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
+    """A model that was a shape alone, with its weights; what is tied to a first name shares that one's numbers."""
+    parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
+    model.load_state_dict({name: parameters[first] for name, first in first_names(model).items()}, assign=True)
+    return model.eval()
 
 
 def verify(folder: str | Path) -> ModelConfig:

@@ -10,14 +10,13 @@ from tests.export.models import CONFIGS, shaken
 
 from kotha.bundle import load
 from kotha.cli.main import main
-from kotha.export.card import About
-from kotha.export.huggingface.export import Wishes, export_hf
+from kotha.export.huggingface.export import write_hf
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("there") / "hf"
-    export_hf(shaken(CONFIGS["course"]), out, About(), Wishes())
+    write_hf(shaken(CONFIGS["course"]), out)
     return out
 
 

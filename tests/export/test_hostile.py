@@ -20,8 +20,7 @@ from tests.export.models import CONFIGS, shaken
 from kotha.bundle import save, unique_weights
 from kotha.cli.main import main
 from kotha.errors import KothaError
-from kotha.export.card import About
-from kotha.export.huggingface.export import Wishes, export_hf
+from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.parity import built_in_lines
 from kotha.text.tokenizer.trainers import train
@@ -32,7 +31,7 @@ WEIGHTS, CONFIG, INDEX = "model.safetensors", "config.json", "model.safetensors.
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("good") / "hf"
-    export_hf(shaken(CONFIGS["gpt2"]), folder, About(), Wishes())
+    write_hf(shaken(CONFIGS["gpt2"]), folder)
     return folder
 
 
@@ -298,7 +297,7 @@ def test_matrices_that_no_file_holds(folder: Path) -> None:
 
 
 def test_matrices_beyond_any_machine(tmp_path: Path) -> None:
-    export_hf(shaken(CONFIGS["vit"]), tmp_path / "hf", About(), Wishes())
+    write_hf(shaken(CONFIGS["vit"]), tmp_path / "hf")
     change(tmp_path / "hf", image_size=1 << 29, patch_size=1 << 29, num_channels=1 << 29)
     assert refused(tmp_path / "hf", "its config asks for matrices beyond any machine")
 
@@ -345,7 +344,7 @@ def test_a_setting_that_ours_do_not_have_is_named(folder: Path, values: dict[str
     ],
 )
 def test_so_in_the_other_layouts(name: str, values: dict[str, Any], said: str, tmp_path: Path) -> None:
-    export_hf(shaken(CONFIGS[name]), tmp_path / "hf", About(), Wishes())
+    write_hf(shaken(CONFIGS[name]), tmp_path / "hf")
     change(tmp_path / "hf", **values)
     assert refused(tmp_path / "hf", said)
 
@@ -360,7 +359,7 @@ def test_so_in_the_other_layouts(name: str, values: dict[str, Any], said: str, t
     ],
 )
 def test_positions_that_are_none(tmp_path: Path, values: dict[str, Any], said: str) -> None:
-    export_hf(shaken(CONFIGS["llama"]), tmp_path / "hf", About(), Wishes())
+    write_hf(shaken(CONFIGS["llama"]), tmp_path / "hf")
     change(tmp_path / "hf", **values)
     assert refused(tmp_path / "hf", said)
 
@@ -398,7 +397,7 @@ def test_a_tokenizer_without_the_configs_tokens(folder: Path) -> None:
 
 def test_a_tokenizer_far_smaller_than_the_model(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["gpt2"].replace(vocab_size=4000))
-    export_hf(bundle, tmp_path / "hf", About(), Wishes())
+    write_hf(bundle, tmp_path / "hf")
     assert refused(tmp_path / "hf", "its tokenizer has only 512 tokens, its model 4,000")
     assert import_hf(tmp_path / "hf", with_tokenizer=False).bundle.tokenizer is None
 

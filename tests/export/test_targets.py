@@ -4,7 +4,8 @@ import pytest
 from tests.export.models import CONFIGS, TEXT
 
 from kotha.errors import ConfigError
-from kotha.export.targets import choose_layout, doors
+from kotha.export.huggingface.layouts import choose_layout
+from kotha.export.targets import doors
 from kotha.model.config import GPTConfig
 from kotha.model.presets import MODERN, PRESETS, preset
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, BertForPreTraining
 
-from kotha.export.huggingface.names import BERT as BERT_NAMES
+from kotha.export.huggingface.weight_names import BERT as BERT_NAMES
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
-from kotha.export.huggingface.names import GPT2, QWEN3
+from kotha.export.huggingface.weight_names import GPT2, QWEN3
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from kotha.export.huggingface.names import MARIAN
+from kotha.export.huggingface.weight_names import MARIAN
 from kotha.model.config import NormOrder, Seq2SeqConfig
 from kotha.model.masks import padding_mask
 from kotha.model.seq2seq import Seq2Seq

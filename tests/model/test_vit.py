@@ -10,7 +10,7 @@ from transformers import ViTConfig as TheirConfig
 from transformers import ViTForImageClassification
 
 from kotha.errors import UsageError
-from kotha.export.huggingface.names import VIT
+from kotha.export.huggingface.weight_names import VIT
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset

@@ -10,7 +10,7 @@ from typing import Any
 
 import kotha
 from kotha.bundle import Bundle
-from kotha.export.huggingface.layout import Layout
+from kotha.export.huggingface.layouts import Layout
 
 _MAX_BYTES = 1 << 20
 _UNKNOWN = "unknown"

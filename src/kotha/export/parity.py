@@ -4,9 +4,11 @@ Three questions. Do both give the same numbers (the largest difference of two lo
 (the first place where greedy text differs)? Do both read the same tokens (line by line of real text, with awkward
 lines among them: joiners, two-part vowels, digits, emoji, mixed scripts)?
 
-Who answers for the other side is passed in; this file counts, judges and shows.
+The first question is what others call logit parity. Who answers for the other side is passed in; this file counts,
+judges and shows.
 """
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -15,12 +17,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kotha.bundle import Bundle
+from kotha.errors import DataError
+from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
 
 # Largest difference of two logits that different orders of the same float32 sums explain.
 TOLERANCE = 1e-4
 GREEDY_TOKENS = 200
 N_LINES = 200
+# As many lines of a text as tokens are compared on.
+_MOST_LINES = 1000
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -54,6 +61,10 @@ class ParityReport:
     door: str
     peer: str | None = None
     """The program on the other side, with its version; None where it is not installed."""
+    architecture: str | None = None
+    """What the model is called there; None where the other side has no name for it."""
+    weights: str | None = None
+    """The type that the weights have there."""
     remark: str | None = None
     """What a reader must know beside the numbers: weights that were rounded, why nothing was checked."""
     refused: str | None = None
@@ -175,6 +186,35 @@ def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int | None:
         if mine != other:
             return place
     return None if len(ours) == len(theirs) else min(len(ours), len(theirs))
+
+
+def with_remarks(report: ParityReport, *remarks: str | None) -> ParityReport:
+    """Add what a reader must know beside the numbers."""
+    return replace(report, remark="; ".join(filter(None, (report.remark, *remarks))) or None)
+
+
+def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:
+    """What the other side is compared with: a copy rounded to the type that went out, computing in float32."""
+    return Bundle(copy.deepcopy(bundle.model).cpu().to(dtype).float().eval(), bundle.tokenizer)
+
+
+def rounding(bundle: Bundle, dtype: torch.dtype) -> str | None:
+    """Says so where weights lose digits on their way out."""
+    if dtype.itemsize >= next(bundle.model.parameters()).dtype.itemsize:
+        return None
+    name = str(dtype).removeprefix("torch.")
+    return f"the weights were rounded to {name} on their way out, and are compared as rounded"
+
+
+def lines_of(texts: Sequence[str]) -> list[str] | None:
+    """Lines to compare tokens on: the awkward ones, then those of text files; None where no file is named."""
+    if not texts:
+        return None
+    found = (line for document in read_documents(texts) for line in document.text.splitlines() if line.strip())
+    lines = list(islice(found, _MOST_LINES))
+    if not lines:
+        raise DataError(f"{' '.join(texts)}: no lines there to compare on")
+    return [*AWKWARD_LINES, *lines]
 
 
 def built_in_lines(count: int = N_LINES) -> list[str]:

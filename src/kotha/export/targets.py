@@ -1,15 +1,23 @@
-"""Which doors a config can pass, said before it is trained.
+"""The doors: which of them a config can pass, and the way through each, out and in.
 
-A model that took days to train must not find its door closed by a setting that nobody needed. Each door answers for a
-config alone: open, or closed by these settings.
+A model that took days to train must not find its door closed by a setting that nobody needed, so each door answers for
+a config alone: open, or closed by these settings. Whoever passes is compared on the other side (see ``parity.py``).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from kotha.errors import ConfigError
-from kotha.export.huggingface.layout import Layout
-from kotha.export.huggingface.layouts import LAYOUTS
+from kotha.errors import ConfigError, UsageError
+from kotha.export.huggingface.layouts import choose_layout
+from kotha.export.parity import ParityReport
 from kotha.model.config import GPTConfig, ModelConfig
+
+if TYPE_CHECKING:
+    from kotha.bundle import Bundle
+
+Target = Literal["hf", "gguf", "onnx"]
 
 # llama.cpp knows BPE by its pre-tokenizer's name, and SentencePiece's kind of unigram; other kinds it cannot repeat.
 GGUF_TOKENIZERS = ("bpe", "unigram")
@@ -19,10 +27,49 @@ GGUF_TOKENIZERS = ("bpe", "unigram")
 class Door:
     """A way out, and whether a config passes it."""
 
-    name: str
+    name: Target
     open: bool
     because: str
     """As what it opens there, or which settings close it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportSettings:
+    """What an export can be asked for, whatever its door."""
+
+    weights: str | None = None
+    """Their type there: for hf float32, bfloat16 or float16, for gguf f32, f16, q8_0 or q4_0; None: as usual."""
+    license: str | None = None
+    """Under which licence the model is given away; None: it is not known."""
+    run: Path | None = None
+    """The run folder that the model card tells of."""
+    lines: Sequence[str] | None = None
+    """What is compared on; None: awkward lines, and some of the built-in stories."""
+    overwrite: bool = False
+    """Replace what was exported there before."""
+
+
+USUAL = ExportSettings()
+
+
+def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
+    """Write a model for another program, whole or not at all, and compare it there.
+
+    A report that has not ``passed`` is about something that is written all the same.
+    """
+    if to == "hf":
+        from kotha.export.huggingface.export import export_hf
+
+        return export_hf(bundle, out, settings)
+    if to == "gguf":
+        from kotha.export.gguf.export import export_gguf
+
+        return export_gguf(bundle, out, settings)
+    if to == "onnx":
+        from kotha.export.onnx.export import export_onnx
+
+        return export_onnx(bundle, out, settings)
+    raise UsageError(f"there is no door {to!r}; hf, gguf and onnx are open")
 
 
 def doors(config: ModelConfig, tokenizer_kind: str | None = None) -> list[Door]:
@@ -30,33 +77,15 @@ def doors(config: ModelConfig, tokenizer_kind: str | None = None) -> list[Door]:
     return [_hf(config), _gguf(config, tokenizer_kind), _onnx(config)]
 
 
-def choose_layout(config: ModelConfig) -> Layout:
-    """The layout of Hugging Face that a config fits; refused with the settings in the way."""
-    fitting = next((layout for layout in _of_family(config) if not layout.obstacles(config)), None)
-    if fitting is None:
-        raise ConfigError(f"no Hugging Face layout fits this model: {_obstacles(config)}")
-    return fitting
-
-
-def _of_family(config: ModelConfig) -> list[Layout]:
-    return [layout for layout in LAYOUTS if type(config) is layout.family]
-
-
-def _obstacles(config: ModelConfig) -> str:
-    """What is in the way of the layout that is nearest."""
-    nearest = min((layout.obstacles(config) for layout in _of_family(config)), key=len, default=["its family"])
-    return "; ".join(nearest)
-
-
 def _hf(config: ModelConfig) -> Door:
     try:
         return Door("hf", True, f"opens as {choose_layout(config).architecture}")
-    except ConfigError:
-        return Door("hf", False, _obstacles(config))
+    except ConfigError as error:
+        return Door("hf", False, str(error).partition(": ")[2])
 
 
 def _gguf(config: ModelConfig, tokenizer_kind: str | None) -> Door:
-    from kotha.export.gguf.architecture import architecture_of, obstacles
+    from kotha.export.gguf.layouts import architecture_of, obstacles
 
     closed = obstacles(config)
     if closed:

@@ -12,12 +12,14 @@ import torch
 from tests.conftest import SHARED_DATA
 
 from kotha.bundle import Bundle
-from kotha.errors import ConfigError, KothaError, TokenizerError
-from kotha.export.gguf import architecture as layout
+from kotha.errors import ConfigError, KothaError, TokenizerError, UsageError
 from kotha.export.gguf import check, file, vocabulary
-from kotha.export.gguf.export import KINDS, export_gguf
+from kotha.export.gguf import layouts as layout
+from kotha.export.gguf.export import export_gguf
+from kotha.export.gguf.file import KINDS
 from kotha.export.gguf.vocabulary import Kind, vocabulary_of
 from kotha.export.parity import AWKWARD_LINES
+from kotha.export.targets import ExportSettings
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN, preset
@@ -75,7 +77,9 @@ def test_llamacpp_reads_the_same_tokens_and_chooses_the_same(
     tmp_path: Path, name: str, kind: str, llamacpp: None
 ) -> None:
     report = export_gguf(
-        Bundle(model(name), tokenizer(kind)), tmp_path / "m.gguf", lines=[*AWKWARD_LINES, *story_lines()]
+        Bundle(model(name), tokenizer(kind)),
+        tmp_path / "m.gguf",
+        ExportSettings(lines=[*AWKWARD_LINES, *story_lines()]),
     )
     assert report.checked and report.passed, report.failures
     assert report.lines > 200 and report.lines_different == 0
@@ -91,7 +95,7 @@ def test_a_unigram_without_rules_keeps_its_bytes_both_ways(tmp_path: Path, llama
     assert vocabulary_of(text, 700).model == "plamo2"
     lines = [*AWKWARD_LINES, *story_lines()]
     path = tmp_path / "m.gguf"
-    report = export_gguf(Bundle(model("modern", vocab_size=700), text), path, lines=lines)
+    report = export_gguf(Bundle(model("modern", vocab_size=700), text), path, ExportSettings(lines=lines))
     # plamo2 takes a byte-order mark off the start of a text.
     assert [line for line in lines if line.startswith("\ufeff")] == [report.first_line_different]
     assert report.lines_different == 1
@@ -139,13 +143,17 @@ def test_queries_not_dealt_out_anew_would_be_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None
 ) -> None:
     monkeypatch.setattr(layout, "_neighbours", lambda weight, d_head: weight)
-    report = export_gguf(Bundle(model("llama"), tokenizer("bpe")), tmp_path / "m.gguf", lines=story_lines())
+    report = export_gguf(
+        Bundle(model("llama"), tokenizer("bpe")), tmp_path / "m.gguf", ExportSettings(lines=story_lines())
+    )
     assert not report.passed and "of best tokens agree" in report.failures[0]
 
 
 def test_a_wrong_pre_tokenizer_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
     monkeypatch.setitem(vocabulary._PRE_TOKENIZERS, "qwen35", "gpt-2")
-    report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf", lines=story_lines())
+    report = export_gguf(
+        Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf", ExportSettings(lines=story_lines())
+    )
     assert not report.passed and "lines give other tokens" in report.failures[-1]
 
 
@@ -178,7 +186,9 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str, said
     (tmp_path / "folder.gguf").mkdir()
     before = sorted(tmp_path.iterdir())
     with pytest.raises(KothaError, match=said):
-        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / place, overwrite=place == "folder.gguf")
+        export_gguf(
+            Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / place, ExportSettings(overwrite=place == "folder.gguf")
+        )
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -217,7 +227,9 @@ def test_kinds_of_pieces() -> None:
 
 def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None) -> None:
     small = model("gpt2", d_model=48, d_ff=96)
-    report = export_gguf(Bundle(small, tokenizer("bpe")), tmp_path / "m.gguf", kind="q8_0", lines=story_lines())
+    report = export_gguf(
+        Bundle(small, tokenizer("bpe")), tmp_path / "m.gguf", ExportSettings(weights="q8_0", lines=story_lines())
+    )
     assert report.passed, report.failures
     assert report.remark is not None and "stay in float16: token_embd.weight, blk.0.attn_qkv.weight" in report.remark
     assert "ffn_down" not in report.remark  # its rows are 96 long
@@ -263,8 +275,8 @@ def test_what_float16_cannot_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="GGUF kind 'q8' is not known; did you mean 'q8_0'"):
-        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf", kind="q8")
+    with pytest.raises(UsageError, match="weights='q8' is not a type of GGUF files; did you mean 'q8_0'"):
+        export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf", ExportSettings(weights="q8"))
 
 
 @pytest.mark.parametrize(
@@ -306,6 +318,8 @@ def test_sentencepiece_unigrams_from_elsewhere(tmp_path: Path, name: str, llamac
         pytest.skip("the shared tokenizers are not on this machine")
     foreign = import_tokenizer(SHARED / name)
     small = model("gpt2", vocab_size=foreign.vocab_size, d_model=32, d_ff=32, n_layers=1)
-    report = export_gguf(Bundle(small, foreign), tmp_path / "m.gguf", kind="f32", lines=story_lines())
+    report = export_gguf(
+        Bundle(small, foreign), tmp_path / "m.gguf", ExportSettings(weights="f32", lines=story_lines())
+    )
     assert report.lines_different == 0, report.first_line_different
     assert replace(report, lines=0).peer is not None

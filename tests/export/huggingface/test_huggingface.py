@@ -11,12 +11,12 @@ import transformers
 from tests.export.models import ARCHITECTURES, CONFIGS, VOCABULARY, shaken
 
 from kotha.bundle import Bundle, save, unique_weights
-from kotha.errors import KothaError
-from kotha.export.card import About
+from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.check import check_hf
-from kotha.export.huggingface.export import Wishes, export_hf
+from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.parity import AWKWARD_LINES, built_in_lines
+from kotha.export.targets import ExportSettings, export
 from kotha.text.tokenizer.trainers import train
 
 FEW = built_in_lines(30)
@@ -42,8 +42,8 @@ def one_thread() -> Any:
     torch.set_num_threads(before)
 
 
-def out(bundle: Bundle, folder: Path, **wishes: Any) -> Any:
-    return export_hf(bundle, folder, About(), Wishes(**wishes))
+def out(bundle: Bundle, folder: Path, chat: bool = False, **wishes: Any) -> Any:
+    return write_hf(bundle, folder, ExportSettings(**wishes), chat)
 
 
 def same_weights(one: Bundle, other: Bundle) -> bool:
@@ -83,10 +83,29 @@ def test_the_check_sees_a_weight_that_moved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_narrower_weights_are_the_rounded_ones(dtype: Any, tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
-    layout = out(bundle, tmp_path / "hf", dtype=dtype)
+    layout = out(bundle, tmp_path / "hf", weights=dtype)
     rounded = Bundle(bundle.model.to(getattr(torch, dtype)), bundle.tokenizer)
     assert check_hf(tmp_path / "hf", rounded, layout, FEW[:3], greedy_tokens=10).passed
     assert same_weights(import_hf(tmp_path / "hf").bundle, rounded)
+
+
+def test_an_export_proves_itself_as_rounded_and_leaves_the_model_alone(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["qwen3"])
+    before = {name: weight.clone() for name, weight in unique_weights(bundle.model).items()}
+    report = export(bundle, "hf", tmp_path / "hf", ExportSettings(weights="bfloat16", lines=FEW[:3]))
+    assert report.checked and report.passed, report.failures
+    assert (report.architecture, report.weights) == ("Qwen3ForCausalLM", "bfloat16")
+    assert report.remark is not None and "rounded to bfloat16" in report.remark
+    assert all(torch.equal(before[name], weight) for name, weight in unique_weights(bundle.model).items())
+
+
+def test_an_unknown_type_or_door_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["qwen3"])
+    with pytest.raises(UsageError, match="weights='float8' is no type of weights there; float32"):
+        export(bundle, "hf", tmp_path / "hf", ExportSettings(weights="float8"))
+    with pytest.raises(UsageError, match="no door 'tar'; hf, gguf and onnx are open"):
+        export(bundle, "tar", tmp_path / "hf")  # type: ignore[arg-type]
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_weight_too_large_for_float16_is_refused(tmp_path: Path) -> None:
@@ -94,7 +113,7 @@ def test_a_weight_too_large_for_float16_is_refused(tmp_path: Path) -> None:
     with torch.no_grad():
         bundle.model.get_parameter("tokens.weight")[0, 0] = 1e6
     with pytest.raises(KothaError, match=r"tokens.weight reaches 1,000,000, more than float16 holds"):
-        out(bundle, tmp_path / "hf", dtype="float16")
+        out(bundle, tmp_path / "hf", weights="float16")
     assert not (tmp_path / "hf").exists()
 
 

@@ -150,9 +150,11 @@ def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypat
         export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path / "out")
 
 
-def test_weights_of_another_type_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match=r"the graphs hold float32, and this model torch\.bfloat16; convert it first"):
-        export_onnx(Bundle(filled(FAMILIES["vit"]).bfloat16(), None), tmp_path / "out")
+def test_narrow_weights_are_widened_and_the_model_stays_as_it_was(tmp_path: Path) -> None:
+    bundle = Bundle(filled(FAMILIES["vit"]).bfloat16(), None)
+    report = export_onnx(bundle, tmp_path / "out")
+    assert report.passed and report.weights == "float32" and report.remark is None, report.failures
+    assert {weight.dtype for weight in bundle.model.parameters()} == {torch.bfloat16}
 
 
 def test_a_pruned_model_keeps_the_keys_that_are_left(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ float16 and is named in the result; embeddings and head are kept at eight bits i
 import os
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from torch import Tensor
 
-from kotha.errors import ConfigError, KothaError, nearest
-from kotha.export.gguf.architecture import architecture_of, tensors_of
+from kotha.errors import KothaError
+from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.huggingface.tokenizer import chat_template
 from kotha.model.config import GPTConfig
@@ -32,8 +32,6 @@ _FILE_TYPES = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "q8_0": "MOSTLY_Q8_0", "q4
 
 def write_file(model: GPT, tokenizer: Tokenizer, path: Path, kind: str) -> tuple[Vocabulary, list[str]]:
     """Write a model as one file, whole or not at all; the vocabulary as written, and the weights kept in float16."""
-    if kind not in KINDS:
-        raise ConfigError(f"GGUF kind {kind!r} is not known{nearest(kind, KINDS)}")
     library = _library()
     vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
@@ -138,16 +136,10 @@ def _add_tensor(library: Any, writer: Any, name: str, tensor: Tensor, kind: str)
     if kind == "f16":
         largest = float(tensor.abs().max())
         if largest > 65504:
-            raise KothaError(f"{name} holds {largest:g}, more than float16 can write (65504); export with kind f32")
+            raise KothaError(f"{name} holds {largest:g}, more than float16 can write (65504); f32 can")
         writer.add_tensor(name, values.astype("float16"))
     elif kind == "f32":
         writer.add_tensor(name, values)
     else:
         stored = library.GGMLQuantizationType[kind.upper()]
         writer.add_tensor(name, library.quants.quantize(values, stored), raw_dtype=stored)
-
-
-def as_gpt(model: object) -> GPT:
-    """The model, if it is one that GGUF can hold; if not, what is in the way."""
-    architecture_of(cast("GPT", model).config)
-    return cast("GPT", model)

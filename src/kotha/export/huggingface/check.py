@@ -4,7 +4,6 @@ Both compute in float32 from the numbers in the folder, so a model that was roun
 rounded. Everything stays on this machine, and no code of the folder is run.
 """
 
-import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,12 +16,13 @@ from torch import Tensor
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
-from kotha.export.huggingface.layout import Layout
+from kotha.export.huggingface.layouts import Layout
 from kotha.export.parity import (
     GREEDY_TOKENS,
     Encode,
     ParityReport,
     built_in_lines,
+    our_side,
     with_greedy,
     with_lines,
     with_logits,
@@ -62,7 +62,7 @@ def check_hf(
     lines = built_in_lines() if lines is None else lines
     with _quiet(transformers):
         theirs = _open(transformers, folder, layout)
-        ours = copy.deepcopy(bundle.model).float().cpu().eval()
+        ours = our_side(bundle).model
         ids = _ids(bundle, lines)
         with _their_errors(folder, "run"):
             pairs = _logits(ours, theirs, ids)

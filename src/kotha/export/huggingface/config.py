@@ -13,8 +13,7 @@ from typing import Any
 
 from kotha.bundle import FORMAT
 from kotha.errors import ConfigError, KothaError, nearest
-from kotha.export.huggingface.layout import Layout
-from kotha.export.huggingface.layouts import ACTIVATIONS, LAYOUTS, MARIAN, VIT
+from kotha.export.huggingface.layouts import ACTIVATIONS, LAYOUTS, MARIAN, VIT, Layout
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

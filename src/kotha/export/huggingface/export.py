@@ -8,61 +8,74 @@
     preprocessor_config.json                for images: how pixels are scaled
     README.md                               the model card
 
-The folder appears whole or not at all. Whether it says the same as ours is ``huggingface_parity.py``'s question.
+The folder appears whole or not at all. Whether it says the same as ours is asked by ``check.py``.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from kotha.bundle import WEIGHTS_FILE, Bundle, shape_alone, unique_weights, write_weights
-from kotha.errors import KothaError
+from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.card import About, model_card
+from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_json, special_ids, write_config
-from kotha.export.huggingface.layout import Layout
-from kotha.export.huggingface.layouts import MARIAN, VIT
+from kotha.export.huggingface.layouts import MARIAN, VIT, Layout, choose_layout
 from kotha.export.huggingface.tokenizer import write_tokenizer
-from kotha.export.targets import choose_layout
+from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
+from kotha.export.targets import USUAL, ExportSettings
 from kotha.files import whole_folder, write_whole
+from kotha.generate.conversation import was_taught
+from kotha.generate.engine import Engine
 from kotha.model.config import ModelConfig, TextConfig, ViTConfig
+from kotha.model.gpt import GPT
 
-Dtype = Literal["float32", "bfloat16", "float16"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What an export can be asked for."""
-
-    dtype: Dtype = "float32"
-    """Type of the weights in the folder."""
-    chat: bool = False
-    """Write a chat template: the model was taught to take turns."""
-    license: str | None = None
-    """Under which licence the model is given away; None: it is not known."""
-    overwrite: bool = False
-    """Replace a folder that was exported before."""
+DTYPES = ("float32", "bfloat16", "float16")
 
 
-def export_hf(bundle: Bundle, out: Path, about: About, wishes: Wishes) -> Layout:
-    """Write the folder, whole or not at all; answers with the layout that it has."""
+def export_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
+    """Write the folder, and let transformers compare it; a folder that it cannot open is a proof that failed."""
+    layout = write_hf(bundle, out, settings, chat=_takes_turns(bundle))
+    name = settings.weights or DTYPES[0]
+    dtype: torch.dtype = getattr(torch, name)
+    try:
+        report = check_hf(out, our_side(bundle, dtype), layout, settings.lines)
+    except KothaError as error:
+        report = ParityReport(door="hf", refused=str(error))
+    report = replace(report, architecture=layout.architecture, weights=name)
+    return with_remarks(report, rounding(bundle, dtype))
+
+
+def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: bool = False) -> Layout:
+    """Write the folder, whole or not at all, with a chat template if asked; answers with the layout that it has."""
+    dtype = settings.weights or DTYPES[0]
+    if dtype not in DTYPES:
+        raise UsageError(
+            f"weights={dtype!r} is no type of weights there; {', '.join(DTYPES)} are{nearest(dtype, DTYPES)}"
+        )
     layout = choose_layout(bundle.config)
-    weights = foreign_weights(bundle, layout, wishes.dtype)
-    config = write_config(layout, bundle.config, bundle.tokenizer, wishes.dtype)
-    with whole_folder(out, lambda old: wishes.overwrite and _is_ours(old)) as partial:
+    weights = foreign_weights(bundle, layout, dtype)
+    config = write_config(layout, bundle.config, bundle.tokenizer, dtype)
+    about = About() if settings.run is None else About.of(settings.run)
+    with whole_folder(out, lambda old: settings.overwrite and _is_ours(old)) as partial:
         _write_json(partial / CONFIG_FILE, config)
         if layout is VIT:
             _write_json(partial / "preprocessor_config.json", _pixels(bundle.config))
         if isinstance(bundle.config, TextConfig):
             _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config))
             if bundle.tokenizer is not None:
-                write_tokenizer(partial, bundle.tokenizer, bundle.config.context_length, wishes.chat)
+                write_tokenizer(partial, bundle.tokenizer, bundle.config.context_length, chat)
         write_weights(partial / WEIGHTS_FILE, weights)
-        write_whole(partial / "README.md", model_card(layout, bundle, about, wishes.dtype, wishes.license))
+        write_whole(partial / "README.md", model_card(layout, bundle, about, dtype, settings.license))
     return layout
+
+
+def _takes_turns(bundle: Bundle) -> bool:
+    return isinstance(bundle.model, GPT) and was_taught(Engine(bundle.model, bundle.tokenizer, max_batch=1))
 
 
 def foreign_weights(bundle: Bundle, layout: Layout, dtype: str = "float32") -> dict[str, Tensor]:
@@ -72,7 +85,7 @@ def foreign_weights(bundle: Bundle, layout: Layout, dtype: str = "float32") -> d
     for name, parameter in shape_alone(full, 1 << 30).named_parameters():
         if name not in ours:
             ours[name] = torch.zeros(parameter.shape, dtype=getattr(torch, dtype))
-    theirs = layout.names.to_theirs(ours, full)
+    theirs = layout.weights.to_theirs(ours, full)
     return {name: tensor.contiguous() for name, tensor in theirs.items()}
 
 
@@ -80,7 +93,7 @@ def _narrow(name: str, tensor: Tensor, dtype: str) -> Tensor:
     narrow = tensor.to(getattr(torch, dtype))
     if not torch.isfinite(narrow).all() and torch.isfinite(tensor).all():
         largest = float(tensor.abs().max())
-        raise KothaError(f"{name} reaches {largest:,.0f}, more than {dtype} holds; use --dtype float32 or bfloat16")
+        raise KothaError(f"{name} reaches {largest:,.0f}, more than {dtype} holds; float32 and bfloat16 do")
     return narrow
 
 

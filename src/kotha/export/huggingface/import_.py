@@ -5,21 +5,23 @@ built: names, shapes and types against what the config asks for. What a layout a
 (biases that are all zero) goes again, so that a model that went out through our door comes back bit by bit.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from kotha.bundle import Bundle, first_names, shape_alone
-from kotha.errors import KothaError
+from kotha.bundle import Bundle, assemble, save, shape_alone
+from kotha.errors import KothaError, UsageError
+from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, read_json, recorded, vocabulary_mark
-from kotha.export.huggingface.layout import Layout
+from kotha.export.huggingface.layouts import Layout
 from kotha.export.huggingface.matching import match, read, surplus
-from kotha.export.huggingface.weights import find_weights, inside
+from kotha.export.huggingface.weight_files import find_weights, inside
+from kotha.export.parity import ParityReport, with_remarks
 from kotha.model.config import ModelConfig, TextConfig
-from kotha.model.family import Model
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -42,6 +44,24 @@ class Imported:
     remarks: tuple[str, ...]
 
 
+def import_model(
+    folder: Path,
+    out: Path,
+    *,
+    with_tokenizer: bool = True,
+    lines: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> tuple[Imported, ParityReport]:
+    """Bring a Hugging Face folder in as a model folder of ours, compared with what transformers makes of it."""
+    if out.resolve() == folder.resolve():
+        raise UsageError(f"{out} is the folder that is read; choose another for what is written")
+    found = import_hf(folder, with_tokenizer)
+    # First, so that a folder that it cannot open leaves nothing behind.
+    report = check_hf(folder, found.bundle, found.layout, lines)
+    save(out, found.bundle.model, found.bundle.tokenizer, overwrite)
+    return found, with_remarks(replace(report, architecture=found.layout.architecture), *found.remarks)
+
+
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
     if not folder.is_dir():
@@ -56,7 +76,7 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
         _check_tokenizer(folder, values, tokenizer, full)
     matched = match(folder, layout, full, find_weights(folder))
     theirs, widened = read(matched)
-    ours = layout.names.to_ours(theirs)
+    ours = layout.weights.to_ours(theirs)
     config = _without_fills(ours, full, recorded(values, layout, full))
     remarks = []
     if isinstance(full, TextConfig) and tokenizer is None:
@@ -65,7 +85,7 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
         remarks.append(f"the folder lacks {', '.join(matched.absent)}; zeros stand there and have no opinion")
     if widened:
         remarks.append("weights of several types were widened to one, which changes no number")
-    return Imported(Bundle(_assemble(ours, config), tokenizer), layout, tuple(remarks))
+    return Imported(Bundle(assemble(shape_alone(config, len(ours)), ours), tokenizer), layout, tuple(remarks))
 
 
 def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfig | None) -> ModelConfig:
@@ -80,14 +100,6 @@ def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfi
     return exact
 
 
-def _assemble(ours: dict[str, Tensor], config: ModelConfig) -> Model:
-    model = shape_alone(config, len(ours))
-    parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in ours.items()}
-    tied = {name: parameters[first] for name, first in first_names(model).items()}
-    model.load_state_dict(tied, assign=True)
-    return model.eval()
-
-
 # -- the tokenizer ----------------------------------------------------------------------------------------------------
 
 
@@ -100,14 +112,14 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
     if _MARIAN_PAIR in there and "tokenizer.json" not in there:
         raise KothaError(
             f"{folder} has Marian's pair of SentencePiece models, one for each language, and a model of ours has one "
-            "tokenizer; take the weights alone with --no-tokenizer"
+            "tokenizer; take the weights alone, without a tokenizer"
         )
     return import_tokenizer(folder) if there else None
 
 
 def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer, config: TextConfig) -> None:
     """Refuse a tokenizer that was not made for the model."""
-    advice = "put the model's own tokenizer there, or take the weights alone with --no-tokenizer"
+    advice = "put the model's own tokenizer there, or take the weights alone, without a tokenizer"
     n_tokens, n_rows = tokenizer.vocab_size, config.vocab_size
     if n_tokens > n_rows:
         raise KothaError(f"{folder}: its tokenizer has {n_tokens:,} tokens, its model {n_rows:,}; {advice}")

@@ -1,15 +1,64 @@
 """The layouts of Hugging Face that our models fit, and what each has that cannot be chosen.
 
-Tables alone: which of our settings a layout calls what, which it always has, and which of its own settings must stand
-as they do. What is not here: whether a config fits (``layout.py``), the names of weights (``names.py``), and
-``config.json`` itself (``foreign_config.py``).
+A layout is one architecture of ``transformers``, as data: which of our settings it calls what, which it always has, and
+which of its own must stand as they do. What a config has that a layout does not is an obstacle, and named. A bias that
+a layout always has and a model lacks is none: zeros in its place say the same. What is not here: the names of weights
+(``weight_names.py``), and ``config.json`` itself (``config.py``).
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from kotha.export.huggingface import names
-from kotha.export.huggingface.layout import Layout
-from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
+from kotha.errors import ConfigError
+from kotha.export.huggingface import weight_names
+from kotha.export.huggingface.weight_map import WeightMap
+from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One architecture of transformers."""
+
+    title: str
+    model_type: str
+    architecture: str
+    family: type[ModelConfig]
+    weights: WeightMap
+    settings: Mapping[str, tuple[str, Any]]
+    """Ours, with theirs and what transformers takes where a config.json leaves it out."""
+    always: Mapping[str, tuple[Any, ...]]
+    """Ours that cannot be chosen there; of several the first is usual."""
+    because: Mapping[str, str]
+    """Why, as the end of "GPT-2 …"."""
+    fills: tuple[str, ...] = ()
+    """Biases that are always there, as zeros where a model has none."""
+    fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Theirs that must have one of these values; the first is written."""
+    twins: Mapping[str, str] = field(default_factory=dict)
+    """Theirs that must have the value of another of theirs."""
+    whole_heads: bool = True
+    """Heads share the model's width evenly, and each has its own key."""
+
+    def obstacles(self, config: ModelConfig) -> list[str]:
+        """What a config has that this layout does not, each in words; empty where it fits."""
+        found = [
+            f"{name}={_shown(getattr(config, name))}: {self.title} {self.because[name]}"
+            for name, allowed in self.always.items()
+            if getattr(config, name) not in allowed
+        ]
+        if self.whole_heads and config.n_kv_heads != config.n_heads:
+            found.append(f"n_kv_heads={config.n_kv_heads}: {self.title} has a key head for each of its heads")
+        if self.whole_heads and config.d_head * config.n_heads != config.d_model:
+            found.append(f"d_head={config.d_head}: {self.title} divides d_model={config.d_model} among its heads")
+        if getattr(config, "removed_heads", ()):
+            found.append(f"removed_heads: {self.title} has all of its heads; export the model before pruning")
+        return found
+
+    def full(self, config: ModelConfig) -> ModelConfig:
+        """The config with every bias that this layout always has."""
+        return config.replace(**dict.fromkeys(self.fills, True))
+
 
 # Our activations by the names of transformers; the first of a kind is the one that is written.
 ACTIVATIONS = {
@@ -34,7 +83,7 @@ GPT2 = Layout(
     model_type="gpt2",
     architecture="GPT2LMHeadModel",
     family=GPTConfig,
-    names=names.GPT2,
+    weights=weight_names.GPT2,
     settings={
         "vocab_size": ("vocab_size", 50_257),
         "context_length": ("n_positions", 1024),
@@ -107,7 +156,7 @@ LLAMA = Layout(
     model_type="llama",
     architecture="LlamaForCausalLM",
     family=GPTConfig,
-    names=names.LLAMA,
+    weights=weight_names.LLAMA,
     settings={**_LLAMA_SETTINGS, "feedforward_bias": ("mlp_bias", False)},
     always={**_LLAMA_ALWAYS, "qk_norm": (False,)},
     because=_LLAMA_BECAUSE,
@@ -118,7 +167,7 @@ QWEN3 = Layout(
     model_type="qwen3",
     architecture="Qwen3ForCausalLM",
     family=GPTConfig,
-    names=names.QWEN3,
+    weights=weight_names.QWEN3,
     settings={
         **_LLAMA_SETTINGS,
         "vocab_size": ("vocab_size", 151_936),
@@ -150,7 +199,7 @@ BERT = Layout(
     model_type="bert",
     architecture="BertForPreTraining",
     family=BERTConfig,
-    names=names.BERT,
+    weights=weight_names.BERT,
     settings={
         **_ENCODER_SETTINGS,
         "vocab_size": ("vocab_size", 30_522),
@@ -181,7 +230,7 @@ VIT = Layout(
     model_type="vit",
     architecture="ViTForImageClassification",
     family=ViTConfig,
-    names=names.VIT,
+    weights=weight_names.VIT,
     settings={
         **_ENCODER_SETTINGS,
         "image_size": ("image_size", 224),
@@ -206,7 +255,7 @@ MARIAN = Layout(
     model_type="marian",
     architecture="MarianMTModel",
     family=Seq2SeqConfig,
-    names=names.MARIAN,
+    weights=weight_names.MARIAN,
     settings={
         "vocab_size": ("vocab_size", 58_101),
         "context_length": ("max_position_embeddings", 1024),
@@ -254,3 +303,17 @@ MARIAN = Layout(
 )
 
 LAYOUTS: tuple[Layout, ...] = (GPT2, QWEN3, LLAMA, BERT, MARIAN, VIT)
+
+
+def choose_layout(config: ModelConfig) -> Layout:
+    """The layout that a config fits; refused with the settings in the way of the nearest."""
+    family = [layout for layout in LAYOUTS if type(config) is layout.family]
+    fitting = next((layout for layout in family if not layout.obstacles(config)), None)
+    if fitting is None:
+        nearest = min((layout.obstacles(config) for layout in family), key=len, default=["its family"])
+        raise ConfigError(f"no Hugging Face layout fits this model: {'; '.join(nearest)}")
+    return fitting
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from kotha.bundle import DTYPES, first_names, shape_alone
 from kotha.errors import KothaError
-from kotha.export.huggingface.layout import Layout
-from kotha.export.huggingface.weights import Found
+from kotha.export.huggingface.layouts import Layout
+from kotha.export.huggingface.weight_files import Found
 from kotha.model.config import ModelConfig
 
 # What a BERT for masked words alone does not have; zeros there say "no opinion".
@@ -37,7 +37,7 @@ def match(folder: Path, layout: Layout, config: ModelConfig, found: list[Found])
     chosen: dict[str, Found] = {}
     again: list[tuple[str, Found]] = []
     for weight in found:
-        name = layout.names.usual(weight.name)
+        name = layout.weights.usual(weight.name)
         if name is None:
             continue
         _check(weight, name, shapes)
@@ -79,8 +79,8 @@ def _expected(
         raise KothaError(f"{folder}: {error} in its files") from error
     ours = {name: tuple(each.shape) for name, each in model.named_parameters(remove_duplicate=False)}
     stored = {name: first for name, first in first_names(model).items() if name != first}
-    shared = {layout.names.name_of(name): layout.names.name_of(first) for name, first in stored.items()}
-    return layout.names.shapes(ours, config), shared
+    shared = {layout.weights.name_of(name): layout.weights.name_of(first) for name, first in stored.items()}
+    return layout.weights.shapes(ours, config), shared
 
 
 def _check(weight: Found, name: str, shapes: dict[str, tuple[int, ...]]) -> None:

@@ -12,17 +12,18 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
 from kotha.export.onnx.check import check_graphs
 from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
-from kotha.export.parity import ParityReport
+from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
+from kotha.export.targets import USUAL, ExportSettings
 from kotha.files import whole_folder, write_whole
 from kotha.model.attention import Attention
 
@@ -31,28 +32,22 @@ DESCRIPTION = "onnx.json"
 _MOST_BYTES = 1_900_000_000
 
 
-def export_onnx(
-    bundle: Bundle, out: Path, *, lines: Sequence[str] | None = None, overwrite: bool = False
-) -> ParityReport:
-    """Write a folder of graphs, whole or not at all, and compare it in onnxruntime.
-
-    ``lines`` is the text to compare on; left out, lines of the built-in stories and awkward ones.
-    """
+def export_onnx(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
+    """Write a folder of graphs, whole or not at all, and compare it in onnxruntime before it is handed over."""
     _need_libraries()
-    types = {parameter.dtype for parameter in bundle.model.parameters()}
-    if types != {torch.float32}:
-        raise KothaError(
-            f"the graphs hold float32, and this model {', '.join(sorted(map(str, types)))}; convert it first"
-        )
-    with whole_folder(out, lambda old: overwrite and (old / DESCRIPTION).is_file()) as folder:
-        with _spelled_out(bundle.model):
-            graphs = graphs_of(bundle.model)
-            for graph in graphs:
-                _write_graph(graph, folder / f"{graph.name}.onnx")
-        if bundle.tokenizer is not None:
-            bundle.tokenizer.save(folder)
-        write_whole(folder / DESCRIPTION, json.dumps(_describe(bundle, graphs), ensure_ascii=False, indent=1) + "\n")
-        return check_graphs(bundle.model, bundle.tokenizer, folder, lines)
+    ours, spelled = our_side(bundle), our_side(bundle).model
+    for part in spelled.modules():
+        if isinstance(part, Attention):
+            part.reading = "explicit"  # line by line: plain operations, which every runtime knows, grouped heads too
+    with whole_folder(out, lambda old: settings.overwrite and (old / DESCRIPTION).is_file()) as folder:
+        graphs = graphs_of(spelled)
+        for graph in graphs:
+            _write_graph(graph, folder / f"{graph.name}.onnx")
+        if ours.tokenizer is not None:
+            ours.tokenizer.save(folder)
+        write_whole(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
+        report = check_graphs(ours.model, ours.tokenizer, folder, settings.lines)
+    return with_remarks(replace(report, weights="float32"), rounding(bundle, torch.float32))
 
 
 def _write_graph(graph: Graph, path: Path) -> None:
@@ -107,20 +102,6 @@ def _need_libraries() -> None:
     for name in ("onnx", "onnxscript"):
         if importlib.util.find_spec(name) is None:
             raise KothaError(f"writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript")
-
-
-@contextmanager
-def _spelled_out(model: nn.Module) -> Iterator[None]:
-    """Attention line by line: plain operations, which every runtime knows, grouped heads included."""
-    parts = [module for module in model.modules() if isinstance(module, Attention)]
-    before = [part.reading for part in parts]
-    try:
-        for part in parts:
-            part.reading = "explicit"
-        yield
-    finally:
-        for part, reading in zip(parts, before, strict=True):
-            part.reading = reading
 
 
 @contextmanager

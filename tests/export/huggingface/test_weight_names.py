@@ -6,8 +6,7 @@ from tests.export.models import ARCHITECTURES, CONFIGS, shaken
 
 from kotha.bundle import unique_weights
 from kotha.errors import KothaError
-from kotha.export.huggingface.layouts import BERT, GPT2, LAYOUTS, LLAMA, MARIAN
-from kotha.export.targets import choose_layout
+from kotha.export.huggingface.layouts import BERT, GPT2, LAYOUTS, LLAMA, MARIAN, choose_layout
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -17,10 +16,10 @@ def test_out_and_back_is_the_same(name: str) -> None:
     assert layout.architecture == ARCHITECTURES[name]
     model = shaken(layout.full(bundle.config)).model
     ours = unique_weights(model)
-    theirs = layout.names.to_theirs(ours, model.config)
-    shapes = layout.names.shapes({each: tuple(tensor.shape) for each, tensor in ours.items()}, model.config)
+    theirs = layout.weights.to_theirs(ours, model.config)
+    shapes = layout.weights.shapes({each: tuple(tensor.shape) for each, tensor in ours.items()}, model.config)
     assert shapes == {each: tuple(tensor.shape) for each, tensor in theirs.items()}
-    back = layout.names.to_ours(theirs)
+    back = layout.weights.to_ours(theirs)
     assert back.keys() == ours.keys()
     assert all(torch.equal(back[each], ours[each]) for each in ours)
 
@@ -32,7 +31,7 @@ def test_every_layout_is_tried() -> None:
 def test_gpt2_turns_matrices_and_keeps_three_in_one() -> None:
     model = shaken(GPT2.full(CONFIGS["gpt2"])).model
     ours = unique_weights(model)
-    theirs = GPT2.names.to_theirs(ours, model.config)
+    theirs = GPT2.weights.to_theirs(ours, model.config)
     joined = theirs["transformer.h.1.attn.c_attn.weight"]
     assert joined.shape == (16, 48)
     assert torch.equal(joined[:, 16:32].T, ours["stack.blocks.1.attention.key.weight"])
@@ -52,10 +51,10 @@ def test_gpt2_turns_matrices_and_keeps_three_in_one() -> None:
     ],
 )
 def test_other_spellings_are_known(layout: object, written: str, usual: str | None) -> None:
-    assert layout.names.usual(written) == usual  # type: ignore[attr-defined]
+    assert layout.weights.usual(written) == usual  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["transformer.h.00.ln_1.weight", "transformer.h.0.ln_1.gain", "../wte.weight", ""])
 def test_a_name_without_a_place_is_refused(name: str) -> None:
     with pytest.raises(KothaError, match="no place for a weight called"):
-        GPT2.names.to_ours({name: torch.zeros(1)})
+        GPT2.weights.to_ours({name: torch.zeros(1)})

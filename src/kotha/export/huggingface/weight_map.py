@@ -1,8 +1,8 @@
-"""How a table of foreign names is read, both ways.
+"""Weights under other names and back: how a table of foreign names is read.
 
 A row joins our name to theirs; ``{n}`` stands for a layer's number and ``*`` for ``weight`` and ``bias``. Where a
 weight is not kept as we keep it (turned round, three in one, with axes of length one), the row says how. The tables
-themselves are in ``names.py``.
+themselves are in ``weight_names.py``.
 """
 
 import re
@@ -17,7 +17,6 @@ from torch import Tensor
 from kotha.errors import KothaError
 
 _LAYER, _KIND = "{n}", "*"
-
 
 Shape = tuple[int, ...]
 
@@ -66,7 +65,7 @@ PATCHES = How(
 
 
 @dataclass(frozen=True)
-class Row:
+class Renamed:
     """Our names, mostly one, and the one that holds them there."""
 
     ours: str | tuple[str, ...]
@@ -80,10 +79,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Names:
+class WeightMap:
     """A layout's table, usable both ways."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Renamed, ...]
     spellings: tuple[tuple[str, str], ...] = ()
     """Other spellings of their names that are met, and the usual one; parts of a name."""
     copies: tuple[tuple[str, str], ...] = ()
@@ -106,7 +105,7 @@ class Names:
         row, _, blanks = self._find(ours, self._by_ours)
         return _fill(row.theirs, blanks)
 
-    def _placed(self, ours: Iterable[str]) -> Iterator[tuple[str, Row, list[str]]]:
+    def _placed(self, ours: Iterable[str]) -> Iterator[tuple[str, Renamed, list[str]]]:
         """Each of their names with its row, and with those of ours that lie there."""
         for name in ours:
             row, place, blanks = self._find(name, self._by_ours)
@@ -143,14 +142,16 @@ class Names:
         return any(_pattern(each).fullmatch(name) for each in tables)
 
     @cached_property
-    def _by_ours(self) -> list[tuple[re.Pattern[str], Row, int]]:
+    def _by_ours(self) -> list[tuple[re.Pattern[str], Renamed, int]]:
         return [(_pattern(name), row, place) for row in self.rows for place, name in enumerate(row.our_names)]
 
     @cached_property
-    def _by_theirs(self) -> list[tuple[re.Pattern[str], Row, int]]:
+    def _by_theirs(self) -> list[tuple[re.Pattern[str], Renamed, int]]:
         return [(_pattern(row.theirs), row, 0) for row in self.rows]
 
-    def _find(self, name: str, table: list[tuple[re.Pattern[str], Row, int]]) -> tuple[Row, int, tuple[str, ...]]:
+    def _find(
+        self, name: str, table: list[tuple[re.Pattern[str], Renamed, int]]
+    ) -> tuple[Renamed, int, tuple[str, ...]]:
         for pattern, row, place in table:
             if match := pattern.fullmatch(name):
                 return row, place, match.groups()
