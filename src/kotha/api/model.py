@@ -261,14 +261,16 @@ class LanguageModel:
     ) -> "ParityReport":
         """Write the model for other tools, and prove there that it is the same: ``passed`` says whether.
 
-        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime.
+        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime; ``wishes`` are
+        the other fields of ``ExportSettings``, such as ``weights="q8_0"``.
 
         >>> lm.export("gguf", "elsewhere").passed
         True
         """
-        from kotha.api.export import export
+        from kotha.export.targets import ExportSettings, export
 
-        return export(self.bundle, self.path, to, Path(out), overwrite=overwrite, **wishes)
+        settings = ExportSettings(**{"run": self.path, **wishes}, overwrite=overwrite)
+        return export(self.bundle, to, Path(out), settings)
 
     @property
     def _called(self) -> str:

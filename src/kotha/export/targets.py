@@ -7,9 +7,9 @@ a config alone: open, or closed by these settings. Whoever passes is compared on
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from kotha.errors import ConfigError, UsageError
+from kotha.errors import ConfigError, UsageError, nearest
 from kotha.export.huggingface.layouts import choose_layout
 from kotha.export.parity import ParityReport
 from kotha.model.config import GPTConfig, ModelConfig
@@ -69,7 +69,7 @@ def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = U
         from kotha.export.onnx.export import export_onnx
 
         return export_onnx(bundle, out, settings)
-    raise UsageError(f"there is no door {to!r}; hf, gguf and onnx are open")
+    raise UsageError(f"to={to!r} is no door; hf, gguf and onnx are{nearest(to, get_args(Target))}")
 
 
 def doors(config: ModelConfig, tokenizer_kind: str | None = None) -> list[Door]:
