@@ -1,11 +1,16 @@
 """Files and folders appear whole or not at all."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from kotha import files
 from kotha.errors import KothaError
-from kotha.files import whole_file, whole_folder, write_whole
+from kotha.files import InUseError, filled_folder, give_up, whole_file, whole_folder, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -55,7 +60,7 @@ def test_an_old_folder_is_replaced_only_with_leave(tmp_path: Path) -> None:
     out.mkdir()
     with whole_folder(out, lambda _: False) as partial:  # empty: nothing to lose
         (partial / "x").write_text("1")
-    with pytest.raises(KothaError, match="exists; choose another --out"), whole_folder(out, lambda _: False):
+    with pytest.raises(KothaError, match="exists; choose another f"), whole_folder(out, lambda _: False):
         raise AssertionError("never reached")
     with whole_folder(out, lambda _: True) as partial:
         (partial / "y").write_text("2")
@@ -89,4 +94,95 @@ def test_a_name_that_is_too_long_is_said(tmp_path: Path) -> None:
         whole_folder(tmp_path / ("ক" * 200), lambda old: True),
     ):
         pass
+    assert names(tmp_path) == []
+
+
+def test_a_folder_that_is_replaced_is_never_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    write_whole(out / "x", "old")
+
+    def moved(path: Path, _: Path) -> None:
+        raise AssertionError(f"{path} is renamed: a kill here would leave none")
+
+    monkeypatch.setattr(Path, "rename", moved)
+    with whole_folder(out, lambda _: True) as partial:
+        (partial / "y").write_text("new")
+    assert names(out) == ["y"]
+    assert names(tmp_path) == ["out"]
+
+
+def test_without_an_exchange_a_kill_between_two_renames_is_mended(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    out, old = tmp_path / "out", tmp_path / ".out.old"
+    write_whole(out / "x", "old")
+    with whole_folder(out, lambda _: True) as partial:
+        (partial / "y").write_text("new")
+    assert names(tmp_path) == ["out"]
+    out.rename(old)  # killed here: what was there has another name
+    with pytest.raises(KothaError, match="out exists"), whole_folder(out, lambda _: False):
+        pass
+    assert names(out) == ["y"]
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_place_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    wording = rf"is in use: another process \(pid {os.getpid()}\) is writing there; wait until it ends, stop it"
+    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+        (partial / "x").write_text("1")
+        with pytest.raises(InUseError, match="out " + wording), whole_folder(tmp_path / "out", lambda _: True):
+            pass
+    assert names(tmp_path / "out") == ["x"]
+    with whole_file(tmp_path / "page.html") as file:
+        file.write("first")
+        with pytest.raises(InUseError, match=r"page\.html " + wording):
+            write_whole(tmp_path / "page.html", "second")
+    assert (tmp_path / "page.html").read_text() == "first"
+
+
+WRITES = """
+import sys
+from pathlib import Path
+from kotha.files import whole_file, whole_folder
+with whole_folder(Path(sys.argv[1]) / "out", lambda _: True) as partial, whole_file(Path(sys.argv[1]) / "page") as page:
+    (partial / "x").write_text("half")
+    page.write("half")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_process_left_is_cleared_by_the_next(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", WRITES, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdin is not None
+    with process:
+        process.stdout.readline()
+        with pytest.raises(InUseError, match=f"pid {process.pid}"):
+            write_whole(tmp_path / "page", "ours")
+        process.send_signal(signal.SIGKILL)
+    assert names(tmp_path) == [".out.partial", ".page.partial"]
+    write_whole(tmp_path / "page", "ours")
+    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+        assert names(partial) == [], "not what the dead process had there"
+    assert names(tmp_path) == ["out", "page"]
+    assert (tmp_path / "page").read_text() == "ours"
+
+
+def test_giving_up_leaves_nothing_and_touches_nothing_else(tmp_path: Path) -> None:
+    write_whole(tmp_path / "page", "old")
+    with (
+        pytest.raises(KothaError, match="could not be written"),
+        whole_folder(tmp_path / "a" / "out", lambda _: True),
+        whole_file(tmp_path / "page"),
+        filled_folder(tmp_path / "b" / "run"),
+    ):
+        write_whole(tmp_path / "b" / "run" / "config.json", "{}")
+        assert names(tmp_path) == [".page.partial", "a", "b", "page"]
+        give_up()
+        assert names(tmp_path) == ["page"]
+    assert (tmp_path / "page").read_text() == "old"
+
+
+def test_a_full_disk_leaves_no_empty_folders(tmp_path: Path) -> None:
+    with pytest.raises(KothaError, match="No space left"), whole_file(tmp_path / "a" / "b" / "page"):
+        raise OSError(28, "No space left on device")
     assert names(tmp_path) == []

@@ -1,8 +1,21 @@
-"""``python -m kotha`` is ``kotha``."""
+"""``python -m kotha`` is ``kotha``; both begin here, by listening to Ctrl-C before anything heavy is imported."""
 
+import os
 import sys
 
-from kotha.cli.main import main
+from kotha.cli import stopping
+
+
+def run() -> int:
+    """The program: a command, its exit code, and no traceback for an interrupt on the way."""
+    stopping.listen()
+    sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115, PTH123
+    from kotha.cli.main import main
+
+    code = main()
+    stopping.deafen()
+    return code
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -15,7 +15,6 @@ Every message says what was wrong, the value, what is allowed, and what to do ne
 A broken invariant of our own is an ``assert``, never one of these.
 """
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -67,6 +66,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("xyz", ["bpe", "unigram"])
     '; known: bpe, unigram'
     """
+    import difflib  # not at the top: a program that is interrupted while it starts should know these errors by then
+
     options = sorted(known)
     close = difflib.get_close_matches(name, options, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(options)}"

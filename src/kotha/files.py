@@ -1,35 +1,45 @@
-"""Files and folders that appear whole or not at all.
+"""Files and folders that appear whole or not at all, and have one writer at a time.
 
 Write beside the target, make sure that it is on the disk, then rename: a reader, or a run after a power cut, sees the
-old state or the new one and nothing between.
+old state or the new one and nothing between. A folder takes another's place in one exchange, where the kernel has it
+(``renameat2``).
+
+What is being written is ``.NAME.partial`` beside its target, under a lock (``flock``) that the kernel lets go when the
+process ends, however it ends. So two writers never meet, and what a killed one left is cleared by the next. A file
+system without such locks is written to without them.
 """
 
+import fcntl
 import os
+import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from kotha.errors import KothaError
 
+_PARTIAL = ".partial"
+_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
+
+
+@contextmanager
+def whole_path(path: Path) -> Iterator[Path]:
+    """Where to write a file that is moved to ``path`` when the block ends well; missing folders are made."""
+    with _partial(path, Path.touch) as (partial, descriptor):
+        yield partial
+        os.fsync(descriptor)
+        partial.replace(path)
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
     """A text file (UTF-8) to write into, at ``path`` when the block ends well; missing folders are made."""
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise KothaError(f"{path} could not be written: {error.strerror or error}") from error
+    with whole_path(path) as partial, partial.open("w", encoding="utf-8") as file:
+        yield file
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -39,39 +49,58 @@ def write_whole(path: Path, text: str) -> None:
 
 
 @contextmanager
-def whole_folder(out: Path, may_replace: Callable[[Path], bool], mark: str | None = None) -> Iterator[Path]:
+def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
     """A folder to write into: moved to ``out`` when the block ends well, removed when it does not.
 
-    An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so. ``mark`` names the folder until
-    then; processes that write into one folder agree on it.
+    An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so.
     """
-    partial = partial_path(out, mark or str(os.getpid()))
-    try:
+    with _partial(out, lambda partial: partial.mkdir(exist_ok=True)) as (partial, descriptor):
+        old = out.with_name(f".{out.name}.old")
+        if old.exists() and not out.exists():  # killed between two renames, where there was no exchange
+            old.rename(out)
         _check_place(out, may_replace)
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        for left in [*partial.iterdir(), old]:
+            _remove(left)
         yield partial
-        sync_folder(partial)
-        _move(partial, out)
+        os.fsync(descriptor)
+        _check_place(out, may_replace)  # something may have come there while we wrote
+        _move(partial, out, old)
         sync_folder(out.parent)
+
+
+@contextmanager
+def filled_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and fill it; if that does not end well it is gone again, unless it was there before."""
+    if folder.is_dir():
+        yield
+        return
+    entry = _Unfinished(folder, _missing_parents(folder))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+        entry.mine = True
+        yield
+        entry.keep()
     except OSError as error:
-        raise KothaError(f"{out} could not be written: {error.strerror or error}; nothing was left behind") from error
+        raise _failure(folder, error) from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        entry.discard()
 
 
-def _check_place(out: Path, may_replace: Callable[[Path], bool]) -> None:
-    if out.is_symlink():
-        raise KothaError(f"{out} is a link to {out.readlink()}; name the folder itself")
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or may_replace(out))):
-        raise KothaError(
-            f"{out} exists; choose another --out, or replace what this command made there with --overwrite"
-        )
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for what is needed for a moment; gone at the end, and when a signal ends us."""
+    folder = Path(tempfile.mkdtemp(prefix="kotha-"))
+    entry = _Unfinished(folder, mine=True)
+    try:
+        yield folder
+    finally:
+        entry.discard()
 
 
-def partial_path(out: Path, mark: str) -> Path:
-    """Where a folder is written before it is moved to ``out``."""
-    return out.with_name(f".{out.name}.partial-{mark}")
+def partial_path(target: Path) -> Path:
+    """Where something is written before it is moved to its target."""
+    return target.with_name(f".{target.name}{_PARTIAL}")
 
 
 def sync_folder(folder: Path) -> None:
@@ -83,11 +112,155 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _move(partial: Path, out: Path) -> None:
-    if not out.exists():
-        partial.rename(out)
-        return
-    old = out.with_name(f".{out.name}.old-{os.getpid()}")
-    out.rename(old)  # a folder cannot be renamed over one that has files
+# -- one writer -------------------------------------------------------------------------------------------------------
+
+
+class InUseError(KothaError):
+    """Another process is writing there."""
+
+
+def lock(path: Path) -> int:
+    """Hold a file or folder until the descriptor that comes back is closed, or until this process ends."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = _holder(os.fstat(descriptor).st_ino)
+        os.close(descriptor)
+        raise InUseError(
+            f"{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or choose "
+            "another place"
+        ) from error
+    except OSError:
+        pass  # this file system has no locks
+    return descriptor
+
+
+def _holder(inode: int) -> str:
+    """Who holds a lock, where the kernel says so."""
+    with suppress(OSError):
+        found = re.search(rf"FLOCK .* (\d+) \S+:{inode} ", Path("/proc/locks").read_text(encoding="ascii"))
+        return f" (pid {found[1]})" if found else ""
+    return ""
+
+
+def give_up() -> None:
+    """Remove what this process is writing: for a signal that ends it at once."""
+    for entry in list(_unfinished.values()):
+        entry.discard()
+
+
+@dataclass
+class _Unfinished:
+    """Something that must not stay if it is not finished, with the folders that were made to hold it."""
+
+    partial: Path
+    made: list[Path] = field(default_factory=list)
+    mine: bool = False
+
+    def __post_init__(self) -> None:
+        _unfinished[self.partial] = self
+
+    def keep(self) -> None:
+        """It is finished: there is nothing to discard."""
+        self.mine, self.made = False, []
+        _unfinished.pop(self.partial, None)
+
+    def discard(self) -> None:
+        """Leave nothing behind; what another process is writing is left alone."""
+        if self.mine or (self.partial.suffix == _PARTIAL and self._is_free()):
+            _remove(self.partial)
+        for folder in self.made:
+            with suppress(OSError):  # it has something in it by now
+                folder.rmdir()
+        _unfinished.pop(self.partial, None)
+
+    def _is_free(self) -> bool:
+        try:
+            os.close(lock(self.partial))
+        except (InUseError, OSError):
+            return False
+        return True
+
+
+_unfinished: dict[Path, _Unfinished] = {}
+
+
+def _missing_parents(path: Path) -> list[Path]:
+    return [folder for folder in path.parents if not folder.exists()]
+
+
+def _failure(target: Path, error: OSError) -> KothaError:
+    return KothaError(f"{target} could not be written: {error.strerror or error}; nothing was left behind")
+
+
+@contextmanager
+def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path, int]]:
+    """A file or folder to write into, with its descriptor: ours alone, and gone at the end, however it ends."""
+    entry = _Unfinished(partial_path(target), _missing_parents(target))
+    descriptor = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _claim(entry.partial, make)
+        entry.mine = True
+        yield entry.partial, descriptor
+        entry.made = []
+    except InUseError as error:
+        raise InUseError(str(error).replace(str(entry.partial), str(target), 1)) from error
+    except OSError as error:
+        raise _failure(target, error) from error
+    finally:
+        entry.discard()
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _claim(partial: Path, make: Callable[[Path], None]) -> int:
+    """Make and hold it; if another writer moved it to its target just then, make it again."""
+    while True:
+        make(partial)
+        try:
+            descriptor = lock(partial)
+        except FileNotFoundError:
+            continue
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), partial.stat()):
+                return descriptor
+        os.close(descriptor)
+
+
+# -- taking a place ---------------------------------------------------------------------------------------------------
+
+
+def _check_place(out: Path, may_replace: Callable[[Path], bool]) -> None:
+    if out.is_symlink():
+        raise KothaError(f"{out} is a link to {out.readlink()}; name the folder itself")
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or may_replace(out))):
+        raise KothaError(
+            f"{out} exists; choose another folder, or replace what was made there by the same work with overwrite=True"
+        )
+
+
+def _move(partial: Path, out: Path, old: Path) -> None:
+    if out.exists() and any(out.iterdir()):  # a folder cannot be renamed over one that has files
+        if _exchange(partial, out):
+            return  # what was there is the partial one now, and goes with it
+        out.rename(old)
     partial.rename(out)
-    shutil.rmtree(old)
+    _remove(old)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step; False where the kernel or the file system cannot."""
+    import ctypes
+
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()

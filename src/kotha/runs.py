@@ -14,6 +14,7 @@
 
 import json
 import math
+import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import torch
 
 import kotha
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import write_whole
+from kotha.files import filled_folder, lock, write_whole
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -36,6 +37,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._lock: int | None = None
 
     @property
     def checkpoints(self) -> Path:
@@ -51,12 +53,27 @@ class RunFolder:
         self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
     ) -> None:
         """Begin a run in a folder that has none yet; ``about`` is what else the config should tell."""
-        if (self.path / CONFIG).exists():
-            raise CheckpointError(f"{self.path} holds a run; go on with --resume, or choose another --out")
-        if tokenizer is not None:
-            tokenizer.save(self.path)
-        self._write_config(model, training, about)
-        self.checkpoints.mkdir(exist_ok=True)
+        with filled_folder(self.path):
+            self.claim()
+            if (self.path / CONFIG).exists():
+                raise CheckpointError(f"{self.path} holds a run; go on with resume=True, or choose another folder")
+            if tokenizer is not None:
+                tokenizer.save(self.path)
+            self.checkpoints.mkdir(exist_ok=True)
+            self._write_config(model, training, about)
+
+    def claim(self) -> None:
+        """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""
+        if self._lock is None and self.path.is_dir():
+            self._lock = lock(self.path)
+
+    def release(self) -> None:
+        """Let others write here again."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    __del__ = release
 
     def change(self, training: dict[str, Any]) -> None:
         """Go on with other settings than the run was started with."""
@@ -71,15 +88,30 @@ class RunFolder:
 
     def about(self) -> dict[str, Any]:
         """All that the config tells."""
-        try:
-            config = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise CheckpointError(f"{self.path} holds no run; start one without --resume") from error
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{self.path / CONFIG} is broken: {error}") from error
-        if not isinstance(config, dict):
-            raise CheckpointError(f"{self.path / CONFIG} is broken: it is no table")
+        config = self._read(CONFIG)
+        if config is None:
+            raise CheckpointError(f"{self.path} holds no run to go on with; start one first")
         return config
+
+    def summary(self) -> dict[str, Any] | None:
+        """The end of the run in a few numbers; None before it has come."""
+        return self._read(SUMMARY)
+
+    def best(self) -> dict[str, Any] | None:
+        """Step and score of the best weights so far."""
+        return self._read(BEST)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        """A file with one table; None where there is no such file."""
+        try:
+            found = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, RecursionError) as error:
+            raise CheckpointError(f"{self.path / name} is broken: {error}") from error
+        if not isinstance(found, dict):
+            raise CheckpointError(f"{self.path / name} is broken: it is no table")
+        return found
 
     def read(self) -> tuple[ModelConfig, dict[str, Any]]:
         """The model's config and the settings of the run in this folder."""
@@ -100,8 +132,14 @@ class RunFolder:
 
     def log(self, **row: Any) -> None:
         """Add a line to the metrics."""
-        with (self.path / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(_finite(row), ensure_ascii=False) + "\n")
+        try:
+            with (self.path / METRICS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(_finite(row), ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.path / METRICS} could not be written: {error.strerror or error}; make room, and go on from the "
+                "last checkpoint with resume=True"
+            ) from error
 
     def forget_after(self, step: int) -> None:
         """Drop the metrics of steps that a resumed run will do again."""
@@ -118,12 +156,6 @@ class RunFolder:
         """A kill may have cut the last line, inside a letter even; samples may hold line ends of other kinds."""
         path = self.path / METRICS
         return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
-
-    def best(self) -> dict[str, Any] | None:
-        """Step and score of the best weights so far."""
-        path = self.path / BEST
-        found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-        return found
 
     def write(self, name: str, value: dict[str, Any]) -> None:
         """Write ``summary.json`` or ``best.json``."""
@@ -152,10 +184,12 @@ def mapping(row: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _step(line: str) -> int:
+    """The step of a line; -1 for one that is not whole."""
     try:
-        return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
+        step = json.loads(line)["step"]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return -1
+    return step if isinstance(step, int) and not isinstance(step, bool) else -1
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:

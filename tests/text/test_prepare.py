@@ -158,7 +158,7 @@ def test_progress_reaches_the_end(corpus: Path, tokenizer, tmp_path: Path) -> No
 def test_an_existing_folder_is_not_overwritten_by_accident(corpus: Path, tokenizer, tmp_path: Path) -> None:
     prepare([corpus], tokenizer, tmp_path / "data")
     before = contents(tmp_path / "data")
-    with pytest.raises(KothaError, match="exists; choose another --out"):
+    with pytest.raises(KothaError, match="exists; choose another f"):
         prepare([corpus], tokenizer, tmp_path / "data", PrepareOptions(seed=5))
     assert contents(tmp_path / "data") == before
     prepare([corpus], tokenizer, tmp_path / "data", PrepareOptions(seed=5, overwrite=True))
@@ -169,7 +169,7 @@ def test_a_folder_that_is_not_ours_is_never_replaced(corpus: Path, tokenizer, tm
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.tex").write_text("years of work")
-    with pytest.raises(KothaError, match="exists; choose another --out"):
+    with pytest.raises(KothaError, match="exists; choose another f"):
         prepare([corpus], tokenizer, precious, PrepareOptions(overwrite=True))
     assert (precious / "thesis.tex").read_text() == "years of work"
 

@@ -1,6 +1,7 @@
 """The loop: it learns, and a run that stops and goes on equals one that never stopped."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from kotha.errors import CheckpointError, ConfigError, DataError, TrainingError
+from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, TrainingError
 from kotha.model.config import GPTConfig
 from kotha.runs import RunFolder
 from kotha.text.prepare import PrepareOptions, prepare
@@ -109,6 +110,87 @@ def test_a_signal_saves_and_ends(data, tmp_path: Path) -> None:
     again.run()
     for (name, one), other in zip(weights(whole).items(), weights(again).values(), strict=True):
         assert torch.equal(one, other), name
+
+
+class Asking(list):
+    """Batches of a validation in which a scheduler asks to stop."""
+
+    def __getitem__(self, place):
+        signal.raise_signal(signal.SIGTERM)
+        return super().__getitem__(place)
+
+
+def test_asked_in_a_validation_it_saves_first_and_measures_when_it_goes_on(data, tmp_path, monkeypatch) -> None:
+    run = start(data, tmp_path / "run")
+    batches = Asking(run.task.validation() * 3)
+    measured = []
+    monkeypatch.setattr(run.task, "validation", lambda: batches)
+    monkeypatch.setattr(run.task, "score", lambda *_: measured.append(1))
+    summary = run.run()
+    assert (summary["stopped"], summary["steps"], measured) == (True, 4, [])
+    assert list_checkpoints(run.folder.checkpoints) == [4]
+    whole, again = start(data, tmp_path / "whole"), resumed(data, tmp_path / "run")
+    whole.run()
+    again.run()
+    assert_same(whole, again)
+    rows = [[(row["step"], "validation" in row) for row in each.folder.metrics()] for each in (whole, again)]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(("name", "measures"), [("SIGINT", True), ("SIGTERM", False)])
+def test_who_is_asked_before_a_model_was_kept(data, tmp_path: Path, name: str, measures: bool) -> None:
+    """A person can wait for a measured model, and end it with another Ctrl-C; a scheduler cannot."""
+    told = []
+
+    def interrupt(event: dict) -> None:
+        told.extend([event["stopping"]] if "stopping" in event else [])
+        if event["step"] == 2 and "loss_nats" in event:
+            signal.raise_signal(signal.Signals[name])
+
+    run = start(data, tmp_path / "run", on_event=interrupt)
+    run.run()
+    assert told == [name]
+    assert list_checkpoints(run.folder.checkpoints) == [2]
+    assert run.folder.best_model.is_dir() is measures
+
+
+def test_a_scheduler_that_asks_twice_does_no_harm(data, tmp_path: Path) -> None:
+    def interrupt(event: dict) -> None:
+        if event["step"] == 2 and "loss_nats" in event:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+
+    run = start(data, tmp_path / "run", on_event=interrupt)
+    assert run.run()["stopped"] is True
+    assert list_checkpoints(run.folder.checkpoints) == [2]
+
+
+def test_a_folder_takes_one_training_at_a_time(data, tmp_path: Path) -> None:
+    first = start(data, tmp_path / "run")
+    for another in (start, resumed):
+        with pytest.raises(KothaError, match=rf"run is in use: another process \(pid {os.getpid()}\) is writing there"):
+            another(data, tmp_path / "run")
+    first.run()
+    resumed(data, tmp_path / "run").run()
+
+
+def test_a_full_disk_is_said_in_one_line(data, tmp_path: Path) -> None:
+    run = start(data, tmp_path / "run")
+    (tmp_path / "run" / "metrics.jsonl").symlink_to("/dev/full")
+    with pytest.raises(
+        CheckpointError, match=r"metrics\.jsonl could not be written: No space left on device; make room"
+    ):
+        run.run()
+
+
+def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monkeypatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "_write_config", full)
+    with pytest.raises(KothaError, match="run could not be written: No space left on device; nothing was left behind"):
+        start(data, tmp_path / "some" / "where" / "run")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_ctrl_c_ends_at_once(data, tmp_path: Path) -> None:
@@ -212,9 +294,9 @@ def test_a_broken_checkpoint_is_passed_over(data, tmp_path: Path) -> None:
 
 def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
-    with pytest.raises(CheckpointError, match="holds a run; go on with --resume"):
+    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
         start(data, tmp_path / "run")
-    with pytest.raises(CheckpointError, match="holds no run; start one without --resume"):
+    with pytest.raises(CheckpointError, match="holds no run to go on with; start one first"):
         RunFolder(tmp_path / "none").read()
 
 

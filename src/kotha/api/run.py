@@ -1,6 +1,5 @@
 """Training from Python, and a run to look back at."""
 
-import json
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,7 @@ from kotha.generate.plain import write
 from kotha.model.config import TextConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset as model_of
-from kotha.runs import SUMMARY, RunFolder
+from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
 from kotha.train.plan.minutes import settings_for_minutes
 from kotha.train.recipes import recipe as settings_of
@@ -49,15 +48,9 @@ class Run:
         >>> sorted(run.summary)[:3]
         ['best_step', 'bits_per_byte', 'bits_per_character']
         """
-        file = self.path / SUMMARY
-        try:
-            found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise CheckpointError(
-                f"{self.path} has not come to an end, so it has no summary; see its metrics"
-            ) from None
-        except ValueError as error:
-            raise CheckpointError(f"{file} is broken: {error}") from error
+        found = self.folder.summary()
+        if found is None:
+            raise CheckpointError(f"{self.path} has not come to an end, so it has no summary; see its metrics")
         return found
 
     @property

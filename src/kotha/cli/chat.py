@@ -1,12 +1,13 @@
 """``kotha chat``: talk with a model in the terminal."""
 
-import json
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from kotha.cli.stopping import raised
+from kotha.cli.terminal import print_json
 from kotha.cli.writing import Json, Run, Writing
 
 _PROMPT = "› "
@@ -35,7 +36,7 @@ def chat(
         if as_json:
             row = {"user": line, "text": result.text, "tokens": result.tokens, "stopped": result.stopped}
             row["tokens_per_second"] = round(result.tokens_per_second, 2)
-            print(json.dumps(row, ensure_ascii=False), flush=True)
+            print_json(row, indent=None)
 
 
 def _lines(as_json: bool) -> Iterator[str]:
@@ -43,7 +44,8 @@ def _lines(as_json: bool) -> Iterator[str]:
     asks = sys.stdin.isatty() and not as_json
     while True:
         try:
-            line = input(_PROMPT) if asks else sys.stdin.readline()
+            with raised():
+                line = input(_PROMPT) if asks else sys.stdin.readline()
         except EOFError:
             print()
             return
@@ -62,10 +64,11 @@ def _answer(talk: Any, request: Any, shows: bool) -> Any:
     number = engine.submit(request, streams=True)
     while result is None:
         try:
-            for event in engine.step():
-                result = event.result or result
-                if shows:
-                    print(event.text, end="", flush=True)
+            with raised():
+                for event in engine.step():
+                    result = event.result or result
+                    if shows:
+                        print(event.text, end="", flush=True)
         except KeyboardInterrupt:
             engine.cancel(number)
     if shows:

@@ -1,6 +1,5 @@
 """``kotha generate``: a model goes on with a text."""
 
-import json
 import math
 import sys
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from kotha.cli.terminal import print_json
 from kotha.cli.writing import Json, Run, Writing
 from kotha.errors import UsageError
 
@@ -49,7 +49,7 @@ def generate(
         rows = [
             as_row(prompt, request, result) for request, result in zip(requests, engine.generate(requests), strict=True)
         ]
-        print(json.dumps(rows[0] if n == 1 else {**rows[0], "samples": rows}, ensure_ascii=False, indent=2))
+        print_json(rows[0] if n == 1 else {**rows[0], "samples": rows})
         return
     for request in requests:
         result = show(prompt, engine, request)

@@ -4,14 +4,19 @@ Commands are loaded when they are called, so that help is quick and imports noth
 """
 
 import os
+import re
 import sys
+from contextlib import suppress
+from typing import Any
 
 from cyclopts import App, CycloptsError
 
 import kotha
+from kotha.cli.controls import visible_controls
+from kotha.cli.stopping import INTERRUPTED, StoppedError
 from kotha.errors import KothaError, UsageError, nearest
 
-OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, MISUSED = 0, 1, 2
 
 # Name of the command, where its function or group is, and what help says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -34,6 +39,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def build() -> App:
     """The command line, with nothing behind it loaded yet."""
+    consoles: dict[str, Any] = {}
+    if sys.stdout.isatty() or sys.stderr.isatty():  # cyclopts has colours of its own
+        from kotha.cli.terminal import notes, results
+
+        consoles = {"console": results(), "error_console": notes()}
     app = App(
         name="kotha",
         help="Small language models from raw text, Bangla first: every step open, computable by hand, and checked.",
@@ -41,6 +51,7 @@ def build() -> App:
         version=kotha.__version__,
         help_format="plaintext",
         suppress_keyboard_interrupt=False,
+        **consoles,
     )
     for order, (name, (target, about)) in enumerate(COMMANDS.items()):
         app.command(target, name=name, help=about, sort_key=order)
@@ -50,22 +61,58 @@ def build() -> App:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; a user's mistake is one line on stderr and an exit code, never a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
-    try:
-        for word in words:
-            if any("\ud800" <= character <= "\udfff" for character in word):
-                raise UsageError(f"the argument {word!a} is not UTF-8")
-        if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-            raise UsageError(f"there is no command {words[0]!r}{nearest(words[0], COMMANDS)}")
-        build()(words, exit_on_error=False, result_action="return_value")
-    except CycloptsError:  # already explained by cyclopts, with the nearest name
-        return MISUSED
-    except KothaError as error:
-        print(f"kotha: {error}", file=sys.stderr)
-        return MISUSED if isinstance(error, UsageError) else FAILED
-    except KeyboardInterrupt:
-        print("kotha: stopped; nothing half-written was left behind", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+    with visible_controls():
+        try:
+            _run(words)
+            sys.stdout.flush()
+        except CycloptsError:  # already explained by cyclopts, with the nearest name
+            return MISUSED
+        except StoppedError as error:
+            return _fail(str(error), error.code)
+        except KothaError as error:
+            return _fail(_in_flags(str(error)), MISUSED if isinstance(error, UsageError) else FAILED)
+        except KeyboardInterrupt:
+            return _fail("stopped; nothing half-written was left behind", INTERRUPTED)
+        except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`
+            _drop_output()
+            return FAILED
+        except OSError as error:
+            _drop_output()
+            where = error.filename or "the output could not be written"
+            return _fail(f"{where}: {error.strerror or error}", FAILED)
+        except MemoryError:
+            return _fail("there is not enough memory for this; take less at a time, or a smaller model", FAILED)
     return OK
+
+
+def _run(words: list[str]) -> None:
+    for word in words:
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            raise UsageError(f"the argument {word!a} is not UTF-8")
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        raise UsageError(f"there is no command {words[0]!r}{nearest(words[0], COMMANDS)}")
+    build()(words, exit_on_error=False, result_action="return_value")
+
+
+def _fail(line: str, code: int) -> int:
+    with suppress(OSError):  # stderr may be on the full disk too
+        print(f"kotha: {line}", file=sys.stderr, flush=True)
+    return code
+
+
+def _in_flags(message: str) -> str:
+    """The library speaks of arguments, ``overwrite=True``; here they are flags.
+
+    >>> _in_flags("replace it with overwrite=True")
+    'replace it with --overwrite'
+    """
+    return re.sub(r"\b([a-z_]+)=True\b", lambda found: f"--{found[1].replace('_', '-')}", message)
+
+
+def _drop_output() -> None:
+    """What is still waiting to be written cannot be; Python would try once more at its end, and complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

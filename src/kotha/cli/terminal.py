@@ -1,36 +1,67 @@
 """What commands share at the terminal: results on stdout, progress on stderr."""
 
 import json
+import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from typing import Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 
+from kotha.cli.controls import plain_stream, visible
 from kotha.text.corpus.problems import CorpusProblem
 
 # Results go out at full width when they go into a file, so that no line is folded.
 _WIDE = 200
 
 
+class _Shown(Console):
+    """A console whose own escape sequences reach the terminal, and nobody else's."""
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As rich does, with control characters of the text shown."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
+
+
+def console(stream: TextIO, **settings: Any) -> Console:
+    """A console on a stream; what goes into a pipe or a file stays as it is."""
+    kind = _Shown if stream.isatty() else Console
+    return kind(file=plain_stream(stream), highlight=False, **settings)
+
+
 def results() -> Console:
     """The console for results."""
-    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False, soft_wrap=not sys.stdout.isatty())
+    asked = sys.stdout.isatty()
+    return console(sys.stdout, width=None if asked else _WIDE, soft_wrap=not asked)
 
 
 def notes() -> Console:
     """The console for progress and remarks."""
-    return Console(stderr=True, highlight=False)
+    return console(sys.stderr)
 
 
-def print_json(value: Any) -> None:
-    """One JSON object on stdout, Bangla as Bangla."""
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """One JSON value on stdout, Bangla as Bangla; a number that JSON cannot hold is null."""
     plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    print(json.dumps(plain, ensure_ascii=False, indent=2))
+    try:
+        text = json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(plain), ensure_ascii=False, indent=indent, allow_nan=False)
+    print(text, flush=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table(

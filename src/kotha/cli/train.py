@@ -1,6 +1,7 @@
 """``kotha train``: from a data folder to a run folder."""
 
 import os
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from kotha.cli.settings import from_toml, from_words
+from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, results, table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
@@ -70,6 +72,9 @@ def train(
         summary = training.run()
     if ranks.is_first:
         _tell(out, summary, as_json)
+    if ranks.is_first and training.interrupts.asked:
+        go_on = shlex.join(["kotha", "train", str(data), "--out", str(out), "--resume"])
+        raise StoppedError(f"stopped at step {summary['steps']:,} and saved; go on with: {go_on}", alone=ranks.alone)
 
 
 def _was_restarted(place: Any, out: Path) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
+from kotha.cli.stopping import say_at_once
 from kotha.cli.terminal import notes
 from kotha.wording import size
 
@@ -40,7 +41,9 @@ class TrainingDisplay:
 
     def show(self, event: dict[str, Any]) -> None:
         """An event of the run."""
-        if "validation" in event:
+        if "stopping" in event:
+            say_at_once(f"kotha: saving after this step ({event['stopping']}) …")
+        elif "validation" in event:
             self._console.print(evaluation_line(event))
         elif self._console.is_terminal:
             self._live.update(Text(step_line(event, self._steps)))

@@ -8,7 +8,6 @@ import ctypes
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from functools import cache
 from itertools import accumulate
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kotha.files import scratch_folder
 from kotha.generate.cache import RowCache
 from kotha.model.gpt import GPT
 from kotha.model.norm import RMSNorm
@@ -200,8 +200,8 @@ def native() -> ctypes.CDLL | None:
     if compiler is None:
         return None
     openmp = _openmp()
-    with tempfile.TemporaryDirectory() as folder:  # private to this user; once loaded, the file is not needed
-        path = Path(folder) / "native.so"
+    with scratch_folder() as folder:  # private to this user; once loaded, the file is not needed
+        path = folder / "native.so"
         command = [compiler, *_FLAGS, *openmp, str(_SOURCE), "-o", str(path), "-lm"]
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=_SLOW)

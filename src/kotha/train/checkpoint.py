@@ -78,14 +78,13 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
 @contextmanager
 def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
     """A folder that all processes write into, made and moved into place by the first."""
-    mark = "ranks" if not ranks.alone else str(os.getpid())
     if ranks.is_first:
-        with whole_folder(path, may_replace=lambda _: True, mark=mark) as partial:
+        with whole_folder(path, may_replace=lambda _: True) as partial:
             ranks.wait()
             yield partial
     else:
         ranks.wait()
-        yield partial_path(path, mark)
+        yield partial_path(path)
 
 
 def _file_name(kind: str, ranks: Ranks) -> str:

@@ -40,6 +40,7 @@ class Progress:
     best_step: int | None = None
     best_loss: float = math.inf
     evaluations_without_gain: int = 0
+    evaluated_step: int = 0
 
 
 @dataclass

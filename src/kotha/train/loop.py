@@ -78,29 +78,54 @@ class Training:
     # -- the run ----------------------------------------------------------------------------------------------------
 
     def run(self) -> dict[str, Any]:
-        """Train to the last step, or until stopped; returns the summary."""
+        """Train to the last step, or until stopped; returns the summary.
+
+        Who is asked to stop saves first: a validation can take longer than whoever asked will wait.
+        """
         self.learner.train()
-        self.fitting.settle(self._gradients)
-        with Interrupts() as interrupts:
-            stopped = False
-            self._pace.start(self.progress)
-            while self.progress.step < self.config.steps and not stopped:
-                loss, norm = self._update(self.progress.step)
-                self.progress.step += 1
-                stopped = self.ranks.any(interrupts.asked)
-                self._log_step(loss, norm)
-                last = self.progress.step == self.config.steps or stopped
-                if self.progress.step % self.config.evaluate_every == 0 or last:
-                    self._pace.stop(self.progress)
-                    self._evaluate()
-                if self._checkpoint_due() or last:
-                    self._pace.stop(self.progress)
+        try:
+            with Interrupts(self._tell_that_it_stops) as self.interrupts:
+                self.fitting.settle(self._gradients)
+                stopped = self._learn()
+                if stopped:
                     self.save()
-                if self._out_of_patience():
-                    break
-        if not stopped:
-            self._try_mean_of_last()
-        return self._finish(stopped)
+                    if self.progress.best_step is None and not self.ranks.any(self.interrupts.hurried):
+                        self._evaluate()  # without it there would be no model at all
+                else:
+                    self._try_mean_of_last()
+            return self._finish(stopped)
+        finally:
+            self.folder.release()
+
+    def _learn(self) -> bool:
+        """Do all the steps that are left; whether it was stopped before the last."""
+        if self._evaluation_due():  # it was stopped in the middle of this one
+            self._evaluate(until=self._asked)
+        while self.progress.step < self.config.steps and not self._asked() and not self._out_of_patience():
+            loss, norm = self._update(self.progress.step)
+            self.progress.step += 1
+            self._log_step(loss, norm)
+            if self._evaluation_due() and not self._asked():
+                self._pace.stop(self.progress)
+                self._evaluate(until=self._asked)
+            if self._checkpoint_due() and not self._asked():
+                self._pace.stop(self.progress)
+                self.save()
+        self._pace.stop(self.progress)
+        return self._asked()
+
+    def _asked(self) -> bool:
+        """Whether any process was asked to stop; all get the same answer."""
+        return self.ranks.any(self.interrupts.asked)
+
+    def _evaluation_due(self) -> bool:
+        step = self.progress.step
+        due = step % self.config.evaluate_every == 0 or step == self.config.steps
+        return due and 0 < step != self.progress.evaluated_step
+
+    def _tell_that_it_stops(self, name: str) -> None:
+        if self.ranks.is_first and self._on_event is not None:
+            self._on_event({"step": self.progress.step, "stopping": name})
 
     def _update(self, step: int) -> tuple[Tensor, Tensor]:
         """One step: gradients of the whole batch, then move."""
@@ -178,13 +203,16 @@ class Training:
         peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype)
         return self._flops_per_token * tokens_per_second / self.ranks.world / peak
 
-    def _evaluate(self, **about: Any) -> None:
+    def _evaluate(self, until: Callable[[], bool] | None = None) -> None:
         """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
         with self.keeper.kept_weights():
-            self._judge(**about)
+            self._judge(until)
 
-    def _judge(self, **about: Any) -> None:
-        score = validate(self.learner, self.task, self.arithmetic, self.ranks)
+    def _judge(self, until: Callable[[], bool] | None = None, **about: Any) -> None:
+        score = validate(self.learner, self.task, self.arithmetic, self.ranks, until)
+        if score is None:
+            return
+        self.progress.evaluated_step = self.progress.step
         plain = self.keeper.plain_model()
         sample = self.sampler(plain) if self.sampler is not None and plain is not None else None
         if score["loss_nats"] < self.progress.best_loss:
@@ -236,7 +264,8 @@ class Training:
         return self.progress.step
 
     def _checkpoint_due(self) -> bool:
-        return self.progress.step % (self.config.checkpoint_every or self.config.evaluate_every) == 0
+        step = self.progress.step
+        return step % (self.config.checkpoint_every or self.config.evaluate_every) == 0 or step == self.config.steps
 
     def _out_of_patience(self) -> bool:
         return self.config.patience is not None and self.progress.evaluations_without_gain >= self.config.patience

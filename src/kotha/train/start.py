@@ -30,6 +30,8 @@ def start_run(
 
     With ``timed`` a few small steps are timed first, to predict how long the run will take.
     """
+    if ranks.is_first:
+        folder.claim()
     task = task_for(model, config, data)
     training = Training(
         model, config, task, folder, tokenizer=data.tokenizer, sampler=sampler, on_event=on_event, ranks=ranks
@@ -75,6 +77,8 @@ def resume_run(
     ranks: Ranks = ALONE,
 ) -> Training:
     """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``."""
+    if ranks.is_first:
+        folder.claim()
     model, settings = folder.read()
     folder.check_data(data)
     try:

@@ -1,6 +1,7 @@
 """How well a model does on what it does not learn from."""
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -11,14 +12,23 @@ from kotha.train.tasks.task import Score, Task
 
 
 @torch.no_grad()
-def validate(learner: nn.Module, task: Task, arithmetic: Arithmetic, ranks: Ranks) -> Score:
-    """Measure on the task's validation examples; each process takes its turn with the batches."""
+def validate(
+    learner: nn.Module, task: Task, arithmetic: Arithmetic, ranks: Ranks, until: Callable[[], bool] | None = None
+) -> Score | None:
+    """Measure on the task's validation examples; each process takes its turn with the batches.
+
+    None if ``until`` says, before it is done, that there is no more time.
+    """
     batches = task.validation()
     sums: defaultdict[str, float] = defaultdict(float)
     targets: Counter[str] = Counter()
     was_training = learner.training
     learner.eval()
+    hurried = False
     for turn in range(0, len(batches), ranks.world):
+        hurried = until is not None and until()
+        if hurried:
+            break
         mine = turn + ranks.rank
         batch = batches[mine if mine < len(batches) else 0]  # all must compute, or those who gather weights would wait
         with arithmetic.autocast():
@@ -29,6 +39,8 @@ def validate(learner: nn.Module, task: Task, arithmetic: Arithmetic, ranks: Rank
         targets.update({name: count * counts for name, count in batch.targets.items()})
     learner.train(was_training)
     let_go(learner)
+    if hurried:
+        return None
     total_targets = {name: round(count) for name, count in ranks.totals(dict(targets)).items()}
     return task.score(_summed(sums, ranks), total_targets)
 

@@ -367,7 +367,7 @@ def test_a_model_that_transformers_cannot_run_is_told_in_a_line(
 def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text(text)
-    with pytest.raises(KothaError, match="mine exists; choose another --out"):
+    with pytest.raises(KothaError, match="mine exists; choose another f"):
         out(shaken(CONFIGS["vit"]), tmp_path / "mine", overwrite=True)
     assert (tmp_path / "mine" / "config.json").read_text() == text
 

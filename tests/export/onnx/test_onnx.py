@@ -129,7 +129,7 @@ def test_every_family(tmp_path: Path, name: str) -> None:
 
 def test_a_folder_that_exists_is_kept(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(KothaError, match="exists; choose another --out"):
+    with pytest.raises(KothaError, match="exists; choose another f"):
         export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 

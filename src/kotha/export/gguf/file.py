@@ -5,7 +5,6 @@ scale. Norms, biases and positions are small and stay in float32. A row that doe
 float16 and is named in the result; embeddings and head are kept at eight bits in ``q4_0``, as llama.cpp does.
 """
 
-import os
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from kotha.errors import KothaError
 from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.huggingface.tokenizer import chat_template
+from kotha.files import whole_path
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -34,26 +34,16 @@ def write_file(model: GPT, tokenizer: Tokenizer, path: Path, kind: str) -> tuple
     """Write a model as one file, whole or not at all; the vocabulary as written, and the weights kept in float16."""
     library = _library()
     vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            writer = library.GGUFWriter(partial, architecture_of(model.config))
-            _describe(library, writer, model.config, path.stem, kind)
-            _add_vocabulary(writer, vocabulary)
-            _add_chat(writer, tokenizer)
-            wider = _add_weights(library, writer, model, kind)
-            with closing(writer):
-                writer.write_header_to_file()
-                writer.write_kv_data_to_file()
-                writer.write_tensors_to_file()
-            with partial.open("rb") as stream:
-                os.fsync(stream.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise KothaError(f"{path} could not be written: {error.strerror or error}; nothing was left behind") from error
+    with whole_path(path) as partial:
+        writer = library.GGUFWriter(partial, architecture_of(model.config))
+        _describe(library, writer, model.config, path.stem, kind)
+        _add_vocabulary(writer, vocabulary)
+        _add_chat(writer, tokenizer)
+        wider = _add_weights(library, writer, model, kind)
+        with closing(writer):
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
     return vocabulary, wider
 
 

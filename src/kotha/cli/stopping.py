@@ -1,0 +1,80 @@
+"""Ctrl-C and SIGTERM at any moment of any command: one line, nothing half-written, exit 130 (143).
+
+Python's own way, an exception wherever the program happens to be, is lost inside a destructor, is reported by whoever
+runs an import, and ends ``python -m`` by signal when it passes through a string that is executed, as every dataclass
+is. So nothing is raised here: the handler itself removes what is being written, says its line and ends the process. A
+command that has something to save (training), or that takes an interrupt as an answer (chat), listens in its own way
+for as long as it needs to.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from kotha.errors import KothaError
+
+INTERRUPTED = 128 + signal.SIGINT
+MESSAGE = "kotha: stopped; nothing half-written was left behind"
+_SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides it
+
+
+class StoppedError(KothaError):
+    """Work that was interrupted and is safe; the message says how to go on.
+
+    Under torchrun the exit code is 0 all the same: it would take another for a failure, and start again.
+    """
+
+    def __init__(self, message: str, alone: bool = True) -> None:
+        super().__init__(message)
+        self.code = INTERRUPTED if alone else 0
+
+
+def listen() -> None:
+    """From here on, an interrupt ends the program in one line; who was told to ignore them still does."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)
+
+
+def deafen() -> None:
+    """The result is out: nothing is left to interrupt."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def stop(number: int, _: FrameType | None = None) -> None:
+    """Leave nothing behind, say so, and end."""
+    deafen()
+    if "multiprocessing" in sys.modules:
+        import multiprocessing
+
+        for child in multiprocessing.active_children():
+            child.kill()
+    give_up = getattr(sys.modules.get("kotha.files"), "give_up", None)
+    if give_up is not None:
+        give_up()
+    say_at_once(MESSAGE)
+    os._exit(128 + number)
+
+
+def say_at_once(line: str) -> None:
+    """A line on stderr from inside a handler, where Python's own streams may be in the middle of another."""
+    with suppress(OSError):
+        os.write(2, f"{_SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode())
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Ctrl-C as Python's exception, for a command that answers it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before != stop:  # a notebook, a test: theirs already
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
