@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from kotha.cli.stopping import raised
-from kotha.cli.terminal import print_json
 from kotha.cli.writing import Json, Run, Writing
 
 _PROMPT = "› "
@@ -36,6 +35,8 @@ def chat(
         if as_json:
             row = {"user": line, "text": result.text, "tokens": result.tokens, "stopped": result.stopped}
             row["tokens_per_second"] = round(result.tokens_per_second, 2)
+            from kotha.cli.terminal import print_json  # with rich, which plain text does not need
+
             print_json(row, indent=None)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.terminal import print_json
 from kotha.cli.writing import Json, Run, Writing
 from kotha.errors import UsageError
 
@@ -49,6 +48,8 @@ def generate(
         rows = [
             as_row(prompt, request, result) for request, result in zip(requests, engine.generate(requests), strict=True)
         ]
+        from kotha.cli.terminal import print_json  # with rich, which plain text does not need
+
         print_json(rows[0] if n == 1 else {**rows[0], "samples": rows})
         return
     for request in requests:

@@ -1,6 +1,5 @@
 """What the commands of ``inside`` share: their flags, opening a model, and how a view is handed over."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,10 +43,8 @@ def hand_over(view: "View[Any]", html: Path | None, as_json: bool, about: str, o
     tell(view.remarks)
     if html is not None:
         view.save(html)
-    if as_json and one_line:
-        print(json.dumps(view.to_dict(), ensure_ascii=False))  # a line for each weight would be long
-    elif as_json:
-        print_json(view.to_dict())
+    if as_json:
+        print_json(view.to_dict(), indent=None if one_line else 2)  # a line for each weight would be long
     elif html is not None:
         results().print(f"{html}: {about}; open it in a browser", markup=False)
     return not as_json and html is None
