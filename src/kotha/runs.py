@@ -40,6 +40,11 @@ class RunFolder:
         self._lock: int | None = None
 
     @property
+    def exists(self) -> bool:
+        """Has a run been started here?"""
+        return (self.path / CONFIG).exists()
+
+    @property
     def checkpoints(self) -> Path:
         """Where the checkpoints are."""
         return self.path / CHECKPOINTS
@@ -55,7 +60,7 @@ class RunFolder:
         """Begin a run in a folder that has none yet; ``about`` is what else the config should tell."""
         with filled_folder(self.path):
             self.claim()
-            if (self.path / CONFIG).exists():
+            if self.exists:
                 raise CheckpointError(f"{self.path} holds a run; go on with resume=True, or choose another folder")
             if tokenizer is not None:
                 tokenizer.save(self.path)

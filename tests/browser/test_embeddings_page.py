@@ -4,9 +4,9 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from kotha.cli.plan_page import plan_page
 from tests.browser.inside_pages import OUTSIDE
 
-from kotha.cli.plan_page import plan_page
 from kotha.inside.embeddings.page import embeddings_page
 from kotha.inside.embeddings.plane import Dot, WordMap
 from kotha.text.stories.corpus import stories

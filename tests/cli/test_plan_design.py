@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from kotha.cli.main import main
-from kotha.cli.plan_tables import schedule_lines
 from kotha.cli.settings import from_words
-from kotha.cli.sizes import take_sizes
 from kotha.model.presets import preset
+from kotha.train.plan.page import schedule_lines
 from kotha.train.recipes import recipe
+from kotha.train.settings import take_sizes
 from kotha.train.show.curves import schedule_chart
 
 
@@ -54,7 +54,7 @@ def test_a_design_from_a_corpus_ends_in_commands_that_can_be_read_back(corpus: P
     assert tokenizer[:4] == ["kotha", "tokenizer", "train", str(corpus)]
     assert prepare[:3] == ["kotha", "prepare", str(corpus)]
     assert f"--vocab-size {found['config']['vocab_size']}" in " ".join(tokenizer)
-    words = tuple(train[place + 1] for place, word in enumerate(train) if word == "--set")
+    words = tuple(train[train.index("--set") + 1 :])
     model, rest = take_sizes(preset(train[train.index("--preset") + 1]), from_words(words))
     settings = recipe("modern", **rest, steps=int(train[train.index("--steps") + 1]))
     model = model.replace(vocab_size=found["config"]["vocab_size"], dropout=settings.dropout)
@@ -89,9 +89,9 @@ def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
     [
         ([], 2, "say what to plan"),
         (["--minutes", "5"], 2, "needs --data and --minutes"),
-        (["--minutes", "-5", "--data", "x"], 2, "above 0"),
-        (["--preset", "mini", "--minutes", "5"], 2, "leave out one"),
-        (["--minutes", "5", "--data", "x", "--steps", "3"], 2, "chooses steps itself"),
+        (["--minutes", "-5", "--data", __file__], 2, "above 0"),
+        (["--preset", "mini", "--minutes", "5"], 2, "needs --data and --minutes"),
+        (["--minutes", "5", "--data", __file__, "--steps", "3"], 2, "minutes and steps both say"),
         (["--preset", "mini", "--gpu", "rtx-409"], 2, "did you mean 'rtx-4090'?"),
         (["--minutes", "5", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),
         (["--preset", "mini", "--data", "nowhere-at-all"], 1, "is not a data folder"),

@@ -7,17 +7,14 @@ from typing import Any
 
 from kotha.api.data import Place
 from kotha.api.model import LanguageModel, load
-from kotha.errors import CheckpointError, UsageError
+from kotha.errors import CheckpointError
 from kotha.generate.plain import write
-from kotha.model.config import TextConfig
 from kotha.model.gpt import GPT
-from kotha.model.presets import preset as model_of
 from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
-from kotha.train.plan.minutes import settings_for_minutes
-from kotha.train.recipes import recipe as settings_of
+from kotha.train.settings import Request
 from kotha.train.show.report import write_report
-from kotha.train.start import resume_run, start_run
+from kotha.train.start import train_run
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -94,26 +91,16 @@ def train(
 ) -> Run:
     """Train a model on a data folder, for so many minutes or steps, into a run folder.
 
+    Without a preset, sizes, batch and rates follow from the text and the time.
+
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
     2
     """
     dataset, folder = Dataset(Path(data)), RunFolder(Path(out))
-    if minutes is not None and (steps is not None or resume):
-        raise UsageError("minutes is for a new run, and takes the place of steps; give one of them")
     given = {**settings, **({} if steps is None else {"steps": steps})}
-    about: dict[str, Any] = {"on_event": on_event, "sampler": _sampler(dataset)}
-    if resume:
-        training = resume_run(dataset, folder, given, **about)
-    else:
-        model, chosen = model_of(preset or "pocket"), settings_of("modern", **given)
-        if isinstance(model, TextConfig):
-            model = model.replace(vocab_size=dataset.tokenizer.vocab_size)
-        if minutes is not None:
-            chosen = settings_for_minutes(model, chosen, minutes, fixed=given)
-        training = start_run(model, chosen, dataset, folder, timed=True, **about)
-    training.run()
-    write_report(folder.path)
+    request = Request(preset=preset, minutes=minutes, changes=given)
+    train_run(dataset, folder, request, resume=resume, on_event=on_event, sampler=_sampler(dataset))
     return Run(folder.path)
 
 

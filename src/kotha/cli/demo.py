@@ -29,15 +29,6 @@ from kotha.train.show.report import read_record
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
 # One held-out document for so many to learn from.
 _LEARNED_PER_HELD_OUT = 20
-# Short sequences, small batches and large steps: what learns most in little time (docs/experiments.md).
-_RECIPE = "modern"
-_SETTINGS = {
-    "batch_size": 8,
-    "context_length": 128,
-    "learning_rate": 6e-3,
-    "muon_learning_rate": 2e-2,
-    "weight_decay": 0.1,
-}
 # How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
 _WRITING: dict[str, Any] = {"temperature": 0.3, "top_k": 10}
 _TOKENS, _TOKENS_ON_THE_WAY = 150, 40
@@ -143,49 +134,37 @@ def _compare(
 def _train(console: Console, out: Path, minutes: float, seed: int, floor: float, prompt: str) -> str:
     """Train, and give what the model wrote before its first step."""
     from kotha.generate.plain import write
-    from kotha.model.presets import preset
     from kotha.runs import RunFolder
     from kotha.text.shards import Dataset
-    from kotha.train.plan.minutes import settings_for_minutes, use_fastest_threads
-    from kotha.train.recipes import recipe
-    from kotha.train.show.report import write_report
-    from kotha.train.start import start_run
+    from kotha.train.settings import Request
+    from kotha.train.start import train_run
 
     _step(console, 5, "Training", "a small GPT, on this machine; below, what it writes as it learns")
     data, run = Dataset(out / "data"), out / "run"
     shutil.rmtree(run, ignore_errors=True)
-    model = preset("pocket").replace(vocab_size=data.tokenizer.vocab_size)
-    settings = recipe(_RECIPE, seed=seed, **_SETTINGS)
-    with notes().status("seeing how fast this machine is …"):
-        use_fastest_threads(model, settings)
-        settings = settings_for_minutes(model, settings, minutes)
 
     def sample(trained: Any) -> str:
         return write(trained, data.tokenizer, prompt, tokens=_TOKENS_ON_THE_WAY, **_WRITING)
 
+    before: list[str] = []
     with TrainingDisplay() as display:
-        training = start_run(
-            model,
-            settings,
+        summary = train_run(
             data,
             RunFolder(run),
+            Request(minutes=minutes, changes={"seed": seed}),
             sampler=sample,
+            on_ready=lambda training: before.append(sample(training.model)),
             on_event=display.show,
-            timed=True,
+            on_remark=display.say,
             floors={"bits_per_byte": floor},
         )
-        display.expect(settings.steps)
-        display.say(f"{training.arithmetic.precision} ({training.arithmetic.reason}); {settings.steps:,} steps")
-        before = sample(training.model)
-        summary = training.run()
-    write_report(run)
     console.print(
         f"{summary['steps']:,} steps, {summary['tokens']:,} tokens in {summary['seconds'] / 60:.1f} minutes. "
         f"On stories that it has never seen: [bold]{summary['bits_per_byte']:.3f}[/] bits per byte "
         f"({summary['bits_per_character']:.3f} per character). The grammar's floor, which no model can go below on "
         f"average, is [bold]{floor:.3f}[/]."
     )
-    return before
+    return before[0]
 
 
 def _let_it_write(console: Console, run: Path, prompts: list[str], written: list[Document]) -> Told:

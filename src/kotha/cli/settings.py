@@ -2,9 +2,18 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from kotha.errors import ConfigError, UsageError
+
+More = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--set", negative="", consume_multiple=True, help="More settings, or sizes: NAME=VALUE, one or several."
+    ),
+]
 
 
 def from_toml(path: Path | None) -> dict[str, Any]:
@@ -25,7 +34,9 @@ def from_words(words: tuple[str, ...]) -> dict[str, Any]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise UsageError(f"--set {word}: write NAME=VALUE, such as learning_rate=1e-3")
+            raise UsageError(
+                f"--set {word}: write NAME=VALUE, such as learning_rate=1e-3, and other words before --set"
+            )
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:

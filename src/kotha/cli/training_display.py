@@ -18,9 +18,8 @@ class TrainingDisplay:
 
     def __init__(self, speaks: bool = True) -> None:
         self._speaks = speaks
-        self._steps = 0
         self._console = notes()
-        self._live = Live(Text(""), console=self._console, transient=True, refresh_per_second=4)
+        self._live = Live(Text("starting …"), console=self._console, transient=True, refresh_per_second=4)
 
     def __enter__(self) -> "TrainingDisplay":
         if self._speaks and self._console.is_terminal:
@@ -30,13 +29,11 @@ class TrainingDisplay:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def expect(self, steps: int) -> None:
-        """How long the run will be."""
-        self._steps = steps
-
     def say(self, text: str) -> None:
-        """A remark."""
-        if self._speaks:
+        """A remark; one that ends in … tells what goes on, and is gone when that is done."""
+        if self._speaks and self._console.is_terminal and text.endswith("…"):
+            self._live.update(Text(text))
+        elif self._speaks:
             print(f"kotha: {text}", file=sys.stderr)
 
     def show(self, event: dict[str, Any]) -> None:
@@ -46,7 +43,7 @@ class TrainingDisplay:
         elif "validation" in event:
             self._console.print(evaluation_line(event))
         elif self._console.is_terminal:
-            self._live.update(Text(step_line(event, self._steps)))
+            self._live.update(Text(step_line(event)))
 
 
 def evaluation_line(event: dict[str, Any]) -> Text:
@@ -61,9 +58,18 @@ def evaluation_line(event: dict[str, Any]) -> Text:
     return line.append(f"  {sample[:_SAMPLE_LETTERS]}", style="dim") if sample else line
 
 
-def step_line(event: dict[str, Any], steps: int) -> str:
+def readable(name: str, value: Any) -> str:
+    """A figure of a summary for people."""
+    if name.endswith("_bytes"):
+        return size(value)
+    if isinstance(value, float):
+        return f"{value:,.4f}" if value < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def step_line(event: dict[str, Any]) -> str:
     """A step in one line: how far, how well, how fast, how much memory, how long still."""
-    done = event["step"]
+    done, steps = event["step"], event["steps"]
     left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
     minutes, seconds = divmod(round(left), 60)
     return (

@@ -103,7 +103,7 @@ ALONE = Ranks()
 
 
 @dataclass(frozen=True)
-class Place:
+class Seat:
     """Where torchrun has put this process."""
 
     rank: int = 0
@@ -114,32 +114,32 @@ class Place:
 
 
 @contextmanager
-def joined(place: Place, shard: bool = False) -> Iterator[Ranks]:
+def joined(seat: Seat, shard: bool = False) -> Iterator[Ranks]:
     """Join the processes that torchrun started; it has told torch where they meet."""
-    if place.world == 1:
+    if seat.world == 1:
         yield Ranks(shard=shard)
         return
     if torch.cuda.is_available():
-        torch.cuda.set_device(place.local_rank)
+        torch.cuda.set_device(seat.local_rank)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(
-        backend, store=_meeting_point(place), rank=place.rank, world_size=place.world, timeout=_PATIENCE
+        backend, store=_meeting_point(seat), rank=seat.rank, world_size=seat.world, timeout=_PATIENCE
     )
     try:
-        yield Ranks(place.rank, place.world, place.local_rank, shard)
+        yield Ranks(seat.rank, seat.world, seat.local_rank, shard)
     finally:
         dist.destroy_process_group()
 
 
-def _meeting_point(place: Place) -> Store:
+def _meeting_point(seat: Seat) -> Store:
     """The store in which processes leave their addresses.
 
     torchrun lends the same one to processes that it starts again, with the addresses of the dead still in it, so each
     attempt gets its own shelf (https://github.com/pytorch/pytorch/issues/135712). Machines do not agree on the number
     of attempts; with several, start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
-    store, _, _ = next(rendezvous("env://", place.rank, place.world, timeout=_PATIENCE))
-    return PrefixStore(f"attempt-{place.restarts}", store) if place.local_world == place.world else store
+    store, _, _ = next(rendezvous("env://", seat.rank, seat.world, timeout=_PATIENCE))
+    return PrefixStore(f"attempt-{seat.restarts}", store) if seat.local_world == seat.world else store
 
 
 def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Module:

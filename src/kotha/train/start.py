@@ -1,8 +1,12 @@
 """Starting a run on a data folder, and going on with one: what the command does, for Python too."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from kotha.errors import CheckpointError, KothaError
+import torch
+
+from kotha.errors import CheckpointError, KothaError, UsageError
 from kotha.model.config import ModelConfig
 from kotha.runs import CONFIG, RunFolder
 from kotha.text.shards import Dataset
@@ -10,8 +14,82 @@ from kotha.train.config import TrainConfig
 from kotha.train.device.hardware import describe_machine
 from kotha.train.distributed import ALONE, Ranks
 from kotha.train.loop import OnEvent, Sampler, Training
-from kotha.train.plan.step_time import predict_seconds_per_step
+from kotha.train.plan.step_time import predict_seconds_per_step, use_fastest_threads
+from kotha.train.plan.text_size import measure_text
+from kotha.train.settings import USUAL_PRESET, Request, choose_settings
+from kotha.train.show.report import write_report
 from kotha.train.tasks.data_folder import task_for
+
+OnRemark = Callable[[str], None]
+
+
+def train_run(
+    data: Dataset,
+    folder: RunFolder,
+    request: Request | None = None,
+    *,
+    resume: bool = False,
+    sampler: Callable[[Any], str | None] | None = None,
+    on_event: OnEvent | None = None,
+    on_remark: OnRemark | None = None,
+    on_ready: Callable[[Training], None] | None = None,
+    ranks: Ranks = ALONE,
+    **about: Any,
+) -> dict[str, Any]:
+    """A whole training, from what was asked for to its report; returns the summary.
+
+    With ``resume`` it goes on from the last checkpoint of the folder, with the request's changes. ``on_event`` hears
+    figures, with the ``steps`` that there will be, ``on_remark`` sentences; ``sampler`` writes with the model at each
+    evaluation; ``on_ready`` sees the training before its first step; ``about`` is what else the run's
+    config.json should tell.
+    """
+    request, say = request or Request(), on_remark or _silent
+    if resume and request.minutes is not None:
+        raise UsageError("minutes is for a new run; one that is resumed has its steps, or gets other steps")
+    threads = torch.get_num_threads()
+
+    def hear(event: dict[str, Any]) -> None:
+        if on_event is not None:
+            on_event({**event, "steps": training.config.steps})
+
+    how: dict[str, Any] = {"sampler": sampler, "on_event": hear, "ranks": ranks}
+    try:
+        if resume:
+            training = resume_run(data, folder, dict(request.changes), **how)
+            say(f"going on from step {training.progress.step:,} of {training.config.steps:,}")
+        else:
+            training = _start(data, folder, request, say, **how, **about)
+        training.fitting.on_remark = say
+        say(f"{training.arithmetic.precision} on {training.arithmetic.device} ({training.arithmetic.reason})")
+        if on_ready is not None:
+            on_ready(training)
+        summary = training.run()
+    finally:
+        torch.set_num_threads(threads)
+    if ranks.is_first:
+        write_report(folder.path)
+    return summary
+
+
+def _silent(_: str) -> None: ...
+
+
+def _start(
+    data: Dataset, folder: RunFolder, request: Request, say: OnRemark, *, ranks: Ranks, **about: Any
+) -> Training:
+    """Choose the settings and start."""
+    if not ranks.alone:  # each process would time its own steps
+        if request.minutes is not None:
+            raise UsageError("minutes are for one process, and here are several; give steps")
+        request = replace(request, preset=request.preset or USUAL_PRESET)
+    if request.timed:
+        say("measuring this machine …")
+        use_fastest_threads()
+    choice = choose_settings(request, measure_text(str(data.path)))
+    if choice.sentence:
+        say(choice.sentence)
+    about = {"seconds_per_step": choice.seconds_per_step, **about}
+    return start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
 
 
 def start_run(
@@ -24,11 +102,12 @@ def start_run(
     on_event: OnEvent | None = None,
     ranks: Ranks = ALONE,
     timed: bool = False,
+    seconds_per_step: float | None = None,
     **about: Any,
 ) -> Training:
     """A run in a new folder, ready to ``run()``; ``about`` is what else its config.json should tell.
 
-    With ``timed`` a few small steps are timed first, to predict how long the run will take.
+    With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
     """
     if ranks.is_first:
         folder.claim()
@@ -38,8 +117,9 @@ def start_run(
     )
     if ranks.is_first:  # only now: settings that cannot be trained leave no folder behind
         arithmetic, fitting = training.arithmetic, training.fitting
-        shape = (fitting.micro_batch_size, fitting.context_length)
-        seconds = predict_seconds_per_step(model, config, *shape, arithmetic) if timed and ranks.alone else None
+        if timed and seconds_per_step is None and ranks.alone:
+            shape = (fitting.micro_batch_size, fitting.context_length)
+            seconds_per_step = predict_seconds_per_step(model, config, *shape, arithmetic)
         folder.start(
             model,
             config.to_dict(),
@@ -59,7 +139,7 @@ def start_run(
             references=task.references(),
             predicted={
                 "memory_bytes": fitting.plan().to_dict(),
-                "seconds": seconds * config.steps if seconds else None,
+                "seconds": seconds_per_step * config.steps if seconds_per_step else None,
             },
             **about,
         )
@@ -81,6 +161,9 @@ def resume_run(
         folder.claim()
     model, settings = folder.read()
     folder.check_data(data)
+    threads = folder.about().get("machine", {}).get("threads")
+    if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
+        torch.set_num_threads(threads)  # sums round as they did
     try:
         config = TrainConfig().change(**settings)
     except (KothaError, TypeError) as error:

@@ -93,5 +93,5 @@ def test_time_is_predicted_and_draws_no_numbers(name: str) -> None:
 def test_a_gpu_that_is_not_here_has_memory_but_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     found = plan_training(FAMILY["gpt"], TrainConfig(), "cuda")
-    assert found["memory_bytes"]["base"] == 0
-    assert (found["precision"], found["compiled"], found["seconds_per_step"]) == ("bfloat16", True, None)
+    assert found.memory.base == 0
+    assert (found.precision, found.compiled, found.seconds_per_step) == ("bfloat16", True, None)

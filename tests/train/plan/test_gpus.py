@@ -48,11 +48,13 @@ def test_an_unknown_name_is_answered_with_the_nearest(name: str, wording: str) -
 
 def test_a_plan_for_a_gpu_needs_none_here() -> None:
     found = plan_training(preset("pocket"), recipe("modern"), gpu=GPUS["t4"], train_tokens=1_000_000)
-    assert (found["device"], found["precision"], found["gpu"]) == ("cuda", "float16", "NVIDIA T4")
-    assert found["memory_bytes"]["total"] <= found["memory_available_bytes"]
-    assert found["seconds"] == found["seconds_per_step"] * found["steps"]
-    assert found["epochs"] == found["tokens"] / 1_000_000
-    work = found["flops_per_token"] * found["tokens_per_step"] / found["seconds_per_step"]
-    assert found["peak_share"] == pytest.approx(work / 65e12)
-    with pytest.raises(UsageError, match="--gpu and --device cpu"):
+    assert (found.device, found.precision, found.gpu) == ("cuda", "float16", "NVIDIA T4")
+    assert found.memory.total <= (found.memory_available_bytes or 0)
+    assert found.seconds_per_step is not None
+    assert found.seconds == found.seconds_per_step * found.steps
+    assert found.epochs == found.tokens / 1_000_000
+    work = found.work.training_per_token * found.tokens_per_step / found.seconds_per_step
+    assert found.peak_share == pytest.approx(work / 65e12)
+    assert {"memory_bytes", "flops_per_token", "flops", "seconds", "epochs"} <= found.to_dict().keys()
+    with pytest.raises(UsageError, match="gpu NVIDIA T4 and device cpu"):
         plan_training(preset("pocket"), recipe("modern"), "cpu", gpu=GPUS["t4"])

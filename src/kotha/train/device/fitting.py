@@ -1,10 +1,11 @@
 """Making a model fit the machine: compiled where that pays, in micro-batches that its memory holds.
 
+A step's gradients are summed over its micro-batches (gradient accumulation), so what fits decides the speed alone.
+
 What is planned is tried before the first step, on a GPU with a pass that moves nothing. A micro-batch that does not fit
 after all is halved and the step done again; one that the user chose is an error that says what to change.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ class Fitting:
 
     def __init__(self, model: Model, config: TrainConfig, arithmetic: Arithmetic, ranks: Ranks) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
+        self.on_remark: Callable[[str], None] | None = None
         planned, self.context_length = planned_micro_batch(model.config, config, arithmetic, ranks.world, ranks.sharded)
         self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
 
@@ -46,7 +48,7 @@ class Fitting:
             if not compiled:
                 raise
             self._undo_compile()
-            print(f"kotha: not compiled ({type(error).__name__}: {str(error).splitlines()[0]})", file=sys.stderr)
+            self._say(f"not compiled ({type(error).__name__}: {str(error).splitlines()[0]})")
             self.attempt(lambda: gradients(0), 0, lambda: "none yet")
         self.micro_batch_size = self._ranks.least(self.micro_batch_size)
 
@@ -61,7 +63,11 @@ class Fitting:
             self.micro_batch_size = (self.micro_batch_size + 1) // 2
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
-            print(f"kotha: out of memory; going on with micro_batch_size={self.micro_batch_size}", file=sys.stderr)
+            self._say(f"out of memory; going on with micro_batch_size={self.micro_batch_size}")
+
+    def _say(self, remark: str) -> None:
+        if self.on_remark is not None:
+            self.on_remark(remark)
 
     def failure(self, step: int, last_good: str) -> TrainingError:
         """What to say when nothing smaller is left to try."""
@@ -69,11 +75,11 @@ class Fitting:
         change = (
             f"a smaller micro_batch_size, such as {smaller} (the result stays the same)"
             if self.micro_batch_size > 1
-            else "a shorter context_length, a smaller model, or --shard on several machines"
+            else "a shorter context_length, a smaller model, or weights sharded over several machines"
         )
         return TrainingError(
             f"out of memory at step {step} with micro_batch_size={self.micro_batch_size}. Use {change}. "
-            f"Nothing is lost: last checkpoint {last_good}; go on from it with --resume"
+            f"Nothing is lost: last checkpoint {last_good}; the run can be resumed from it"
         )
 
     def plan(self) -> MemoryPlan:

@@ -111,6 +111,7 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
     found: dict[str, Any] = {
         "processor": _processor(),
         "cores": usable_cores(),
+        "threads": torch.get_num_threads(),
         "memory_bytes": total_memory(),
         "system": platform.platform(),
         "python": platform.python_version(),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from kotha.errors import UsageError
-from kotha.model.config import GPTConfig
+from kotha.model.config import ModelConfig
 from kotha.train.config import Precision, TrainConfig
 from kotha.train.device.hardware import available_memory, peak_flops_per_second
 from kotha.train.device.precision import choose_arithmetic
@@ -13,18 +13,18 @@ from kotha.train.plan.gpus import COMPILE_SECONDS, GPU, SHARE_OF_PEAK, estimate_
 from kotha.train.plan.memory import Device, Number
 from kotha.train.plan.step_time import predict_seconds_per_step
 
-Pace = Callable[[GPTConfig, TrainConfig, int, int], float]
+Pace = Callable[[ModelConfig, TrainConfig, int, int], float]
 """Seconds of a step: model, settings, micro-batch, context."""
 
 # Of the time, what goes into evaluations, samples and saving.
-ASIDE = 0.15
+ASIDE = 0.1
 # What small models reach of a processor's large products, and how long a run takes to start there.
 _USUAL_SHARE, _START_SECONDS = 0.3, 10.0
 
 
 @dataclass(frozen=True)
-class Place:
-    """A machine with a budget."""
+class Budget:
+    """A machine, and what may be used of it."""
 
     device: Device
     precision: Number
@@ -53,12 +53,14 @@ class Place:
         return (seconds + self.start_seconds) / (1 - ASIDE) / 60
 
 
-def place_here(memory_bytes: int | None, minutes: float, device: str | None, precision: Precision) -> Place:
+def budget_here(
+    minutes: float, memory_bytes: int | None = None, device: str | None = None, precision: Precision = "auto"
+) -> Budget:
     """This machine; without a budget of memory, what is free."""
     arithmetic = choose_arithmetic(precision, device)
     peak = peak_flops_per_second(arithmetic.device, arithmetic.dtype)
     kind = cast("Device", arithmetic.device.type)
-    return Place(
+    return Budget(
         device=kind,
         precision=cast("Number", arithmetic.precision),
         memory_bytes=memory_bytes or available_memory(arithmetic.device),
@@ -72,14 +74,14 @@ def place_here(memory_bytes: int | None, minutes: float, device: str | None, pre
     )
 
 
-def place_on(gpu: GPU, memory_bytes: int | None, minutes: float, precision: Precision) -> Place:
+def budget_on(gpu: GPU, minutes: float, memory_bytes: int | None = None, precision: Precision = "auto") -> Budget:
     """A GPU by name; without a budget of memory, all of its own."""
     if memory_bytes is not None and memory_bytes > gpu.memory:
         raise UsageError(
-            f"--memory-gb {memory_bytes / 1e9:g} is more than {gpu.title} has ({gpu.memory / 1e9:g}); give less or none"
+            f"{memory_bytes / 1e9:g} GB are more than {gpu.title} has ({gpu.memory / 1e9:g}); give less or none"
         )
     chosen = cast("Number", gpu.precision if precision == "auto" else precision)
-    return Place(
+    return Budget(
         device="cuda",
         precision=chosen,
         memory_bytes=memory_bytes or gpu.memory,

@@ -1,13 +1,12 @@
 """Backwards: from memory, minutes and a text to a model that fits all three, and why.
 
 A ladder of shapes in the modern layout is tried from the largest down. A rung is taken if the text is large enough for
-it, if its planned memory fits, and if it sees enough tokens in the time. The rules come from what was measured here
-(docs/experiments.md, on Bangla news and on stories); where they reach beyond it, the reasons say so:
+it, if its planned memory fits, and if it sees enough tokens in the time. Batch, context and rates follow by
+``rules.py``; where the sizes are given, only those do. What was measured (docs/experiments.md):
 
 - 30 M parameters did well on 32 MB of text and 58 M only memorised it sooner: at most one parameter a byte;
 - in a minute on two cores, models that saw fewer than half as many tokens as they had parameters lost to smaller ones;
-- after 21 passes over the news the modern recipe still gained: at most 20 passes;
-- learning rates fall with the width: 6e-3 (Muon 2e-2) was best at 96, 1e-3 (3e-3) was used at 512.
+- after 21 passes over the news the modern recipe still gained: at most 20 passes.
 
 It proposes; it does not search. A trained pair of runs says more than all of these rules.
 """
@@ -22,10 +21,19 @@ from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
 from kotha.train.plan.activations import positions
-from kotha.train.plan.budget import Place
+from kotha.train.plan.budget import Budget
 from kotha.train.plan.flops import count_work
-from kotha.train.plan.material import Material
 from kotha.train.plan.memory import CPU_POSITIONS, MemoryPlan, largest_micro_batch, plan_memory
+from kotha.train.plan.rules import (
+    EVALUATIONS,
+    batch_for,
+    choose_vocabulary,
+    context_for,
+    pace_of,
+    rates_for,
+    restraint_for,
+)
+from kotha.train.plan.text_size import TextSize
 from kotha.train.recipes import recipe
 
 # Layers and width. One step up costs about twice as much.
@@ -33,19 +41,16 @@ RUNGS = (
     *((2, 64), (2, 96), (3, 128), (4, 192), (4, 256), (6, 320), (6, 384), (8, 512)),
     *((10, 640), (12, 768), (16, 1024), (24, 1280), (32, 1600), (32, 2048)),
 )
-BASE = "bangla-modern"
+BASE, RECIPE = "bangla-modern", "modern"
 LEAST_STEPS = 100
 TOKENS_PER_PARAMETER = 0.5
 PARAMETERS_PER_BYTE = 1.0
 MOST_EPOCHS = 20
-_EVALUATIONS = 8
-_FEWEST_TOKENS_PER_STEP, _MOST_TOKENS_PER_STEP = 1024, 16_384
-_WANTED_STEPS = 500
 _LEAST_BYTES = 20_000
 # Weights, gradients and what Muon remembers, in float32.
 _LEAST_BYTES_PER_PARAMETER = 12
-# Bytes of text from which a vocabulary pays; 8,192 was measured at 32 MB, the rest follows it.
-_VOCABULARIES = ((0, 1024), (200_000, 2048), (1_000_000, 4096), (4_000_000, 8192), (400_000_000, 16_384))
+# Of the time of the steps, what all evaluations together may take.
+_EVALUATING = 0.1
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,6 @@ class Design:
     """What is proposed."""
 
     model: GPTConfig
-    recipe: str
     changes: dict[str, Any]
     """Settings that differ from the recipe's."""
     parameters: int
@@ -75,33 +79,35 @@ class Design:
     text_ends: bool
     """Is it the text and not the time that ends it?"""
     considered: list[Candidate]
-    """The rungs tried, largest first; the last is this one."""
+    """The rungs tried, largest first; the last is this one. None where the sizes were given."""
 
     @property
     def settings(self) -> TrainConfig:
         """The recipe with the changes."""
-        return recipe(self.recipe, **self.changes)
+        return recipe(RECIPE, **self.changes)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The model's fields that differ from the preset that it is built on."""
+        """The model's fields that differ from the preset that a design is built on."""
         names = ("n_layers", "d_model", "n_heads", "d_ff")
         return {name: getattr(self.model, name) for name in names}
 
 
-def propose(material: Material, place: Place, fixed: dict[str, Any] | None = None) -> Design:
+def propose(
+    text: TextSize, budget: Budget, fixed: dict[str, Any] | None = None, model: GPTConfig | None = None
+) -> Design:
     """The largest rung that text, memory and time allow; too little of one is refused with what would do.
 
-    ``fixed`` are settings that the user has chosen.
+    ``fixed`` are settings that the user has chosen. With a ``model`` its sizes stay, and nothing is refused.
     """
-    if material.bytes < _LEAST_BYTES:
-        raise DataError(
-            f"{material.path} has {material.bytes:,} bytes to train on; a model needs at least {_LEAST_BYTES:,}"
-        )
-    vocab_size = material.vocab_size or choose_vocabulary(material.bytes)
+    if model is not None:
+        return _Trial(text, budget, model, fixed or {}).design([])
+    if text.bytes < _LEAST_BYTES:
+        raise DataError(f"{text.path} has {text.bytes:,} bytes to train on; a model needs at least {_LEAST_BYTES:,}")
+    vocab_size = text.vocab_size or choose_vocabulary(text.bytes)
     considered: list[Candidate] = []
     for layers, width in reversed(RUNGS):
-        trial = _Trial(material, place, shape(layers, width, vocab_size), (layers, width) == RUNGS[0], fixed or {})
+        trial = _Trial(text, budget, shape(layers, width, vocab_size), fixed or {}, (layers, width) == RUNGS[0])
         considered.append(Candidate(layers, width, trial.parameters, trial.verdict()))
         if not considered[-1].verdict:
             return trial.design(considered)
@@ -121,62 +127,58 @@ def shape(layers: int, width: int, vocab_size: int) -> GPTConfig:
     return base.replace(n_layers=layers, d_model=width, n_heads=width // d_head, d_ff=d_ff, vocab_size=vocab_size)
 
 
-def choose_vocabulary(n_bytes: int) -> int:
-    """Pieces for a text of a size.
-
-    >>> choose_vocabulary(32_000_000)
-    8192
-    """
-    return max(size for least, size in _VOCABULARIES if n_bytes >= least)
-
-
 class _Trial:
-    """One rung held against text, memory and time."""
+    """One model held against text, memory and time."""
 
     def __init__(
-        self, material: Material, place: Place, model: GPTConfig, smallest: bool, fixed: dict[str, Any]
+        self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], smallest: bool = False
     ) -> None:
-        self._material, self._place, self._smallest, self._fixed = material, place, smallest, fixed
+        self._text, self._budget, self._smallest, self._fixed = text, budget, smallest, fixed
         self.parameters = _parameters(model)
-        self.train_tokens = material.tokens_with(model.vocab_size)
+        self.train_tokens = text.tokens_with(model.vocab_size)
         expected = self._expected_tokens(model)
-        self.context_length = 128 if expected < 2e6 else 256 if expected < 2e7 else 512
-        per_step = min(_MOST_TOKENS_PER_STEP, max(_FEWEST_TOKENS_PER_STEP, expected / _WANTED_STEPS))
-        self.batch_size = 1 << max(0, round(per_step / self.context_length).bit_length() - 1)
-        self.dropout, self.weight_decay = _restraint(expected / self.train_tokens)
-        self.model = model.replace(dropout=self.dropout)
+        context = fixed.get("context_length") or min(model.context_length, context_for(expected))
+        self._base = {
+            "context_length": context,
+            "batch_size": batch_for(expected, context),
+            **rates_for(model.d_model),
+            **restraint_for(expected / self.train_tokens),
+            **fixed,
+        }
+        self.model = model.replace(dropout=self._base["dropout"])
+        self.context_length, self.batch_size = int(context), int(self._base["batch_size"])
 
     def verdict(self) -> str:
         """Why not, with what would be needed; empty if it fits. What is quickly told comes first."""
-        if not self._smallest and self.parameters > PARAMETERS_PER_BYTE * self._material.bytes:
-            return f"{self.parameters:,} parameters for {self._material.bytes:,} bytes of text: it would memorise it"
+        if not self._smallest and self.parameters > PARAMETERS_PER_BYTE * self._text.bytes:
+            return f"{self.parameters:,} parameters for {self._text.bytes:,} bytes of text: it would memorise it"
         wanted = 0.0 if self._smallest else TOKENS_PER_PARAMETER * self.parameters
         work = _work(self.model, self.context_length)
-        if wanted * work / self._place.reachable > self._place.seconds:
+        if wanted * work / self._budget.reachable > self._budget.seconds:
             return f"too slow: {wanted:,.0f} tokens would take more than the time at this machine's very best"
-        if not self._smallest and _LEAST_BYTES_PER_PARAMETER * self.parameters > self._place.memory_bytes:
+        if not self._smallest and _LEAST_BYTES_PER_PARAMETER * self.parameters > self._budget.memory_bytes:
             return "too large: its weights, gradients and the optimizer alone need more than the memory"
         return self._memory_verdict() or self._time_verdict(wanted)
 
     def _memory_verdict(self) -> str:
-        total, budget = self.memory().total, self._place.memory_bytes
-        if total <= budget:
+        total, available = self.memory.total, self._budget.memory_bytes
+        if total <= available:
             return ""
         return (
-            f"{budget / 1e9:g} GB of memory is too little for {self._name}: it needs {total / 1e9:.2f} GB, one "
-            f"sequence of {self.context_length} tokens at a time; give --memory-gb {total / 1e9 + 0.05:.1f}"
+            f"{available / 1e9:g} GB of memory is too little for {self._name}: it needs {total / 1e9:.2f} GB, one "
+            f"sequence of {self.context_length} tokens at a time; give at least {total / 1e9 + 0.05:.1f} GB"
         )
 
     def _time_verdict(self, wanted: float) -> str:
-        steps = self._place.seconds / self.seconds_per_step
+        steps = self._budget.seconds / self.seconds_per_step
         if steps * self.tokens_per_step < wanted:
             return f"too slow: {steps * self.tokens_per_step:,.0f} tokens in the time, and it should see {wanted:,.0f}"
         if steps >= LEAST_STEPS:
             return ""
-        need = self._place.minutes_for(LEAST_STEPS * self.seconds_per_step)
+        need = self._budget.minutes_for(LEAST_STEPS * self.seconds_per_step)
         return (
-            f"{self._place.minutes:g} minutes are too little for {self._name}: {LEAST_STEPS} steps, with a start and "
-            f"evaluations, take {need:.1f}; give --minutes {need + 0.05:.1f}"
+            f"{self._budget.minutes:g} minutes are too little for {self._name}: {LEAST_STEPS} steps, with a start and "
+            f"evaluations, take {need:.1f}; give at least {need + 0.05:.1f} minutes"
         )
 
     @property
@@ -189,69 +191,62 @@ class _Trial:
 
     @cached_property
     def seconds_per_step(self) -> float:
-        settings = recipe("modern", **self._base_changes())
-        return self._place.pace(self.model, settings, self.micro_batch_size, self.context_length)
+        return self._budget.pace(self.model, recipe(RECIPE, **self._base), self.micro_batch_size, self.context_length)
 
     @cached_property
     def micro_batch_size(self) -> int:
-        size = largest_micro_batch(
-            self.model,
-            recipe("modern", **self._base_changes()),
-            available_bytes=self._place.memory_bytes,
-            **self._how(),
-        )
+        if self._fixed.get("micro_batch_size"):
+            return int(self._fixed["micro_batch_size"])
+        settings = recipe(RECIPE, **self._base)
+        size = largest_micro_batch(self.model, settings, available_bytes=self._budget.memory_bytes, **self._how())
         of_use = CPU_POSITIONS // positions(self.model, self.context_length)
-        return max(1, min(size, of_use)) if self._place.device == "cpu" else size
+        return max(1, min(size, of_use)) if self._budget.device == "cpu" else size
 
+    @cached_property
     def memory(self) -> MemoryPlan:
-        settings = recipe("modern", **self._base_changes())
+        settings = recipe(RECIPE, **self._base)
         return plan_memory(self.model, settings, micro_batch_size=self.micro_batch_size, **self._how())
 
     def design(self, considered: list[Candidate]) -> Design:
         """The proposal, once the verdict is good."""
-        by_time = int(self._place.seconds / self.seconds_per_step)
+        by_time = max(EVALUATIONS, int(self._budget.seconds / self.seconds_per_step))
         by_text = max(LEAST_STEPS, int(MOST_EPOCHS * self.train_tokens / self.tokens_per_step))
         steps = min(by_time, by_text)
         changes = {
-            **self._base_changes(),
-            "steps": steps,
+            **pace_of(steps),
             "micro_batch_size": self.micro_batch_size,
-            "warmup_steps": min(50, steps // 10),
-            "evaluate_every": -(-steps // _EVALUATIONS),
             "evaluate_tokens": self._evaluate_tokens(steps),
+            **self._base,
         }
         tokens = steps * self.tokens_per_step
-        epochs = tokens / self.train_tokens
-        made = (self.model, "modern", changes, self.parameters, self.memory(), self.seconds_per_step, epochs, tokens)
-        return Design(*made, by_time > by_text, considered)
+        return Design(
+            model=self.model,
+            changes=changes,
+            parameters=self.parameters,
+            memory=self.memory,
+            seconds_per_step=self.seconds_per_step,
+            epochs=tokens / self.train_tokens,
+            tokens=tokens,
+            text_ends=by_time > by_text,
+            considered=considered,
+        )
 
     def _expected_tokens(self, model: GPTConfig) -> float:
-        work = _work(model, 256)
-        return min(self._place.usual * self._place.seconds / work, MOST_EPOCHS * self.train_tokens)
-
-    def _base_changes(self) -> dict[str, Any]:
-        scale = min(6.0, 512 / self.model.d_model)
-        return {
-            "batch_size": self.batch_size,
-            "context_length": self.context_length,
-            "learning_rate": _rounded(1e-3 * scale),
-            "muon_learning_rate": _rounded(3e-3 * scale),
-            "dropout": self.dropout,
-            "weight_decay": self.weight_decay,
-            **self._fixed,
-        }
+        work = _work(model, min(256, model.context_length))
+        return min(self._budget.usual * self._budget.seconds / work, MOST_EPOCHS * self.train_tokens)
 
     def _how(self) -> dict[str, Any]:
-        place = self._place
         return {
-            **{"context_length": self.context_length, "precision": place.precision},
-            **{"device": place.device, "compiled": place.compiled},
+            "context_length": self.context_length,
+            "precision": self._budget.precision,
+            "device": self._budget.device,
+            "compiled": self._budget.compiled,
         }
 
     def _evaluate_tokens(self, steps: int) -> int | None:
-        """As many as cost a tenth of the time, all evaluations together; a forward pass is a third of a step."""
-        affordable = int(0.1 * 3 * steps * self.tokens_per_step / _EVALUATIONS)
-        held_out = self._material.validation_tokens
+        """As many as cost their share of the time, all evaluations together; a forward pass is a third of a step."""
+        affordable = int(_EVALUATING * 3 * steps * self.tokens_per_step / EVALUATIONS)
+        held_out = self._text.validation_tokens
         return None if held_out is not None and held_out <= affordable else max(2 * self.context_length, affordable)
 
 
@@ -265,12 +260,3 @@ def _work(model: GPTConfig, context_length: int) -> float:
     """Operations of training for each token, without building all of its blocks."""
     one = count_work(model.replace(n_layers=1), context_length)
     return one.training["head"] + model.n_layers * (one.training_per_token - one.training["head"])
-
-
-def _restraint(epochs: float) -> tuple[float, float]:
-    """Dropout and weight decay: none and little for text seen once or twice, as measured for many passes."""
-    return (0.0, 0.1) if epochs <= 2 else (0.1, 0.2) if epochs <= 8 else (0.3, 0.5)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.2g}")

@@ -93,7 +93,7 @@ def gpu_named(name: str) -> GPU:
     """
     plain = name.lower().replace(" ", "-").replace("_", "-")
     if plain not in GPUS:
-        raise UsageError(f"--gpu {name} is not in the table{nearest(plain, GPUS)}")
+        raise UsageError(f"gpu {name!r} is not in the table{nearest(plain, GPUS)}")
     return GPUS[plain]
 
 

@@ -1,5 +1,6 @@
 """A training seen from before: what it will need of this machine or of a named GPU, and for how long."""
 
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import torch
@@ -10,10 +11,11 @@ from kotha.train.config import TrainConfig
 from kotha.train.device.hardware import peak_flops_per_second
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.plan.activations import positions
-from kotha.train.plan.flops import count_work
+from kotha.train.plan.flops import Work, count_work
 from kotha.train.plan.gpus import GPU, SOURCE, estimate_seconds_per_step
 from kotha.train.plan.memory import (
     Device,
+    MemoryPlan,
     largest_micro_batch,
     plan_memory,
     planned_compile,
@@ -23,62 +25,118 @@ from kotha.train.plan.memory import (
 from kotha.train.plan.step_time import predict_seconds_per_step
 
 
+@dataclass(frozen=True)
+class TrainingPlan:
+    """What a training needs."""
+
+    precision: str
+    device: str
+    compiled: bool
+    context_length: int
+    micro_batch_size: int
+    gpu: str | None
+    """A GPU that was named."""
+    memory: MemoryPlan
+    memory_available_bytes: int | None
+    """Of a GPU that was named."""
+    work: Work
+    tokens_per_step: int
+    steps: int
+    train_tokens: int | None
+    """Of the text, where it is known."""
+    seconds_per_step: float | None
+    time_source: str | None
+    """Where the seconds come from."""
+    peak_flops_per_second: float | None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that all steps read."""
+        return self.tokens_per_step * self.steps
+
+    @property
+    def epochs(self) -> float | None:
+        """Passes over the text."""
+        return self.tokens / self.train_tokens if self.train_tokens else None
+
+    @property
+    def seconds(self) -> float | None:
+        """All steps."""
+        return None if self.seconds_per_step is None else self.seconds_per_step * self.steps
+
+    @property
+    def peak_share(self) -> float | None:
+        """The share of the machine's fastest products (MFU)."""
+        if not self.seconds_per_step or not self.peak_flops_per_second:
+            return None
+        return self.work.training_per_token * self.tokens_per_step / self.seconds_per_step / self.peak_flops_per_second
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        derived = ("tokens", "epochs", "seconds", "peak_share")
+        plain = {name: value for name, value in vars(self).items() if name not in ("memory", "work", "train_tokens")}
+        return {
+            **plain,
+            "memory_bytes": asdict(self.memory),
+            "flops_per_token": self.work.training_per_token,
+            "flops": self.work.to_dict(self.tokens_per_step),
+            **{name: getattr(self, name) for name in derived},
+        }
+
+
 def plan_training(
     model: ModelConfig,
     training: TrainConfig,
     device: str | None = None,
     *,
     timed: bool = True,
+    seconds_per_step: float | None = None,
     gpu: GPU | None = None,
     train_tokens: int | None = None,
-) -> dict[str, Any]:
+) -> TrainingPlan:
     """Memory by part, work by part and time of a training.
 
-    On this machine the time is measured on a few small steps; for a named ``gpu`` it is estimated; on a GPU that is not
-    here and has no name there is none. ``train_tokens`` tells how many epochs the steps are.
+    On this machine the time is measured on a few small steps, unless ``seconds_per_step`` tells it; for a named ``gpu``
+    it is estimated; on a GPU that is not here and has no name there is none. ``train_tokens`` tells how many epochs
+    the steps are.
     """
     if training.dropout is not None:
         model = model.replace(dropout=training.dropout)
     if gpu is not None and device == "cpu":
-        raise UsageError("--gpu and --device cpu: the one says a GPU, the other the processor; leave one out")
+        raise UsageError(f"gpu {gpu.title} and device cpu: the one says a GPU, the other the processor; leave one out")
     context_length = planned_context(model, training)
     here = gpu is None and (device != "cuda" or torch.cuda.is_available())
     arithmetic = choose_arithmetic(training.precision, device) if here else _elsewhere(training, gpu)
-    place = cast("Device", arithmetic.device.type)
+    kind = cast("Device", arithmetic.device.type)
     how: dict[str, Any] = {
         "precision": arithmetic.precision,
-        "device": place,
-        "compiled": planned_compile(training, place),
+        "device": kind,
+        "compiled": planned_compile(training, kind),
         "context_length": context_length,
     }
-    size = _micro_batch(model, training, how, arithmetic if here else None, gpu)
-    how["micro_batch_size"] = size
-    work = count_work(model, context_length)
-    tokens_per_step = training.batch_size * positions(model, context_length) * _texts(model)
-    seconds = peak = source = None
+    how["micro_batch_size"] = size = _micro_batch(model, training, how, arithmetic if here else None, gpu)
+    peak = source = None
     if gpu is not None:
-        seconds = estimate_seconds_per_step(gpu, model, training, size, context_length, arithmetic.precision)
+        seconds_per_step = estimate_seconds_per_step(gpu, model, training, size, context_length, arithmetic.precision)
         peak, source = gpu.peak(arithmetic.precision), SOURCE
     elif here and timed:
-        seconds = predict_seconds_per_step(model, training, size, context_length, arithmetic)
+        seconds_per_step = seconds_per_step or predict_seconds_per_step(
+            model, training, size, context_length, arithmetic
+        )
         peak, source = peak_flops_per_second(arithmetic.device, arithmetic.dtype), "a few small steps on this machine"
-    return {
+    return TrainingPlan(
         **how,
-        "gpu": None if gpu is None else gpu.title,
-        "memory_bytes": plan_memory(model, training, **how).to_dict(),
-        "memory_available_bytes": None if gpu is None else gpu.memory,
-        "flops_per_token": work.training_per_token,
-        "flops": work.to_dict(tokens_per_step),
-        "tokens_per_step": tokens_per_step,
-        "steps": training.steps,
-        "tokens": tokens_per_step * training.steps,
-        "epochs": None if not train_tokens else tokens_per_step * training.steps / train_tokens,
-        "seconds_per_step": seconds,
-        "seconds": None if seconds is None else seconds * training.steps,
-        "time_source": source,
-        "peak_flops_per_second": peak,
-        "peak_share": None if not seconds or not peak else work.training_per_token * tokens_per_step / seconds / peak,
-    }
+        gpu=None if gpu is None else gpu.title,
+        memory=plan_memory(model, training, **how),
+        memory_available_bytes=None if gpu is None else gpu.memory,
+        work=count_work(model, context_length),
+        tokens_per_step=training.batch_size * positions(model, context_length) * _texts(model),
+        steps=training.steps,
+        train_tokens=train_tokens,
+        seconds_per_step=seconds_per_step,
+        time_source=source,
+        peak_flops_per_second=peak,
+    )
 
 
 def _elsewhere(training: TrainConfig, gpu: GPU | None) -> Arithmetic:

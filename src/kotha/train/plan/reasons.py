@@ -1,14 +1,18 @@
-"""Why a design is as it is, setting by setting, in a sentence each."""
+"""Why a design is as it is, setting by setting, in a sentence each; and the commands that run it."""
+
+import shlex
+from dataclasses import asdict
+from typing import Any
 
 from kotha.train.plan.budget import ASIDE
-from kotha.train.plan.design import MOST_EPOCHS, TOKENS_PER_PARAMETER, Design
-from kotha.train.plan.material import Material
+from kotha.train.plan.design import BASE, MOST_EPOCHS, RECIPE, TOKENS_PER_PARAMETER, Design
+from kotha.train.plan.text_size import TextSize
 
 Reason = tuple[str, str, str]
 """What, its value, and why."""
 
 
-def reasons_for(design: Design, text: Material) -> list[Reason]:
+def reasons_for(design: Design, text: TextSize) -> list[Reason]:
     """What was chosen and why, from the vocabulary to the number of steps."""
     model, settings = design.model, design.settings
     context = settings.context_length or model.context_length
@@ -20,7 +24,7 @@ def reasons_for(design: Design, text: Material) -> list[Reason]:
         ("vocabulary", f"{model.vocab_size:,}", _vocabulary(text)),
         ("layers x width", f"{model.n_layers} x {model.d_model}", _shape(design)),
         ("heads", str(model.n_heads), f"{model.d_head} wide each, feed-forward {model.d_ff:,} wide"),
-        ("layout and recipe", design.recipe, layout),
+        ("layout and recipe", RECIPE, layout),
         ("context", str(context), "grows with the run: 128 served a minute on two cores, 512 beat 128 on the news"),
         (
             "batch",
@@ -38,7 +42,34 @@ def reasons_for(design: Design, text: Material) -> list[Reason]:
     ]
 
 
-def _vocabulary(text: Material) -> str:
+def design_facts(design: Design, text: TextSize) -> dict[str, Any]:
+    """The proposal, ready for JSON; beside it stand the figures of a plan for it."""
+    return {
+        "data": {**asdict(text), "prepared": text.prepared},
+        "sizes": {**design.sizes, "vocab_size": design.model.vocab_size},
+        "recipe": RECIPE,
+        "settings": design.changes,
+        "reasons": [{"what": what, "value": value, "why": why} for what, value, why in reasons_for(design, text)],
+        "considered": [asdict(each) for each in design.considered],
+        "commands": commands_for(design, text),
+    }
+
+
+def commands_for(design: Design, text: TextSize) -> list[str]:
+    """The lines that make this design, from a corpus or from a data folder."""
+    lines, data = [], text.path
+    if not text.prepared:
+        path, size, data = shlex.quote(text.path), design.model.vocab_size, "data"
+        lines.append(f"kotha tokenizer train {path} --kind unigram --vocab-size {size} --out tokenizer")
+        lines.append(f"kotha prepare {path} --tokenizer tokenizer --out data")
+    changes = {name: value for name, value in design.changes.items() if name != "steps" and value is not None}
+    words = " ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+                     for name, value in {**design.sizes, **changes}.items())  # fmt: skip
+    start = f"kotha train {shlex.quote(data)} --out run --preset {BASE} --recipe {RECIPE}"
+    return [*lines, f"{start} --steps {design.changes['steps']} --set {words}"]
+
+
+def _vocabulary(text: TextSize) -> str:
     if text.prepared:
         return "that of the data folder's tokenizer"
     return f"for {text.bytes / 1e6:,.1f} MB of text; with 32 MB, 8,192 pieces gave fewer bits a byte than 32,100"

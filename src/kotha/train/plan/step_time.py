@@ -17,18 +17,24 @@ from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import Model, build
 from kotha.model.loss import next_token_loss
+from kotha.model.presets import preset
 from kotha.model.vit import ViT
 from kotha.train.config import TrainConfig
 from kotha.train.device.hardware import flops_per_token, peak_flops_per_second
-from kotha.train.device.precision import Arithmetic
+from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.plan.activations import example_inputs, positions, run_body
+from kotha.train.recipes import recipe
 from kotha.train.tasks.masking import CHOSEN
 
 # What one timed pass should take, so that all of the timing takes a few seconds.
 _PASS_SECONDS = 0.35
 _LEAST_TOKENS = 256  # with fewer, weights are read more than multiplied
 _ROUNDS = 2
+
+
+# The step by which threads are compared: small, as those are to which it matters.
+_BATCH, _CONTEXT = 8, 128
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,22 @@ def predict_seconds_per_step(
     step = one.step + layers * max(0.0, two.step - one.step)
     shares = training.batch_size * positions(model, context_length) / (batch_size * positions(model, length))
     return -(-training.batch_size // micro_batch_size) * fixed + shares * (whole - fixed) + step
+
+
+def use_fastest_threads() -> int:
+    """Compute with all cores, or with one where that is faster: on a busy machine many short waits add up.
+
+    Sums may round differently with another number of threads, so a run notes how many it had.
+    """
+    arithmetic, all_of_them = choose_arithmetic("auto"), torch.get_num_threads()
+    if arithmetic.device.type == "cpu" and all_of_them > 1:
+        seconds: dict[int, float] = {}
+        for count in (all_of_them, 1):
+            torch.set_num_threads(count)
+            settings = recipe("modern", batch_size=_BATCH)
+            seconds[count] = predict_seconds_per_step(preset("pocket"), settings, _BATCH, _CONTEXT, arithmetic)
+        torch.set_num_threads(min(seconds, key=lambda count: seconds[count]))
+    return torch.get_num_threads()
 
 
 def _affordable(model: ModelConfig, batch_size: int, context_length: int, arithmetic: Arithmetic) -> tuple[int, int]:

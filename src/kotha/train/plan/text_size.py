@@ -20,7 +20,7 @@ _CHARACTERS_PER_TOKEN, _PER_DOUBLING, _AT = 4.29, 0.476, 8192
 
 
 @dataclass(frozen=True)
-class Material:
+class TextSize:
     """A text to learn from."""
 
     path: str
@@ -47,14 +47,14 @@ class Material:
         return int(self.characters / max(1.0, per_token))
 
 
-def measure_material(path: str, on_document: Callable[[int], None] | None = None) -> Material:
+def measure_text(path: str, on_document: Callable[[int], None] | None = None) -> TextSize:
     """Measure a data folder or any corpus that can be read; ``on_document`` hears how many bytes were counted."""
     if (Path(path) / DATASET_FILE).is_file():
         data = Dataset(path, verify=False)
         train, held_out = data["train"].info, data.splits.get("validation")
         validation = None if held_out is None else held_out.info.tokens
         size = data.tokenizer.vocab_size
-        return Material(path, train.bytes, train.characters, train.documents, train.tokens, size, validation)
+        return TextSize(path, train.bytes, train.characters, train.documents, train.tokens, size, validation)
     n_bytes = n_characters = n_documents = 0
     for document in read_documents([path]):
         n_bytes += len(document.text.encode())
@@ -65,4 +65,4 @@ def measure_material(path: str, on_document: Callable[[int], None] | None = None
     if not n_documents:
         raise DataError(f"{path} has no text in it; name a data folder, a file or a folder of texts")
     kept = [int(_TRAIN_SHARE * each) for each in (n_bytes, n_characters, n_documents)]
-    return Material(path, kept[0], kept[1], kept[2], tokens=None, vocab_size=None)
+    return TextSize(path, kept[0], kept[1], kept[2], tokens=None, vocab_size=None)

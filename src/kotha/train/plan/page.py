@@ -1,0 +1,172 @@
+"""A plan for people: its tables and sentences, and one offline page with the learning rate drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kotha.page import Page
+from kotha.train.config import TrainConfig
+from kotha.train.optimize.schedule import learning_rate_share
+from kotha.train.plan.planning import TrainingPlan
+from kotha.train.show.curves import schedule_chart, schedule_steps
+from kotha.wording import count, duration, size
+
+_PARTS = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
+_INSIDE = {"one attention": "attention_per_layer", "one head": "attention_per_head"}
+_INSIDE |= {"one feed-forward": "feedforward_per_layer"}
+_MEMORY = ("weights", "gradients", "optimizer", "average", "activations", "loss", "base")
+_LONG = 60  # a cell longer than this is a sentence
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+# Rungs that did not fit, as many as say something.
+_SHOWN = 4
+
+Table = tuple[str, list[str], list[list[str]]]
+"""Title, header, rows."""
+
+
+@dataclass(frozen=True)
+class PlanText:
+    """All that is told of a plan."""
+
+    title: str
+    settings: TrainConfig
+    tables: list[Table]
+    words: list[str]
+    commands: list[str] = field(default_factory=list)
+
+    def html(self) -> str:
+        """As one page."""
+        page = Page(f"Plan: {self.title}", "What a training needs, before it starts.")
+        for sentence in self.words:
+            page.paragraph(sentence)
+        page.heading("Learning rate")
+        page.figure(*schedule_chart(self.settings))
+        for name, header, rows in self.tables:
+            page.heading(name[:1].upper() + name[1:])
+            if has_sentences(rows):
+                for *what, why in rows:
+                    page.paragraph(f"{', '.join(what)}: {why}.")
+            else:
+                page.table(header, rows, {})
+        if self.commands:
+            page.heading("To run it")
+            page.story("\n".join(self.commands))
+        return page.html("Made by kotha plan.")
+
+
+def plan_text(
+    title: str,
+    settings: TrainConfig,
+    plan: TrainingPlan,
+    parameters: dict[str, Any],
+    doors: Sequence[Any],
+    design: dict[str, Any] | None = None,
+) -> PlanText:
+    """Tables, sentences and commands; ``doors`` say where the model can go, ``design`` what ``design_facts`` gave."""
+    shape = f"{plan.micro_batch_size} x {plan.context_length}"
+    memory = f"memory to train in {plan.precision} on {plan.gpu or plan.device}, {shape} at once"
+    work = f"operations (multiply and add) for each token, context {plan.context_length}"
+    tables: list[Table] = [
+        (title, ["part", "parameters", "share"], _parameter_rows(parameters)),
+        (work, ["part", "forward", "and backward", "share"], _work_rows(plan)),
+        (memory, ["part", "memory", "share"], _memory_rows(plan)),
+        (
+            "doors: kotha export --to",
+            ["door", "", "because"],
+            [[door.name, "open" if door.open else "closed", door.because] for door in doors],
+        ),
+    ]
+    if design is None:
+        return PlanText(title, settings, tables, plan_words(plan))
+    return PlanText(title, settings, [*_design_tables(design), *tables], plan_words(plan), design["commands"])
+
+
+def plan_words(plan: TrainingPlan) -> list[str]:
+    """What the tables do not say: the fullest moment, the rule of thumb, a step, the whole run."""
+    work, available = plan.work, plan.memory_available_bytes
+    words = [f"the parts are not all there at once; the fullest moment is {plan.memory.moment}"]
+    if available is not None and plan.memory.total > available:
+        words.append(f"{plan.gpu} has {size(available)}: this does not fit; try a smaller micro-batch or model")
+    ratio = work.rule_of_thumb / work.training_per_token
+    words.append(
+        f"6 operations for each parameter, the rule of thumb, would be {count(work.rule_of_thumb)}, {ratio:.2f} "
+        "times the count"
+    )
+    per_step = work.training_per_token * plan.tokens_per_step
+    words.append(
+        f"{count(work.training_per_token)} operations a token, {plan.tokens_per_step:,} tokens a step, "
+        f"{per_step:.3g} a step"
+    )
+    epochs = "" if plan.epochs is None else f", {plan.epochs:.1f} times through the data"
+    words.append(f"{plan.steps:,} steps are {count(plan.tokens)} tokens{epochs}")
+    if plan.seconds_per_step is not None and plan.seconds is not None:
+        where = "here" if plan.gpu is None else f"on {plan.gpu}"
+        share, peak = plan.peak_share or 0.0, plan.peak_flops_per_second or 0.0
+        words.append(
+            f"{plan.seconds_per_step:,.3g} s a step {where}, {duration(plan.seconds)} for all; "
+            f"{plan.tokens_per_step / plan.seconds_per_step:,.0f} tokens a second, {share:.0%} of the peak, "
+            f"{peak / 1e12:,.3g} TFLOP/s"
+        )
+        words.append(f"the time: {plan.time_source}")
+    return words
+
+
+def schedule_lines(settings: TrainConfig, columns: int = 60, rows: int = 4) -> list[str]:
+    """The learning rate over the run, drawn in blocks: the highest line first, then the steps."""
+    places = schedule_steps(settings, columns)
+    shares = [learning_rate_share(step, settings) for step in places]
+    lines = []
+    for row in reversed(range(rows)):
+        filled = (min(1.0, max(0.0, share * rows - row)) for share in shares)
+        bars = "".join(_BLOCKS[round(each * (len(_BLOCKS) - 1))] for each in filled)
+        label = f"{settings.learning_rate:.1e}" if row == rows - 1 else "0" if row == 0 else ""
+        lines.append(f"{label:>8} {bars}")
+    ends = f"{'1':<{max(1, len(places) - len(f'{settings.steps:,}'))}}{settings.steps:,}"
+    return [*lines, f"{'step':>8} {ends}"]
+
+
+def has_sentences(rows: list[list[str]]) -> bool:
+    """Is there more to read than figures? Such rows are read from their left."""
+    return any(len(cell) > _LONG for row in rows for cell in row)
+
+
+def in_columns(title: str, rows: list[list[str]]) -> str:
+    """Rows whose last cell is a sentence, as plain lines."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    lines = [[*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]] for row in rows]
+    return "\n".join([title, *("  " + "  ".join(cells) for cells in lines)])
+
+
+def _design_tables(facts: dict[str, Any]) -> list[Table]:
+    """The choice with its reasons, and what did not fit."""
+    chosen = [[each["what"], each["value"], each["why"]] for each in facts["reasons"]]
+    refused = [each for each in facts["considered"] if each["verdict"]]
+    rows = [
+        [f"{each['layers']} x {each['width']}", f"{each['parameters']:,}", each["verdict"]]
+        for each in refused[-_SHOWN:]
+    ]
+    larger: Table = ("larger ones that do not fit", ["layers x width", "parameters", "why not"], rows)
+    return [("proposed", ["", "value", "why"], chosen), *([larger] if rows else [])]
+
+
+def _parameter_rows(parts: dict[str, Any]) -> list[list[str]]:
+    total = parts["total"]
+    rows = [[name.replace("_", " "), f"{parts[name]:,}", f"{parts[name] / total:.1%}"] for name in _PARTS]
+    inside = [[f"in {what}", f"{parts[name]:,}", ""] for what, name in _INSIDE.items()]
+    return [*rows, ["total", f"{total:,}", "100.0%"], *inside]
+
+
+def _work_rows(plan: TrainingPlan) -> list[list[str]]:
+    forward, training, total = plan.work.forward, plan.work.training, plan.work.training_per_token
+    names = {"attention_scores": "attention scores", "feedforward": "feed-forward"}
+    rows = []
+    for part in (each for each in training if training[each]):
+        figures = [count(forward[part]), count(training[part]), f"{training[part] / total:.1%}"]
+        rows.append([names.get(part, part.replace("_", " ")), *figures])
+    return [*rows, ["total", count(plan.work.forward_per_token), count(total), "100.0%"]]
+
+
+def _memory_rows(plan: TrainingPlan) -> list[list[str]]:
+    memory = plan.memory.to_dict()
+    rows = [[name, size(memory[name]), f"{memory[name] / memory['total']:.1%}"] for name in _MEMORY]
+    return [*rows, ["total", size(memory["total"]), ""]]

@@ -1,0 +1,135 @@
+"""From what was asked for to a model and all settings of its training: one way for ``train``, ``plan`` and Python.
+
+With a time, batch, context, rates and steps follow from the text and the machine (``plan/rules.py``); without a preset
+the sizes too (``plan/design.py``). A number of steps, or a recipe other than the modern one, is taken as it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from kotha.errors import UsageError
+from kotha.model.config import GPTConfig, ModelConfig, TextConfig
+from kotha.model.presets import preset
+from kotha.train.config import TrainConfig
+from kotha.train.plan.budget import Budget, budget_here, budget_on
+from kotha.train.plan.design import RECIPE, Design, propose
+from kotha.train.plan.gpus import GPU
+from kotha.train.plan.memory import largest_micro_batch, planned_context
+from kotha.train.plan.rules import EVALUATIONS, pace_of
+from kotha.train.plan.text_size import TextSize
+from kotha.train.recipes import recipe
+from kotha.wording import count, size
+
+# How long a training takes of which nothing was said.
+USUAL_MINUTES = 10.0
+USUAL_PRESET = "pocket"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for; all the rest is chosen."""
+
+    preset: str | None = None
+    """Exact name; None for sizes that suit the text and the time."""
+    recipe: str = RECIPE
+    """course, classic or modern."""
+    minutes: float | None = None
+    """How long it may take, all in all."""
+    memory_bytes: int | None = None
+    """How much memory it may take; None for what there is."""
+    device: str | None = None
+    """cpu or cuda; None for this machine's best."""
+    gpu: GPU | None = None
+    """A GPU that need not be here, for a plan."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the training and sizes of the model, by name."""
+
+    def __post_init__(self) -> None:
+        if self.minutes is not None and self.minutes <= 0:
+            raise UsageError(f"minutes={self.minutes:g} must be above 0")
+        if self.minutes is not None and "steps" in self.changes:
+            raise UsageError("minutes and steps both say how long to train; give one of them")
+
+    @property
+    def timed(self) -> bool:
+        """Does the time decide how many steps there are?"""
+        return self.minutes is not None or (self.preset is None and "steps" not in self.changes)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What will be trained, and how."""
+
+    model: ModelConfig
+    settings: TrainConfig
+    seconds_per_step: float | None = None
+    """As it was timed for the choice."""
+    design: Design | None = None
+    """The design behind it, where there is one."""
+    sentence: str = ""
+    """What was chosen and why; empty where nothing was."""
+
+
+def choose_settings(request: Request, text: TextSize | None = None) -> Choice:
+    """The model and the settings for a request; ``text`` is what it will learn from."""
+    model, rest = take_sizes(preset(request.preset or USUAL_PRESET), request.changes)
+    if "vocab_size" in rest:
+        model = model.replace(vocab_size=rest.pop("vocab_size"))  # a model without words says so
+    sized = request.preset is not None or len(rest) < len(request.changes)
+    if text is not None and text.vocab_size and "vocab_size" not in request.changes and isinstance(model, TextConfig):
+        model = model.replace(vocab_size=text.vocab_size)
+    settings = recipe(request.recipe, **rest)
+    if settings.dropout is not None and isinstance(model, TextConfig):
+        model = model.replace(dropout=settings.dropout)
+    if not request.timed:
+        return Choice(model, settings)
+    if text is None:
+        raise UsageError("what suits a time depends on the text too: name the data")
+    budget = _budget(request, settings)
+    if request.recipe != RECIPE or not isinstance(model, GPTConfig):
+        return _fitted(model, settings, budget, rest)
+    return _designed(text, budget, rest, model if sized else None)
+
+
+def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
+    """A model with those settings that only a model has, such as n_layers, and the settings that are left."""
+    of_training = {each.name for each in fields(TrainConfig)}
+    sizes = {each.name for each in fields(model)} - of_training
+    changes = {name: value for name, value in given.items() if name in sizes}
+    rest = {name: value for name, value in given.items() if name not in sizes}
+    return (model.replace(**changes) if changes else model), rest
+
+
+def _budget(request: Request, settings: TrainConfig) -> Budget:
+    minutes = request.minutes or USUAL_MINUTES
+    if request.gpu is not None:
+        return budget_on(request.gpu, minutes, request.memory_bytes, settings.precision)
+    return budget_here(minutes, request.memory_bytes, request.device, settings.precision)
+
+
+def _fitted(model: ModelConfig, settings: TrainConfig, budget: Budget, fixed: Mapping[str, Any]) -> Choice:
+    """Settings as they are, for as many steps as the time allows."""
+    how: dict[str, Any] = {"precision": budget.precision, "device": budget.device, "compiled": budget.compiled}
+    context = planned_context(model, settings)
+    size = settings.micro_batch_size or largest_micro_batch(
+        model, settings, available_bytes=budget.memory_bytes, context_length=context, **how
+    )
+    seconds = budget.pace(model, settings, size, context)
+    steps = max(EVALUATIONS, int(budget.seconds / seconds))
+    pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
+    return Choice(model, settings.change(**pace), seconds, None, f"{steps:,} steps in {budget.minutes:g} minutes")
+
+
+def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:
+    """Settings by the rules, and without a model its sizes too."""
+    design = propose(text, budget, fixed, model)
+    settings = design.settings
+    sizes = f"{design.model.n_layers} layers of {design.model.d_model} ({count(design.parameters)} parameters)"
+    steps = f"{settings.steps:,} steps of {settings.batch_size} x {settings.context_length} tokens"
+    ends = "; more passes over so little text would only memorise it" if design.text_ends else ""
+    sentence = (
+        f"{sizes}, {steps}, learning rates {settings.learning_rate:g} and Muon {settings.muon_learning_rate:g}: "
+        f"for {size(text.bytes)} of text and {budget.minutes:g} minutes, {design.epochs:.1f} times through it{ends}"
+    )
+    return Choice(design.model, settings, design.seconds_per_step, design, sentence)
