@@ -166,7 +166,7 @@ def test_text_that_cannot_be_measured_is_refused(data, make_data, texts, tokeniz
     other = train(texts[:20], "unigram", 500)
     with pytest.raises(DataError, match="the same ids mean other text"):
         from_dataset(data, other)
-    with pytest.raises(DataError, match="has no validation documents; prepare with --validation"):
+    with pytest.raises(DataError, match="has no validation documents; prepare it with a share of validation"):
         from_dataset(make_data(texts[:5], validation=0.0), tokenizer)
     with pytest.raises(DataError, match="has no split 'test'"):
         from_dataset(data, tokenizer, "test")

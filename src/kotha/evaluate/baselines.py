@@ -20,6 +20,7 @@ from kotha.errors import DataError
 from kotha.evaluate.held_out import HeldOut, Line, tokens_of
 from kotha.evaluate.ngram import KneserNey
 from kotha.evaluate.perplexity import perplexity
+from kotha.text.frequencies import frequency_nats
 from kotha.text.shards import DATASET_FILE, Dataset
 
 OnProgress = Callable[[str, int, int], None]
@@ -87,7 +88,9 @@ def baselines(
     """Figures to beat on a text, from tokens of documents end to end that may be counted."""
     rows = [
         _row("ln V", math.log(vocab_size), text),
-        _row("unigram", unigram_nats(learned, text.line, vocab_size), text),
+        _row(
+            "unigram", frequency_nats(*(np.bincount(each, minlength=vocab_size) for each in (learned, text.line))), text
+        ),
     ]
     for done, order in enumerate(orders):
         if on_progress is not None:
@@ -97,16 +100,6 @@ def baselines(
     if on_progress is not None and orders:
         on_progress("counting", len(orders), len(orders))
     return rows
-
-
-def unigram_nats(learned: Line, held_out: Line, vocab_size: int) -> float:
-    """Mean nats by how often each token was seen, plus one: (N,), (M,) -> nats.
-
-    >>> round(unigram_nats(np.array([0, 0]), np.array([0, 1]), vocab_size=2), 4)  # (-ln 3/4 - ln 1/4) / 2
-    0.837
-    """
-    counts = np.bincount(learned, minlength=vocab_size) + 1
-    return float(np.log(counts.sum()) - np.log(counts[held_out]).mean())
 
 
 def find_data(config: dict[str, Any], run: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""How well classes are told apart: accuracy, macro-F1, and the table of what was taken for what.
+"""How well classes are told apart: accuracy, macro-F1, and the confusion matrix: what was taken for what.
 
 Accuracy alone praises one who always gives the most frequent answer, so that share stands beside it, and macro-F1
 counts every class alike, the rare ones too.

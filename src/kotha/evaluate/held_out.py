@@ -100,7 +100,7 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
         )
     held_out = data[split]
     if not held_out.info.tokens:
-        raise DataError(f"{data.path} has no {split} documents; prepare with --validation 0.05, or give a text")
+        raise DataError(f"{data.path} has no {split} documents; prepare it with a share of validation, or give a text")
     line = tokens_of(held_out)
     return _made(f"{data.path} ({split})", line, held_out.info.bytes, held_out.info.characters, tokenizer)
 

@@ -2,10 +2,10 @@
 
 Each document is read from its own start. Before its first token stands the end-of-text token alone, as it does at the
 start of a document in training; its own end is the last token to be guessed. A document longer than the context is read
-in windows of ``context`` tokens that move on by ``stride``; a window scores only what no window before it has scored,
-so each token is scored once, and past the first window with at least ``context - stride`` tokens before it. A smaller
-stride gives more context and a lower loss, and takes longer; ``stride = context`` gives windows that share nothing. A
-figure without context and stride says little, so every score carries them. (The windows are those of
+in sliding windows of ``context`` tokens that move on by ``stride``; a window scores only what no window before it has
+scored, so each token is scored once, and past the first window with at least ``context - stride`` tokens before it. A
+smaller stride gives more context and a lower loss, and takes longer; ``stride = context`` gives windows that share
+nothing. A figure without context and stride says little, so every score carries them. (The windows are those of
 https://huggingface.co/docs/transformers/perplexity.)
 
 Perplexity is e to the loss per token, so it depends on what a token is: compare it under one tokenizer only. Bits per
@@ -24,6 +24,7 @@ from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.evaluate.held_out import HeldOut, Line
+from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 
@@ -155,14 +156,10 @@ def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int)
     Windows of several sequences go through the model together; one that is shorter is filled up on its right, which no
     token before it can see.
     """
-    was_training = model.training
-    model.eval()
-    try:
-        remaining = iter(sequences)
+    remaining = iter(sequences)
+    with evaluating(model):
         while shelf := list(islice(remaining, _SORTED)):
             yield from _shelf_nats(model, shelf, context, stride)
-    finally:
-        model.train(was_training)
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.generate.cache import RowCache
+from kotha.model.evaluating import evaluating
 from kotha.model.seq2seq import Seq2Seq
 
 
@@ -57,12 +58,8 @@ def beam_search(model: Seq2Seq, source: Sequence[int], settings: BeamSettings) -
     """The best targets for a source, best first; at most ``settings.beams``."""
     if not source:
         raise UsageError("the source is empty; there is nothing to translate")
-    was_training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         return _Search(model, source, settings).run()
-    finally:
-        model.train(was_training)
 
 
 class _Search:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from kotha.generate.settings import SamplingSettings
+from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -49,17 +50,15 @@ def continue_plainly(
     model: GPT, start: Sequence[int], n_tokens: int, settings: SamplingSettings, ends: Collection[int] = ()
 ) -> list[int]:
     """The tokens that follow a start, up to one of ``ends``, which is left out."""
-    device, was_training = model.tokens.weight.device, model.training
-    model.eval()
-    written = list(start)
+    device, written = model.tokens.weight.device, list(start)
     for step, number in enumerate(uniforms(settings.seed, n_tokens).tolist()):
         seen = torch.tensor([written[-model.config.context_length :]], device=device)
-        logits = model(seen)[0, -1].float()  # (V,)
+        with evaluating(model):
+            logits = model(seen)[0, -1].float()  # (V,)
         token = settings.forced[step] if step < len(settings.forced) else draw(logits, settings, written, number)
         if token in ends:
             break
         written.append(token)
-    model.train(was_training)
     return written[len(start) :]
 
 

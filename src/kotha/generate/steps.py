@@ -19,6 +19,7 @@ from kotha.generate.int8 import Int8Linear
 from kotha.generate.native import NativeStep, native
 from kotha.generate.rows import Plan, Rows
 from kotha.generate.weights import JoinedAttention
+from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 
 _FEW_ROWS = 2  # up to which reading the weights takes longer than the products
@@ -33,18 +34,14 @@ def at_work(model: GPT) -> Iterator[None]:
     oneDNN prepares anew for each call there: an exact GELU of 2,048 numbers takes 280 microseconds with it and 13
     without, and the products are no faster (``docs/experiments.md``).
     """
-    was_training, had_onednn = model.training, torch._C._get_mkldnn_enabled()
-    if was_training:
-        model.eval()
+    had_onednn = torch._C._get_mkldnn_enabled()
     if had_onednn and platform.machine() not in ("x86_64", "AMD64"):
         torch._C._set_mkldnn_enabled(False)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), evaluating(model):
             yield
     finally:
         torch._C._set_mkldnn_enabled(had_onednn)
-        if was_training:
-            model.train()
 
 
 def native_step(model: GPT, cache: RowCache) -> tuple[NativeStep | None, int]:

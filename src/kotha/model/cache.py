@@ -1,4 +1,4 @@
-"""What generation must offer so that a model need not read its past again.
+"""The KV cache: what generation must offer so that a model need not read its past again.
 
 The model asks a cache three things in a forward pass: where the new tokens stand, who may look at whom, and, in
 each layer, all keys and values once the new ones are added. It never says how they are kept. A cache that grows

@@ -1,7 +1,8 @@
 """GPT: a decoder alone. It reads what came before and says what comes next.
 
 Classic (LayerNorm, learned positions, GELU) it is GPT-2; modern (RMSNorm, rotary positions, QK-norm, SwiGLU) it is
-Qwen3. The config decides, this file does not know.
+Qwen3. The config decides, this file does not know. Where the head uses the matrix of the tokens (weight tying), it is
+one parameter under two names.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Seq2Seq: encoder and decoder, the transformer of 2017. It reads one text and writes another.
+"""Seq2Seq: the encoder-decoder, the transformer of 2017. It reads one text and writes another.
 
 Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; one table of embeddings serves source, target and head.
 """

@@ -284,7 +284,7 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     [
         ("wordpiece", None, "cannot cut text as a wordpiece tokenizer does; train the model with --kind bpe"),
         ("char", None, "cannot cut text as a char tokenizer does"),
-        ("bpe", "words", "does not know the split 'words'; train the tokenizer with --split qwen35"),
+        ("bpe", "words", "does not know the split 'words'; train the tokenizer with split='qwen35'"),
     ],
 )
 def test_tokenizers_that_llamacpp_cannot_repeat_are_refused(kind: str, split: str | None, words: str) -> None:

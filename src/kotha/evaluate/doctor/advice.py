@@ -5,7 +5,7 @@ Numbers are filled in from the evidence, in Bangla with Bangla digits; names of 
 
 from kotha.wording import LANGUAGES, fill
 
-Evidence = dict[str, float | int | str]
+Figures = dict[str, float | int | str]
 # What was seen, and what to try.
 Said = tuple[str, list[str]]
 
@@ -119,24 +119,24 @@ ADVICE: dict[str, dict[str, Said]] = {
         "en": (
             "The text was read {epochs:.1f} times, and still unseen text is foretold better ({validation:.2f} nats) "
             "than training text ({training:.2f}). Is the validation text really unseen?",
-            ["`kotha prepare` anew, without --keep-leaks.", "A validation file from another source."],
+            ["`kotha prepare` anew, with leaks kept out.", "A validation file from another source."],
         ),
         "bn": (
             "লেখাটি {epochs:.1f} বার পড়া হয়েছে, তবু না-দেখা লেখা ({validation:.2f} ন্যাট) প্রশিক্ষণের লেখার "
             "({training:.2f}) চেয়ে ভালো আন্দাজ হচ্ছে। যাচাইয়ের লেখা কি সত্যিই না-দেখা?",
-            ["--keep-leaks ছাড়া আবার `kotha prepare` করুন।", "অন্য উৎস থেকে যাচাইয়ের ফাইল নিন।"],
+            ["যাচাইয়ের লেখা প্রশিক্ষণে না রেখে আবার `kotha prepare` করুন।", "অন্য উৎস থেকে যাচাইয়ের ফাইল নিন।"],
         ),
     },
     "leak-below-floor": {
         "en": (
             "At step {step:,} it needs {bits:.3f} bits per byte, and the source of this text has an entropy of "
             "{floor:.3f}: no one can foretell it so well who has not seen it.",
-            ["`kotha prepare` anew, without --keep-leaks.", "A validation file made with another seed."],
+            ["`kotha prepare` anew, with leaks kept out.", "A validation file made with another seed."],
         ),
         "bn": (
             "ধাপ {step:,}-এ প্রতি বাইটে {bits:.3f} বিট লাগছে, অথচ এই লেখার উৎসের এনট্রপি {floor:.3f}: আগে না দেখে কেউ এত ভালো "
             "আন্দাজ করতে পারে না।",
-            ["--keep-leaks ছাড়া আবার `kotha prepare` করুন।", "অন্য seed দিয়ে যাচাইয়ের ফাইল বানান।"],
+            ["যাচাইয়ের লেখা প্রশিক্ষণে না রেখে আবার `kotha prepare` করুন।", "অন্য seed দিয়ে যাচাইয়ের ফাইল বানান।"],
         ),
     },
     "leak-copies": {
@@ -183,12 +183,15 @@ ADVICE: dict[str, dict[str, Said]] = {
         "en": (
             "By step {step:,} no text had been read twice, and yet the loss on unseen text ({validation:.2f} nats) was "
             "far above that of training ({training:.2f}): the two are texts of different kinds.",
-            ["Drawing the validation documents from the same source: --validation 0.05.", "More text of that kind."],
+            [
+                "Drawing the validation documents from the same source: `kotha prepare` draws them by itself.",
+                "More text of that kind.",
+            ],
         ),
         "bn": (
             "ধাপ {step:,} পর্যন্ত কোনো লেখা দুবার পড়া হয়নি, তবু না-দেখা লেখায় লস ({validation:.2f} ন্যাট) প্রশিক্ষণের লসের "
             "({training:.2f}) চেয়ে অনেক বেশি: দুটি ভিন্ন ধরনের লেখা।",
-            ["একই উৎস থেকে যাচাইয়ের লেখা নিন: --validation 0.05।", "ওই ধরনের আরও লেখা জোগাড় করুন।"],
+            ["একই উৎস থেকে যাচাইয়ের লেখা নিন: `kotha prepare` নিজেই তা বেছে নেয়।", "ওই ধরনের আরও লেখা জোগাড় করুন।"],
         ),
     },
 }
@@ -199,11 +202,11 @@ HEALTHY = {
 }
 
 
-def describe(kind: str, evidence: Evidence) -> dict[str, str]:
+def describe(kind: str, evidence: Figures) -> dict[str, str]:
     """What was seen, by language."""
     return {language: fill(ADVICE[kind][language][0], language, evidence) for language in LANGUAGES}
 
 
-def advise(kind: str, evidence: Evidence) -> dict[str, list[str]]:
+def advise(kind: str, evidence: Figures) -> dict[str, list[str]]:
     """What to try, by language."""
     return {language: [fill(each, language, evidence) for each in ADVICE[kind][language][1]] for language in LANGUAGES}

@@ -35,7 +35,7 @@ _POSITIONS, _GREEDY_TOKENS = 512, 64
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What llama.cpp said."""
 
     peer: str
@@ -46,7 +46,7 @@ class Answer:
     greedy: list[int]
 
 
-def ask_llamacpp(model: Path, **asked: Any) -> Answer:
+def ask_llamacpp(model: Path, **asked: Any) -> Reply:
     """Ask real llama.cpp about a file.
 
     ``lines`` are texts to encode, ``decode`` lists of ids to turn into text; ``windows`` are lists of ids whose logits
@@ -65,7 +65,7 @@ def ask_llamacpp(model: Path, **asked: Any) -> Answer:
         found = json.loads((folder / llamacpp.ANSWER).read_text(encoding="utf-8"))
         file = folder / llamacpp.LOGITS
         logits = torch.from_numpy(np.load(file)) if file.exists() else None
-    return Answer(found["peer"], found["ids"], found["text"], found["losses"], logits, found.get("greedy", []))
+    return Reply(found["peer"], found["ids"], found["text"], found["losses"], logits, found.get("greedy", []))
 
 
 def check_file(

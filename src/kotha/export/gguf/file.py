@@ -1,8 +1,8 @@
 """Writing the GGUF file: what the model is, its vocabulary, its weights in the chosen kind.
 
-``f32`` and ``f16`` store numbers as they are or rounded; ``q8_0`` and ``q4_0`` store blocks of 32 along a row with one
-scale. Norms, biases and positions are small and stay in float32. A row that does not divide into blocks stays in
-float16 and is named in the result; embeddings and head are kept at eight bits in ``q4_0``, as llama.cpp does.
+``f32`` and ``f16`` store numbers as they are or rounded; quantization (``q8_0``, ``q4_0``) stores blocks of 32 along a
+row with one scale. Norms, biases and positions are small and stay in float32. A row that does not divide into blocks
+stays in float16 and is named in the result; embeddings and head are kept at eight bits in ``q4_0``, as llama.cpp does.
 """
 
 from contextlib import closing

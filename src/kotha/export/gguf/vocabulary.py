@@ -77,7 +77,7 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
     else:
         raise TokenizerError(
             f"llama.cpp cannot cut text as a {tokenizer.kind} tokenizer does; "
-            "train the model with --kind bpe or unigram, or export to hf"
+            "train the model with a bpe or unigram one, or export to hf"
         )
     vocabulary.special = {_ROLES[role]: token for role, token in tokenizer.special.items() if role in _ROLES}
     vocabulary.flags |= {"add_bos_token": False, "add_eos_token": False}
@@ -93,7 +93,7 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     if by_bytes is None or name not in _PRE_TOKENIZERS:
         raise TokenizerError(
             f"llama.cpp does not know the split {name or 'of this BPE'!r}; "
-            "train the tokenizer with --split qwen35, or export to hf"
+            "train the tokenizer with split='qwen35', or export to hf"
         )
     foreign_rules = state["normalizer"] is not None and tokenizer.normalizer is None
     if by_bytes["add_prefix_space"] or model["ignore_merges"] or foreign_rules:

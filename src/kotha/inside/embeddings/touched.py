@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import UsageError
+from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 
@@ -66,8 +67,6 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
 
 def _gradients(model: GPT, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """The gradients of what was read and of the head, apart even where they are one table: each (V, C)."""
-    was_training = model.training
-    model.eval()  # no dropout: it would hide rows by chance
     embedded: list[Tensor] = []
 
     def watch(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
@@ -76,7 +75,7 @@ def _gradients(model: GPT, tokens: Tensor) -> tuple[Tensor, Tensor]:
 
     hook = model.tokens.register_forward_hook(watch)
     try:
-        with torch.enable_grad():
+        with evaluating(model), torch.enable_grad():  # dropout would hide rows by chance
             hidden = model.hidden(tokens[:, :-1])  # (B, T, C)
             head = model.head.weight.detach().requires_grad_()
             logits = torch.nn.functional.linear(hidden, head, model.head.bias)  # (B, T, V)
@@ -84,7 +83,6 @@ def _gradients(model: GPT, tokens: Tensor) -> tuple[Tensor, Tensor]:
             by_place, by_scoring = torch.autograd.grad(loss, (embedded[0], head))
     finally:
         hook.remove()
-        model.train(was_training)
     by_reading = torch.zeros_like(by_scoring).index_add_(0, tokens[0, :-1], by_place[0])
     return by_reading, by_scoring
 

@@ -13,8 +13,7 @@ The loss is whatever the caller measures: a function of the model and a batch th
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -23,6 +22,7 @@ from torch import Tensor, nn
 from kotha.errors import UsageError
 from kotha.inside.heads.silence import every_head, gated, silence
 from kotha.inside.sites import attentions
+from kotha.model.evaluating import evaluating
 
 Batch = TypeVar("Batch")
 Loss = Callable[[Any, Batch], Tensor]
@@ -33,7 +33,7 @@ def mean_loss(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> 
     """The loss of a model that is not learning, in nats; every batch counts as much."""
     if not batches:
         raise UsageError("there is nothing to measure on; give a text")
-    with _resting(model), torch.no_grad():
+    with evaluating(model), torch.no_grad():
         return sum(loss(model, batch).double().item() for batch in batches) / len(batches)
 
 
@@ -80,21 +80,10 @@ def _slopes(model: nn.Module, batch: Batch, loss: Loss[Batch]) -> dict[str, Tens
         gates[name] = torch.ones_like(outputs[:, :, :1, :1], requires_grad=True)
         return gates[name]
 
-    with _resting(model), gated(model, attentions(model), gate), torch.enable_grad():
+    with evaluating(model), gated(model, attentions(model), gate), torch.enable_grad():
         found = loss(model, batch)
         slopes = torch.autograd.grad(found, list(gates.values()))
     return {name: slope.detach()[:, :, 0, 0].float() for name, slope in zip(gates, slopes, strict=True)}
-
-
-@contextmanager
-def _resting(model: nn.Module) -> Iterator[None]:
-    """Without dropout, and as before afterwards."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
 
 
 def least_important(importance: dict[str, float], count: int) -> list[str]:

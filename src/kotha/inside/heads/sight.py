@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from kotha.errors import UsageError
 from kotha.inside.sites import attentions
 from kotha.inside.trace import trace
+from kotha.model.evaluating import evaluating
 
 # Long enough to find something again, short enough to be quick.
 _PROBES, _SHORTEST, _LONGEST = 6, 6, 40
@@ -58,13 +59,8 @@ def look(model: nn.Module, passage: Passage) -> list[Sight]:
     """What every attention shows of one passage, on the CPU."""
     device = next(model.parameters()).device
     given = [passage.tokens] if passage.source is None else [passage.source, passage.tokens]
-    was_training = model.training
-    model.eval()
-    try:
-        with trace(model, places=["*.weights", "*.masked_scores"]) as seen:
-            model(*(tokens[None].to(device) for tokens in given))
-    finally:
-        model.train(was_training)
+    with evaluating(model), trace(model, places=["*.weights", "*.masked_scores"]) as seen:
+        model(*(tokens[None].to(device) for tokens in given))
     return [
         _sight(name, seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu(), passage)
         for name in attentions(model)

@@ -18,10 +18,10 @@ from kotha.errors import ConfigError, DataError
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, ViTConfig
 from kotha.model.vit import ViT
+from kotha.text.frequencies import frequency_nats
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import image_classes, judge, text_classes
-from kotha.train.tasks.frequencies import frequency_nats
 from kotha.train.tasks.order import Order, measuring_slices
 from kotha.train.tasks.ragged import Ragged
 from kotha.train.tasks.task import Batch, Score, Tensors

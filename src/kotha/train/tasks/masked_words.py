@@ -19,10 +19,10 @@ from kotha.errors import ConfigError
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, ModelConfig
 from kotha.model.loss import IGNORED
+from kotha.text.frequencies import frequency_nats
 from kotha.text.shards import Dataset
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs
-from kotha.train.tasks.frequencies import frequency_nats
 from kotha.train.tasks.masking import Hidden, Masking, n_chosen
 from kotha.train.tasks.next_token import check_vocabulary, count_tokens
 from kotha.train.tasks.order import Order, measuring_slices

@@ -14,11 +14,11 @@ import torch
 from kotha.errors import ConfigError, DataError
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
+from kotha.text.frequencies import Counts, frequency_nats
 from kotha.text.shards import Dataset
 from kotha.train.batches import make_batches
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import next_token, next_token_sum
-from kotha.train.tasks.frequencies import Counts, frequency_nats
 from kotha.train.tasks.order import measuring_slices
 from kotha.train.tasks.task import Batch, Score, Tensors
 

@@ -17,10 +17,10 @@ from kotha.errors import ConfigError, DataError
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.model.loss import IGNORED
 from kotha.model.seq2seq import Seq2Seq
+from kotha.text.frequencies import frequency_nats
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import forced, judge_words, teacher_forcing
-from kotha.train.tasks.frequencies import frequency_nats
 from kotha.train.tasks.order import Order, measuring_slices
 from kotha.train.tasks.ragged import Ragged
 from kotha.train.tasks.task import Batch, Score, Tensors
