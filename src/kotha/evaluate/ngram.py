@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import UsageError
+from kotha.evaluate.held_out import Line
 
-Line = NDArray[np.int64]
 Amounts = NDArray[np.float64]
 Discounts = tuple[float, float, float]
 

@@ -17,7 +17,7 @@ from kotha.export.gguf import check, file, vocabulary
 from kotha.export.gguf import layouts as layout
 from kotha.export.gguf.export import export_gguf
 from kotha.export.gguf.file import KINDS
-from kotha.export.gguf.vocabulary import Kind, vocabulary_of
+from kotha.export.gguf.vocabulary import PieceKind, vocabulary_of
 from kotha.export.parity import AWKWARD_LINES
 from kotha.export.targets import ExportSettings
 from kotha.model.config import BERTConfig, GPTConfig
@@ -217,12 +217,12 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
 def test_kinds_of_pieces() -> None:
     text = tokenizer("unigram")
     made = vocabulary_of(text, text.vocab_size)
-    assert made.kinds[text.special["unk"]] == Kind.UNKNOWN and made.kinds[text.special["eos"]] == Kind.CONTROL
-    assert made.kinds.count(Kind.UNUSED) == 256  # the bytes: only the map of characters finds them
+    assert made.kinds[text.special["unk"]] == PieceKind.UNKNOWN and made.kinds[text.special["eos"]] == PieceKind.CONTROL
+    assert made.kinds.count(PieceKind.UNUSED) == 256  # the bytes: only the map of characters finds them
     assert made.scores == [score for _, score in json.loads(text.backend.to_str())["model"]["vocab"]]
     bpe = tokenizer("bpe")
     found = vocabulary_of(bpe, bpe.vocab_size)
-    assert [bpe.pieces[i] for i, kind in enumerate(found.kinds) if kind == Kind.USER_DEFINED] == ["র‍্যা", " র‍্যা"]
+    assert [bpe.pieces[i] for i, kind in enumerate(found.kinds) if kind == PieceKind.USER_DEFINED] == ["র‍্যা", " র‍্যা"]
 
 
 def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None) -> None:
@@ -282,7 +282,7 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "split", "words"),
     [
-        ("wordpiece", None, "cannot cut text as a wordpiece tokenizer does; train the model with --kind bpe"),
+        ("wordpiece", None, "cannot cut text as a wordpiece tokenizer does; train the model with a bpe"),
         ("char", None, "cannot cut text as a char tokenizer does"),
         ("bpe", "words", "does not know the split 'words'; train the tokenizer with split='qwen35'"),
     ],

@@ -5,7 +5,7 @@ Numbers are filled in from the evidence, in Bangla with Bangla digits; names of 
 
 from kotha.wording import LANGUAGES, fill
 
-Figures = dict[str, float | int | str]
+Symptoms = dict[str, float | int | str]
 # What was seen, and what to try.
 Said = tuple[str, list[str]]
 
@@ -202,11 +202,11 @@ HEALTHY = {
 }
 
 
-def describe(kind: str, evidence: Figures) -> dict[str, str]:
+def describe(kind: str, evidence: Symptoms) -> dict[str, str]:
     """What was seen, by language."""
     return {language: fill(ADVICE[kind][language][0], language, evidence) for language in LANGUAGES}
 
 
-def advise(kind: str, evidence: Figures) -> dict[str, list[str]]:
+def advise(kind: str, evidence: Symptoms) -> dict[str, list[str]]:
     """What to try, by language."""
     return {language: [fill(each, language, evidence) for each in ADVICE[kind][language][1]] for language in LANGUAGES}

@@ -12,14 +12,14 @@ from typing import Any, Literal
 import numpy as np
 
 from kotha.evaluate.doctor import signs
-from kotha.evaluate.doctor.advice import Figures, advise, describe
+from kotha.evaluate.doctor.advice import Symptoms, advise, describe
 from kotha.evaluate.doctor.curve import Curve, read_curve
 from kotha.evaluate.doctor.signs import Thresholds
 from kotha.evaluate.held_out import tokens_of
 from kotha.text.shards import Dataset
 
 Severity = Literal["alarm", "notice"]
-Sign = Callable[[Curve, Thresholds], Figures | None]
+Sign = Callable[[Curve, Thresholds], Symptoms | None]
 
 # Training tokens that are searched for copies of validation documents.
 _SEARCHED = 50_000_000
@@ -51,7 +51,7 @@ class Finding:
 
     kind: str
     severity: Severity
-    evidence: Figures
+    evidence: Symptoms
     words: dict[str, str]
     """What was seen, by language: "en", "bn"."""
     advice: dict[str, list[str]]
@@ -117,6 +117,6 @@ def _first(curve: Curve, limits: Thresholds, group: dict[str, Sign]) -> list[Fin
     return []
 
 
-def _finding(kind: str, evidence: Figures) -> Finding:
+def _finding(kind: str, evidence: Symptoms) -> Finding:
     severity: Severity = "notice" if kind in _NOTICES else "alarm"
     return Finding(kind, severity, evidence, describe(kind, evidence), advise(kind, evidence))

@@ -6,7 +6,7 @@ Where a sign begins is in one table, with the reason.
 import math
 from dataclasses import dataclass
 
-from kotha.evaluate.doctor.advice import Figures
+from kotha.evaluate.doctor.advice import Symptoms
 from kotha.evaluate.doctor.curve import Curve, Evaluation
 
 
@@ -50,15 +50,15 @@ class Thresholds:
     """Validation above training before any text was read twice; in one kind of text they differ by a few percent."""
 
 
-def lost(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def lost(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """A loss that was not a number."""
     return None if curve.lost is None else {"step": curve.lost, "rate": curve.learning_rate or 0.0}
 
 
-def rising(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def rising(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """Worse than at the start, or than it has already been: the steps jump over what they look for."""
     lowest = float("inf")
-    rise: Figures | None = None
+    rise: Symptoms | None = None
     for step, loss in zip(curve.steps, curve.smoothed(), strict=True):
         lowest = min(lowest, loss)
         if loss > lowest + thresholds.rise_nats and (rise is None or loss > float(rise["high"])):
@@ -66,7 +66,7 @@ def rising(curve: Curve, thresholds: Thresholds) -> Figures | None:
     return rise
 
 
-def untrained(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def untrained(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """Nearer to knowing nothing than to knowing how often each token occurs."""
     loss, nothing, unigram = _reached(curve), curve.references.get("ln V"), curve.references.get("unigram")
     if loss is None or nothing is None:
@@ -77,7 +77,7 @@ def untrained(curve: Curve, thresholds: Thresholds) -> Figures | None:
     return {"loss": loss, "nothing": nothing, "steps": steps} if share < thresholds.learned_share else None
 
 
-def not_beaten(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def not_beaten(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """The easiest reference that the model does not beat; "ln …" is for one who knows nothing, and comes before."""
     loss = _reached(curve)
     counted = {name: nats for name, nats in curve.references.items() if not name.startswith("ln ")}
@@ -88,7 +88,7 @@ def not_beaten(curve: Curve, thresholds: Thresholds) -> Figures | None:
     return {"loss": loss, "name": name, "counted": missed[name]}
 
 
-def by_heart(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def by_heart(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """Training goes on falling, validation does not."""
     turn = _turning_point(curve, thresholds)
     if turn is None or turn.training is None:
@@ -114,7 +114,7 @@ def by_heart(curve: Curve, thresholds: Thresholds) -> Figures | None:
     }
 
 
-def flat(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def flat(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """Neither falls any more."""
     turn, last = _turning_point(curve, thresholds), curve.evaluations[-1] if curve.evaluations else None
     if turn is None or last is None or turn.step > thresholds.flat_since * last.step:
@@ -128,7 +128,7 @@ def flat(curve: Curve, thresholds: Thresholds) -> Figures | None:
     return {"step": turn.step, "last_step": last.step, "validation": turn.loss, "last": last.loss, "rate": rate}
 
 
-def too_good(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def too_good(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """New text foretold better than text that was read before."""
     half = curve.evaluations[len(curve.evaluations) // 2 :]
     if len(half) < thresholds.flat_evaluations or not curve.epochs or curve.epochs < thresholds.leak_epochs:
@@ -139,7 +139,7 @@ def too_good(curve: Curve, thresholds: Thresholds) -> Figures | None:
     return {"validation": half[-1].loss, "training": half[-1].training or 0.0, "epochs": curve.epochs}
 
 
-def below_floor(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def below_floor(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """Better than the source of the text allows."""
     best = curve.best
     if best is None or best.bits_per_byte is None or curve.floor is None or best.bits_per_byte >= curve.floor:
@@ -147,7 +147,7 @@ def below_floor(curve: Curve, thresholds: Thresholds) -> Figures | None:
     return {"bits": best.bits_per_byte, "floor": curve.floor, "step": best.step}
 
 
-def foreign(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def foreign(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """A large vocabulary that spells the text letter by letter, or byte by byte."""
     best = curve.best
     if best is None or not best.bits_per_character or (curve.vocab_size or 0) < thresholds.vocabulary_of_words:
@@ -158,7 +158,7 @@ def foreign(curve: Curve, thresholds: Thresholds) -> Figures | None:
     return {"letters": letters, "vocabulary": curve.vocab_size or 0}
 
 
-def unlike(curve: Curve, thresholds: Thresholds) -> Figures | None:
+def unlike(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """Validation far above training while all training text was still new: it is text of another kind."""
     whole = curve.epochs and curve.evaluations and curve.evaluations[-1].tokens
     corpus = whole / curve.epochs if whole and curve.epochs else 0.0

@@ -41,7 +41,7 @@ _BYTES = 0xF0000
 _FULL = 250
 
 Rewrite = Callable[[str], str]
-Table = dict[bytes, bytes]
+CharacterMap = dict[bytes, bytes]
 
 
 def byte_piece(byte: int) -> str:
@@ -134,7 +134,7 @@ class _Node:
         self.value: int | None = None
 
 
-def _pack(table: Table) -> bytes:
+def _pack(table: CharacterMap) -> bytes:
     """The table in the file's layout: the array's size, the array, the replacements each with a zero behind it."""
     root, places, texts = _Node(), dict[bytes, int](), bytearray()
     for text, rewritten in sorted(table.items()):

@@ -34,7 +34,7 @@ _SPACE = "\u2581"
 _ROLES = {"bos": "bos", "eos": "eos", "end": "eot", "unk": "unknown", "pad": "padding", "mask": "mask"}
 
 
-class Kind(IntEnum):
+class PieceKind(IntEnum):
     """What a piece is, as GGUF counts."""
 
     NORMAL = 1
@@ -51,7 +51,7 @@ class Vocabulary:
 
     model: str
     pieces: list[str]
-    kinds: list[Kind]
+    kinds: list[PieceKind]
     scores: list[float] | None = None
     merges: list[str] | None = None
     pre: str = "default"
@@ -113,14 +113,14 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
 def _unigram_with_bytes(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     kinds = _kinds(state, tokenizer, with_bytes=True)
     scores = _scores(state, tokenizer)
-    dearest = max((-score for score, kind in zip(scores, kinds, strict=True) if kind == Kind.NORMAL), default=1.0)
+    dearest = max((-score for score, kind in zip(scores, kinds, strict=True) if kind == PieceKind.NORMAL), default=1.0)
     scale = min(_SCALE, _DEAREST / max(dearest, 1.0))
     scaled = [
-        round(score * scale / _STEP) * _STEP if kind == Kind.NORMAL else _NEVER
+        round(score * scale / _STEP) * _STEP if kind == PieceKind.NORMAL else _NEVER
         for score, kind in zip(scores, kinds, strict=True)
     ]
     pieces = list(tokenizer.pieces)
-    if kinds.count(Kind.BYTE) != 256 or kinds[0] == Kind.BYTE:
+    if kinds.count(PieceKind.BYTE) != 256 or kinds[0] == PieceKind.BYTE:
         raise TokenizerError("llama.cpp's unigram wants a piece for each of the 256 bytes, none of them with id 0")
     return Vocabulary("plamo2", pieces, kinds, scores=scaled, normalizes=True)
 
@@ -128,12 +128,12 @@ def _unigram_with_bytes(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabula
 def _unigram_with_map(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     kinds = _kinds(state, tokenizer, with_bytes=True)
     scores = _scores(state, tokenizer)
-    spelled = [piece for piece, kind in zip(tokenizer.pieces, kinds, strict=True) if kind == Kind.NORMAL]
+    spelled = [piece for piece, kind in zip(tokenizer.pieces, kinds, strict=True) if kind == PieceKind.NORMAL]
     pieces = [
-        byte_piece(int(piece[3:5], 16)) if kind == Kind.BYTE else piece.replace(" ", _SPACE)
+        byte_piece(int(piece[3:5], 16)) if kind == PieceKind.BYTE else piece.replace(" ", _SPACE)
         for piece, kind in zip(tokenizer.pieces, kinds, strict=True)
     ]
-    kinds = [Kind.UNUSED if kind == Kind.BYTE else kind for kind in kinds]
+    kinds = [PieceKind.UNUSED if kind == PieceKind.BYTE else kind for kind in kinds]
     charsmap = make_charsmap(tokenizer.normalize, spelled)
     flags = {"add_space_prefix": False, "remove_extra_whitespaces": False}
     return Vocabulary(
@@ -172,15 +172,17 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     )
 
 
-def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[Kind]:
-    kinds = [Kind.NORMAL if piece else Kind.UNUSED for piece in tokenizer.pieces]
+def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[PieceKind]:
+    kinds = [PieceKind.NORMAL if piece else PieceKind.UNUSED for piece in tokenizer.pieces]
     if with_bytes:
         spelled = {f"<0x{byte:02X}>" for byte in range(256)}
-        kinds = [Kind.BYTE if piece in spelled else kind for piece, kind in zip(tokenizer.pieces, kinds, strict=True)]
+        kinds = [
+            PieceKind.BYTE if piece in spelled else kind for piece, kind in zip(tokenizer.pieces, kinds, strict=True)
+        ]
     for added in state["added_tokens"]:
-        kinds[added["id"]] = Kind.CONTROL if added["special"] else Kind.USER_DEFINED
+        kinds[added["id"]] = PieceKind.CONTROL if added["special"] else PieceKind.USER_DEFINED
     if "unk" in tokenizer.special:
-        kinds[tokenizer.special["unk"]] = Kind.UNKNOWN
+        kinds[tokenizer.special["unk"]] = PieceKind.UNKNOWN
     return kinds
 
 
@@ -198,7 +200,7 @@ def _fill_up(vocabulary: Vocabulary, vocab_size: int) -> None:
     """Name every row of the model's table: gaps, and rows that the tokenizer has no piece for."""
     missing = vocab_size - len(vocabulary.pieces)
     vocabulary.pieces += [""] * missing
-    vocabulary.kinds += [Kind.UNUSED] * missing
+    vocabulary.kinds += [PieceKind.UNUSED] * missing
     if vocabulary.scores is not None:
         vocabulary.scores += [_NEVER] * missing
     vocabulary.pieces = [piece or f"<|unused-{token}|>" for token, piece in enumerate(vocabulary.pieces)]

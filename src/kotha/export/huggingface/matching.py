@@ -13,7 +13,7 @@ from torch import Tensor
 from kotha.bundle import DTYPES, first_names, shape_alone
 from kotha.errors import KothaError
 from kotha.export.huggingface.layouts import Layout
-from kotha.export.huggingface.weight_files import Found
+from kotha.export.huggingface.weight_files import FoundWeight
 from kotha.model.config import ModelConfig
 
 # What a BERT for masked words alone does not have; zeros there say "no opinion".
@@ -24,18 +24,18 @@ _MAY_LACK = {"bert": ("bert.pooler.", "cls.seq_relationship.")}
 class Matched:
     """The weights of a folder by their usual names."""
 
-    chosen: dict[str, Found]
-    copies: list[tuple[str, Found]]
+    chosen: dict[str, FoundWeight]
+    copies: list[tuple[str, FoundWeight]]
     """What comes twice, with the usual name of the first."""
     absent: dict[str, tuple[int, ...]]
     """What may be absent and is, with its shape."""
 
 
-def match(folder: Path, layout: Layout, config: ModelConfig, found: list[Found]) -> Matched:
+def match(folder: Path, layout: Layout, config: ModelConfig, found: list[FoundWeight]) -> Matched:
     """Find the place of every weight; what has none, and a place without one, is refused."""
     shapes, shared = _expected(folder, layout, config, len(found))
-    chosen: dict[str, Found] = {}
-    again: list[tuple[str, Found]] = []
+    chosen: dict[str, FoundWeight] = {}
+    again: list[tuple[str, FoundWeight]] = []
     for weight in found:
         name = layout.weights.usual(weight.name)
         if name is None:
@@ -83,7 +83,7 @@ def _expected(
     return layout.weights.shapes(ours, config), shared
 
 
-def _check(weight: Found, name: str, shapes: dict[str, tuple[int, ...]]) -> None:
+def _check(weight: FoundWeight, name: str, shapes: dict[str, tuple[int, ...]]) -> None:
     if name not in shapes:
         raise KothaError(f"{weight.file} has {weight.name[:200]}, which its config has no place for")
     if weight.shape != shapes[name]:

@@ -34,7 +34,7 @@ _ITEM_BYTES |= {"I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8}
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundWeight:
     """A weight of a file that was not read yet."""
 
     file: Path
@@ -57,7 +57,7 @@ class Found:
             raise KothaError(f"{self.file} is truncated or broken: {error}") from error
 
 
-def find_weights(folder: Path) -> list[Found]:
+def find_weights(folder: Path) -> list[FoundWeight]:
     """All weights of a folder, by the names that its files have; none is read."""
     start = next((name for name in _FILES if (folder / name).exists()), None)
     if start is None:
@@ -73,7 +73,7 @@ def find_weights(folder: Path) -> list[Found]:
     for shard in shards:
         if Path(shard).suffix != ending:
             raise KothaError(f"{file}: {shard[:200]!r} is no shard of this model; they end in {ending}")
-    found: dict[str, Found] = {}
+    found: dict[str, FoundWeight] = {}
     for shard, path in [(shard, inside(folder, shard)) for shard in shards]:
         for weight in _weights_of(path):
             if weight.name in found:
@@ -112,11 +112,11 @@ def _read_index(file: Path) -> dict[str, str]:
     return placed
 
 
-def _weights_of(file: Path) -> list[Found]:
+def _weights_of(file: Path) -> list[FoundWeight]:
     return _from_safetensors(file) if file.suffix == ".safetensors" else _from_pickle(file)
 
 
-def _from_safetensors(file: Path) -> list[Found]:
+def _from_safetensors(file: Path) -> list[FoundWeight]:
     header, n_bytes = read_header(file)
     ours = {written: name for name, written in DTYPES.items()}
     found, n_claimed = [], 0
@@ -127,13 +127,13 @@ def _from_safetensors(file: Path) -> list[Found]:
         if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 1 << 40 for size in shape):
             raise KothaError(f"{file}: {name[:200]} has shape {str(shape)[:100]}, which is none")
         n_claimed += _ITEM_BYTES[dtype] * math.prod(shape)
-        found.append(Found(file, name, tuple(shape), ours.get(dtype, dtype)))
+        found.append(FoundWeight(file, name, tuple(shape), ours.get(dtype, dtype)))
     if n_claimed != n_bytes:
         raise KothaError(f"{file} is truncated or broken: its header speaks of {n_claimed:,} bytes, {n_bytes:,} follow")
     return found
 
 
-def _from_pickle(file: Path) -> list[Found]:
+def _from_pickle(file: Path) -> list[FoundWeight]:
     _check_archive(file)
     try:
         values: Any = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
@@ -152,7 +152,7 @@ def _from_pickle(file: Path) -> list[Found]:
     if n_claimed > _MAX_NAMES * size:  # one number may stand for a whole matrix, and many names for one place
         raise KothaError(f"{file} claims {n_claimed:,} bytes of weights, and has {size:,}; ask for safetensors")
     dtypes = {name: str(each.dtype).removeprefix("torch.") for name, each in values.items()}
-    return [Found(file, name, tuple(each.shape), dtypes[name], each.detach()) for name, each in values.items()]
+    return [FoundWeight(file, name, tuple(each.shape), dtypes[name], each.detach()) for name, each in values.items()]
 
 
 def _check_archive(file: Path) -> None:
