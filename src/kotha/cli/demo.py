@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.padding import Padding
 
-from kotha.cli.demo_page import Demo, Told, demo_page, next_steps, sample_of, shard_rows
+from kotha.cli.demo_page import PAGES, Demo, Told, demo_page, next_steps, sample_of, shard_rows
 from kotha.cli.terminal import notes, progress, results, table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
@@ -188,16 +188,22 @@ def _let_it_write(console: Console, run: Path, prompts: list[str], written: list
 
 def _look_inside(console: Console, out: Path, text: str) -> None:
     """The pages that the report leads to: what happens in the model as it reads and writes a text."""
-    from kotha.cli.inside.attention import attention
-    from kotha.cli.inside.flow import flow
-    from kotha.cli.inside.heads import heads
-    from kotha.cli.inside.lens import lens
+    from kotha import bundle
+    from kotha.inside.asked import Asked
+    from kotha.inside.attention.page import attention_view
+    from kotha.inside.flow.view import flow_view
+    from kotha.inside.heads.measuring import TextSource
+    from kotha.inside.heads.page import heads_view
+    from kotha.inside.lens.page import lens_view
 
     _step(console, 7, "A look inside", "pages that show what happens in there as it reads and writes")
-    attention(out / "run", text=text, generate=_LOOKED_AT, html=out / "attention.html")
-    flow(out / "run", text=text, html=out / "flow.html")
-    lens(out / "run", text=text, generate=_LOOKED_AT, html=out / "lens.html")
-    heads(out / "run", html=out / "heads.html")
+    best, asked = bundle.load(out / "run"), Asked(text, generate=_LOOKED_AT)
+    with notes().status("looking …"):
+        attention_view(best, asked).save(out / "attention.html")
+        flow_view(best, text).save(out / "flow.html")
+        lens_view(best, asked).save(out / "lens.html")
+        heads_view(best, TextSource(run=out / "run"), name="The demo's model").save(out / "heads.html")
+    console.print(", ".join(address for address, *_ in PAGES), markup=False)
 
 
 def _first(documents: list[Document], kind: str) -> Document:

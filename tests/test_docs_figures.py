@@ -1,0 +1,113 @@
+"""Figures in the documents are those that were measured.
+
+A table of docs/experiments.md names its file in benchmarks/results, and says what that file says; or its section says
+that it is remembered: written down on the day, with how it was measured. A figure of README.md or docs/design.md is in
+one of these files, in docs/experiments.md, or held by a test that is named here.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXPERIMENTS = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+SECTIONS = {section.splitlines()[0]: section for section in re.split(r"^## ", EXPERIMENTS, flags=re.MULTILINE)[1:]}
+REMEMBERED = re.compile(r"^\*\*Remembered\*\*, \d{4}-\d\d-\d\d", re.MULTILINE)
+NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
+# What a figure is multiplied with on its way from a results file into a table, by the unit that stands near it.
+UNITS = {"MiB": 2**-20, "GB": 1e-9, "peak": 1e-9, "%": 100.0, "change": 100.0}
+# Figures of the documents that no measurement gives: a test counts them.
+COUNTED = {
+    "58,139,648": "tests/model/test_parameters.py",
+}
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Every number of a results file, and the totals of what is counted in groups."""
+    if isinstance(value, dict | list):
+        parts = list(value.values()) if isinstance(value, dict) else value
+        for each in parts:
+            yield from numbers(each)
+        if len(parts) > 1 and all(isinstance(each, dict) and each.keys() == parts[0].keys() for each in parts):
+            for key in parts[0]:
+                if all(isinstance(each[key], int) for each in parts):
+                    yield float(sum(each[key] for each in parts))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+
+
+def results(names: list[str]) -> list[float]:
+    return [
+        number
+        for name in names
+        for path in sorted((ROOT / "benchmarks" / "results").glob(f"{name}.json"))
+        for number in numbers(json.loads(path.read_text(encoding="utf-8")))
+    ]
+
+
+def shown_as(value: float, shown: str) -> bool:
+    """Whether a value reads so, rounded to the digits that are shown."""
+    plain = shown.replace(",", "")
+    return abs(round(value, len(plain.partition(".")[2])) - float(plain)) < 1e-9
+
+
+def tables(section: str) -> Iterator[list[list[str]]]:
+    for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE):
+        yield [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_table_of_experiments_says_what_its_results_file_says(name: str) -> None:
+    section = SECTIONS[name]
+    cited = re.findall(r"`benchmarks/results/(\w+)\.json`", section)
+    if REMEMBERED.search(section):
+        return
+    assert cited, f"“{name}” names no file in benchmarks/results; name it, or say **Remembered**, with the date"
+    measured = results(cited)
+    for header, _, *rows in tables(section):
+        for row in rows:
+            if "(remembered)" in row[0]:
+                continue
+            cells = [number for cell in row[1:] for number in NUMBER.findall(cell)]
+            for column, cell in zip(header[1:], row[1:], strict=True):
+                scales = [
+                    1.0,
+                    *(scale for unit, scale in UNITS.items() if unit in column or unit in cell or unit in row[0]),
+                ]
+                for shown in NUMBER.findall(cell):
+                    found = any(shown_as(value * scale, shown) for value in measured for scale in scales)
+                    assert found or is_ratio(shown, cells), f"{name}: {row[0]}, {column}: {shown} is not in {cited}"
+
+
+def is_ratio(shown: str, cells: list[str]) -> bool:
+    """Whether a figure is one of its row by another; those are rounded themselves, so the last digit may be off."""
+    plain = [float(cell.replace(",", "")) for cell in cells if cell != shown]
+    step = 10.0 ** -len(shown.partition(".")[2])
+    return any(b and abs(a / b - float(shown.replace(",", ""))) <= step for a in plain for b in plain)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/design.md", "docs/family.md", "CHANGELOG.md"])
+def test_a_figure_of_the_documents_was_measured_or_is_counted(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = re.sub(r"```.*?```|`[^`\n]*`|https?://\S+|Python \d\.\d+", "", text, flags=re.DOTALL)
+    figures = {figure for figure in NUMBER.findall(text) if "." in figure} | set(
+        re.findall(r"(?<![\d.,])\d[\d,]*(?= %)", text)
+    )
+    figures |= set(re.findall(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w.,]*\d)", text))
+    measured = results(["*"])
+    unknown = []
+    for figure in sorted(figures):
+        counted = COUNTED.get(figure)
+        if counted is not None:
+            held = (ROOT / counted).read_text(encoding="utf-8")
+            assert figure.replace(",", "_") in held, f"{figure} is said to be held by {counted}, which does not name it"
+        elif not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d.,]*\d)", EXPERIMENTS):
+            scales = [100.0] if f"{figure} %" in text else [1.0]
+            unknown += (
+                [] if any(shown_as(value * scale, figure) for value in measured for scale in scales) else [figure]
+            )
+    assert not unknown, f"{name} says {unknown}, and nothing in benchmarks/results or docs/experiments.md does"
