@@ -17,6 +17,7 @@ NAMES = [
     "LanguageModel",
     "Run",
     "Tokenizer",
+    "compare",
     "load",
     "prepare",
     "train",

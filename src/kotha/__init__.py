@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kotha.api.compare import compare
     from kotha.api.data import prepare, train_tokenizer, write_stories
     from kotha.api.model import LanguageModel, load
     from kotha.api.run import Run, train
@@ -27,6 +28,7 @@ __all__ = [
     "LanguageModel",
     "Run",
     "Tokenizer",
+    "compare",
     "load",
     "prepare",
     "train",
@@ -39,6 +41,7 @@ _HOMES = {
     "LanguageModel": "kotha.api.model",
     "Run": "kotha.api.run",
     "Tokenizer": "kotha.text.tokenizer.tokenizer",
+    "compare": "kotha.api.compare",
     "load": "kotha.api.model",
     "prepare": "kotha.api.data",
     "train": "kotha.api.run",

@@ -89,7 +89,24 @@ def test_the_table_carries_what_the_figures_mean(capsys, made: Path) -> None:
     assert all(name in out for name in ("bits per byte", "ln V", "unigram", "3-gram", "5-gram"))
     assert "context 4, stride 2; tokenizer " in out
     out = said(capsys, "evaluate", made / "one" / "best", made / "data-a")
-    assert "No baselines: the data folder of the run was not found; name it with --baselines DATA" in out
+    assert "Has this model learned from the text? That cannot be told." in out
+    capsys.readouterr()
+    assert main(["evaluate", str(made / "one" / "best"), str(made / "data-a")]) == 0
+    assert "--baselines DATA names the data folder to count in" in capsys.readouterr().err
+
+
+def test_whether_a_text_was_learned_from_is_said(capsys, made: Path, tmp_path: Path) -> None:
+    other, both = tmp_path / "other.jsonl", tmp_path / "both.jsonl"
+    assert main(["corpus", "stories", "--documents", "20", "--seed", "9", "--out", str(other)]) == 0
+    both.write_text(other.read_text("utf-8") + (made / "s.jsonl").read_text("utf-8"), encoding="utf-8")
+    for text, verdict in (
+        (made / "data-a", "Held out."),
+        (made / "s.jsonl", "95% seen in training."),
+        (other, "New."),
+        (both, "71% seen in training."),
+    ):
+        out = said(capsys, "evaluate", made / "one", text, "--baselines", "none")
+        assert f"Has this model learned from the text? {verdict}" in out
 
 
 @pytest.mark.parametrize(
@@ -188,7 +205,8 @@ def test_runs_of_two_tokenizers(capsys, made: Path, tmp_path: Path) -> None:
     assert "and perplexity is per token" in out
     html = page.read_text(encoding="utf-8")
     assert "Perplexity is left out" in html
-    assert 'class="best"' in html
+    assert 'class="best"' not in html, "what training measured crowns nobody"
+    assert "that they have not seen" not in html
 
 
 def test_all_measured_on_one_text(capsys, made: Path) -> None:
@@ -198,4 +216,7 @@ def test_all_measured_on_one_text(capsys, made: Path) -> None:
     assert found["rows"][1]["bits_per_byte"] == alone["bits_per_byte"]
     assert found["rows"][2]["steps"] is None
     assert len(found["remarks"]) == 1, "only the tokenizers differ"
-    assert "--text FILE" in said(capsys, "compare", made / "two" / "best", code=2)
+    assert [row["seen"] and row["seen"]["verdict"] for row in found["rows"]] == ["95% seen in training"] * 2 + [None]
+    assert found["best"] is None
+    assert "one" in found["undecided"] and "learned from this text" in found["undecided"]
+    assert "give a text to measure on" in said(capsys, "compare", made / "two" / "best", code=2)

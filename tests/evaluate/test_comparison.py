@@ -1,13 +1,17 @@
 """What may be set side by side, and what is said where it may not."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kotha.evaluate.comparison import Measured, compare, row_of_model, row_of_run, row_of_score, validation_of
 from kotha.evaluate.held_out import from_texts
 from kotha.evaluate.perplexity import evaluate_text
+from kotha.evaluate.seen import Sight
+from kotha.evaluate.tables import comparison_table
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 
@@ -56,7 +60,7 @@ def test_different_texts_are_told(other: Measured) -> None:
     found = compare([row(), row(measured=other)])
     assert [each.perplexity for each in found.rows] == [None, None]
     assert "measured on 2 different texts" in found.remarks[0]
-    assert "--text FILE" in found.remarks[0]
+    assert "measure all on one text" in found.remarks[0]
 
 
 def test_a_text_that_is_no_longer_known_is_told() -> None:
@@ -85,3 +89,43 @@ def test_a_fresh_measurement_takes_the_place_of_the_old(tiny, tokenizer, data) -
     info = data["validation"].info
     assert validation_of(data.path) == Measured(info.documents, info.bytes)
     assert validation_of(data.path / "nowhere") is None
+
+
+# -- a best one, or none ----------------------------------------------------------------------------------------------
+
+NEW, LEARNED = Sight(40, 0, 0, "new"), Sight(40, 40, 0, "seen in training")
+NATS = np.random.default_rng(0).uniform(50, 90, 40)
+
+
+def measured(name: str, seen: Sight | None) -> Any:
+    return replace(row(name), seen=seen)
+
+
+def test_a_best_one_is_named_where_all_is_fair_and_no_chance() -> None:
+    found = compare([measured("one", NEW), measured("other", NEW)], [NATS, NATS * 0.9], "text.txt")
+    assert (found.best, found.undecided) == ("other", "")
+    table = comparison_table(found)
+    assert set(table.marks.values()) == {"best"}
+    assert {at for at, _ in table.marks} == {1}
+    assert table.cells[0][table.header.index("this text")] == "new"
+
+
+@pytest.mark.parametrize(
+    ("seen", "other", "nats", "why"),
+    [
+        (NEW, LEARNED, [NATS, NATS * 0.5], "other learned from this text"),
+        (NEW, None, [NATS, NATS * 0.5], "whether other learned from this text cannot be told"),
+        (NEW, NEW, [NATS, NATS[::-1] * 0.999], "one and other differ by no more than chance"),
+        (NEW, NEW, [NATS[:5], NATS[:5] * 0.5], "5 documents are too few to tell a difference from chance"),
+        (NEW, NEW, None, "what training measured does not say how much is chance"),
+    ],
+)
+def test_no_best_one_is_named_where_it_is_unfair_or_chance(seen: Any, other: Any, nats: Any, why: str) -> None:
+    found = compare([measured("one", seen), measured("other", other)], nats, "text.txt")
+    assert found.best is None
+    assert why in found.undecided or why in found.undecided.replace("other and one", "one and other")
+    assert not comparison_table(found).marks
+
+
+def test_one_model_alone_needs_no_reason() -> None:
+    assert compare([row()]).undecided == ""

@@ -7,6 +7,7 @@ tokenizer and its device at hand; whoever needs more than a method offers finds 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -16,8 +17,10 @@ from kotha import bundle as folders
 from kotha.api.data import OnProgress, Place
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError
+from kotha.evaluate.baselines import count_baselines, find_data
 from kotha.evaluate.held_out import from_texts, read_held_out
 from kotha.evaluate.perplexity import TextScore, evaluate_text
+from kotha.evaluate.seen import look_up
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
@@ -25,7 +28,8 @@ from kotha.generate.weights import Weights
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
-from kotha.text.shards import DATASET_FILE
+from kotha.runs import run_config
+from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -182,10 +186,11 @@ class LanguageModel:
     def engine(self, max_batch: int = 1, weights: Weights | None = None) -> Engine:
         """The engine behind ``generate``, for requests of one's own: probabilities, many texts, narrower weights.
 
-        >>> from kotha.generate.answers import Request
-        >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
-        >>> len(result.written[0].alternatives)
-        2
+                >>> from kotha.evaluate.seen import look_up
+        from kotha.generate.answers import Request
+                >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
+                >>> len(result.written[0].alternatives)
+                2
         """
         if self.tokenizer is None:
             raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
@@ -203,23 +208,34 @@ class LanguageModel:
         *,
         context: int | None = None,
         stride: int | None = None,
+        baselines: Place | None = None,
         on_progress: OnProgress | None = None,
         **reading: Any,
     ) -> TextScore:
-        """Measure how well it foretells a text that it has not learned from: loss, perplexity, bits per byte.
+        """Measure how well it foretells a text: loss, perplexity, bits per byte; say whether it has learned from it.
 
         ``text`` is a file, a folder, a data folder (its validation split) or a list of documents; ``reading`` is
-        ``split``, ``field`` or ``errors``.
+        ``split``, ``field`` or ``errors``. ``baselines`` is a data folder to count n-grams in, to compare with; auto is
+        the one that the run was trained on, if it is still there.
 
-        >>> lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).bits_per_byte > 0
-        True
+        >>> score = lm.evaluate("stories.jsonl", context=32)
+        >>> score.bits_per_byte < 8, score.seen.verdict
+        (True, '95% seen in training')
+        >>> lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict
+        'new'
         """
         model, tokenizer = self.gpt
         if isinstance(text, str | os.PathLike):
             held_out = read_held_out(os.fspath(text), tokenizer, **reading)
         else:
             held_out = from_texts(text, tokenizer, f"{len(text)} texts")
-        return evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
+        score = evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
+        beside, data = None, None if baselines is None else Path(baselines)
+        if baselines == "auto":
+            data = None if self.path is None else find_data(run_config(self.path), self.path)
+        if data is not None:
+            beside = count_baselines(Dataset(data), held_out, model.config.vocab_size, on_progress=on_progress)
+        return replace(score, seen=look_up(held_out, self.path), baselines=beside)
 
     @property
     def gpt(self) -> tuple[GPT, Tokenizer]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, ConsoleOptions
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -15,6 +15,9 @@ from rich.table import Table
 
 from kotha.cli.controls import plain_stream, visible
 from kotha.text.corpus.problems import CorpusProblem
+
+if TYPE_CHECKING:
+    from kotha.evaluate.tables import Table as Made
 
 # Results go out at full width when they go into a file, so that no line is folded.
 _WIDE = 200
@@ -76,6 +79,14 @@ def table(
         marked = [(cell, (marks or {}).get((row, column))) for column, cell in enumerate(cells)]
         built.add_row(*(f"[{styles[mark]}]{_plain(cell)}[/]" if mark else _plain(cell) for cell, mark in marked))
     return built
+
+
+def print_table(made: "Made") -> None:
+    """A table that a room has made, and what it says below it."""
+    console = results()
+    console.print(table(made.title, list(made.header), made.cells, made.marks))
+    for remark in made.remarks:
+        console.print(remark, markup=False)
 
 
 def _plain(cell: str) -> str:

@@ -4,24 +4,32 @@ Perplexity is per token: a tokenizer that cuts a word in two makes two easier gu
 perplexities stand in the table only where all models share one tokenizer and were measured on one text; bits per byte
 and per character are of the text itself, and compare across tokenizers. They too need the same text, and the table says
 so where it was not, or where nobody can tell any more.
+
+A best one is named only where that is fair and no chance: no model has learned from the text, and the difference to the
+next, summed over documents, is twice its standard error at least (a paired test: both read the same documents).
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kotha.errors import KothaError
-from kotha.evaluate.perplexity import TextScore, perplexity
+from kotha.evaluate.perplexity import Nats, TextScore, perplexity
+from kotha.evaluate.seen import Sight
+from kotha.evaluate.tables import comparison_table
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.parameters import count_parameters
-from kotha.runs import figure
+from kotha.runs import RunFolder, figure
 from kotha.text.shards import DATASET_FILE, Dataset
 
 # The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
 _SAME_BYTES = 0.01
 _WORD_TASK = "next-token"
+# Standard errors that a difference must have, and documents from which on one can be worked out.
+_ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ class Row:
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
     perplexity: float | None = None
+    seen: Sight | None = None
+    """Whether it has learned from the text; None where that cannot be told."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +70,34 @@ class Comparison:
 
     rows: list[Row]
     remarks: list[str]
+    best: str | None = None
+    """The model that foretells the text best; None where nobody should say so."""
+    undecided: str = ""
+    """Why no best one is named."""
+    text: str | None = None
+    """What all were measured on; None where each has the figures of its own training."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return comparison_table(self).framed()
+
+
+def reached(run: Path) -> dict[str, Any]:
+    """How far a run has come, finished or not, and the figures of its best model."""
+    folder = RunFolder(run)
+    best = folder.best() or {}
+    last: dict[str, Any] = next((row for row in reversed(folder.metrics()) if "validation" not in row), {})
+    return {**best, "best_step": best.get("step"), "steps": last.get("step"), "tokens": last.get("tokens")}
 
 
 def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data: Path | None = None) -> Row:
     """A row from the files of a run folder; ``data`` is its data folder, where that still exists."""
     given, training = config.get("data"), figure(summary, "loss_nats")
     found = ((key, figure(summary, key)) for key in ("steps", "tokens", "best_step"))
-    counts = {key: None if value is None else int(value) for key, value in found}
+    counts: dict[str, Any] = {key: None if value is None else int(value) for key, value in found}
     described, parameters = _describe(config.get("model"))
     return Row(
         name=name,
@@ -86,6 +117,7 @@ def row_of_score(row: Row, score: TextScore) -> Row:
     """A row with the figures of a fresh measurement in place of the training's own."""
     return replace(
         row,
+        seen=score.seen,
         task=_WORD_TASK,
         tokenizer=score.tokenizer,
         measured=Measured(score.documents, score.bytes),
@@ -101,8 +133,11 @@ def row_of_model(name: str, config: ModelConfig) -> Row:
     return Row(name=name, model=described, parameters=parameters, task=None, tokenizer=None)
 
 
-def compare(rows: Sequence[Row]) -> Comparison:
-    """Keep what may be set side by side, and say why the rest is left out."""
+def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:
+    """Keep what may be set side by side, and say why the rest is left out.
+
+    ``nats`` are those of each document of the ``text``, model by model, where all were measured on it.
+    """
     remarks = []
     tokenizers = list(dict.fromkeys(row.tokenizer or "unknown" for row in rows))
     texts, unknown = _texts(rows)
@@ -116,19 +151,39 @@ def compare(rows: Sequence[Row]) -> Comparison:
     if texts > 1:
         remarks.append(
             f"The models were measured on {texts} different texts, so bits per byte and per character do not compare "
-            "either; measure all on one: kotha compare … --text FILE"
+            "either; measure all on one text."
         )
     if unknown:
         remarks.append(
             f"On which text {', '.join(unknown)} was measured is not known any more (its data folder is gone); "
-            "measure all on one: kotha compare … --text FILE"
+            "measure all on one text."
         )
     if not one_task:
         tasks = sorted({str(row.task) for row in rows})
         remarks.append(f"Perplexity is of next tokens, and these learned {', '.join(tasks)}; it is left out.")
     if len(tokenizers) > 1 or texts > 1 or unknown or not one_task:
         rows = [replace(row, perplexity=None) for row in rows]
-    return Comparison(list(rows), remarks)
+    best, why = _best(rows, nats) if len(rows) > 1 else (None, "")
+    return Comparison(list(rows), remarks, best, why, text)
+
+
+def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> tuple[str | None, str]:
+    """The best model, or why none is named."""
+    if nats is None:
+        return None, "No best one is named: what training measured does not say how much is chance; measure on a text."
+    learned = [row.name for row in rows if row.seen is not None and row.seen.trained]
+    if learned:
+        return None, f"No best one is named: {', '.join(learned)} learned from this text, or from a part of it."
+    unknown = [row.name for row in rows if row.seen is None]
+    if unknown:
+        return None, f"No best one is named: whether {', '.join(unknown)} learned from this text cannot be told."
+    first, second = sorted(range(len(rows)), key=lambda place: float(nats[place].sum()))[:2]
+    if len(nats[first]) != len(nats[second]) or len(nats[first]) < _FEWEST_DOCUMENTS:
+        return None, f"No best one is named: {len(nats[first])} documents are too few to tell a difference from chance."
+    differences = nats[second] - nats[first]
+    if differences.sum() < _ERRORS * differences.std(ddof=1) * math.sqrt(len(differences)):
+        return None, f"No best one is named: {rows[first].name} and {rows[second].name} differ by no more than chance."
+    return rows[first].name, ""
 
 
 def validation_of(data: Path) -> Measured | None:

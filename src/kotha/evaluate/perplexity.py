@@ -14,8 +14,9 @@ byte and per character spread the same nats over the text itself.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,9 +25,14 @@ from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.evaluate.held_out import HeldOut, Line
+from kotha.evaluate.tables import score_table
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
+
+if TYPE_CHECKING:
+    from kotha.evaluate.baselines import Baselines
+    from kotha.evaluate.seen import Sight
 
 Nats = NDArray[np.float64]
 OnProgress = Callable[[str, int, int], None]
@@ -59,6 +65,17 @@ class TextScore:
     """Fingerprint of the tokenizer."""
     text: str
     """Where the text comes from."""
+    seen: "Sight | None" = None
+    """Whether the model has learned from it; None where that cannot be told, or was not asked."""
+    baselines: "Baselines | None" = None
+    """What counting reaches on the same text, where that was asked for."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return score_table(self).framed()
 
 
 @dataclass(frozen=True)
@@ -80,14 +97,20 @@ def evaluate_text(
 ) -> TextScore:
     """Measure a model on a text; the context is the model's, and the stride half of it, unless given."""
     context, stride = check_windows(model, context_length, stride)
+    nats = document_nats(model, text, context, stride, on_progress)
+    return score(float(nats.sum()), text, context, stride)
+
+
+def document_nats(model: GPT, text: HeldOut, context: int, stride: int, on_progress: OnProgress | None = None) -> Nats:
+    """Nats of each document of a text, its end included: (documents,)."""
     sequences = (np.concatenate([[text.end], document]) for document in text)
-    total, done = 0.0, 0
-    for nats in token_nats(model, sequences, context, stride):
-        total += float(nats.sum())
+    found, done = np.zeros(text.documents), 0
+    for place, nats in enumerate(token_nats(model, sequences, context, stride)):
+        found[place] = nats.sum()
         done += len(nats)
         if on_progress is not None:
             on_progress("measuring", done, len(text.line))
-    return score(total, text, context, stride)
+    return found
 
 
 def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:

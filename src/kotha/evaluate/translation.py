@@ -8,10 +8,14 @@ compared only where cutting into words, case and references were the same, so ea
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from kotha.bundle import Bundle
 from kotha.errors import DataError, KothaError
 from kotha.generate.beam import BeamSettings, beam_search
 from kotha.model.seq2seq import Seq2Seq
+from kotha.text.corpus.documents import read_pairs
+from kotha.text.corpus.problems import Errors
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 OnProgress = Callable[[str, int, int], None]
@@ -56,6 +60,22 @@ def score_translations(translations: Sequence[str], *references: Sequence[str]) 
         chrf_signature=str(chrf.get_signature()),
         sentences=len(translations),
     )
+
+
+def evaluate_pairs(
+    bundle: Bundle,
+    path: str | Path,
+    fields: tuple[str, str],
+    *,
+    errors: Errors = "stop",
+    on_progress: OnProgress | None = None,
+) -> TranslationScore:
+    """Translate the sources at a path and compare with their targets; ``fields`` are the names of both."""
+    assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "asked of a model that translates"
+    pairs = list(read_pairs([path], source_field=fields[0], target_field=fields[1], errors=errors))
+    sources = [pair.source_text for pair in pairs]
+    found = translate(bundle.model, bundle.tokenizer, sources, on_progress=on_progress)
+    return score_translations(found, [pair.target_text for pair in pairs])
 
 
 def translate(

@@ -1,0 +1,91 @@
+"""Scores and comparisons as tables: one making for the terminal, a page and a notebook."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kotha.page import Page, framed
+
+if TYPE_CHECKING:
+    from kotha.evaluate.baselines import Baseline
+    from kotha.evaluate.comparison import Comparison
+    from kotha.evaluate.perplexity import TextScore
+
+_FIGURES = {"bits_per_byte": "bits per byte", "bits_per_character": "bits per character", "perplexity": "perplexity"}
+_ABOUT = ["run", "model", "parameters", "tokenizer", "steps", "tokens", "best step"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells under their names, and what must be said below them."""
+
+    title: str
+    header: Sequence[str]
+    cells: list[list[str]]
+    remarks: Sequence[str] = ()
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Cells (row, column) that stand out: best."""
+
+    def page(self) -> str:
+        """One offline page."""
+        page = Page(self.title)
+        page.table(self.header, self.cells, self.marks)
+        for remark in self.remarks:
+            page.note(remark)
+        return page.html()
+
+    def framed(self) -> str:
+        """The page as a notebook shows it."""
+        return framed(self.page(), self.title)
+
+
+def score_table(score: "TextScore", name: str = "model") -> Table:
+    """A model's score on a text, what counting reaches on it, and how both were measured."""
+    beside = score.baselines
+    cells = [[name, *_figures(score)], *([row.name, *_figures(row)] for row in (beside.rows if beside else ()))]
+    verdict = "that cannot be told" if score.seen is None else score.seen.verdict
+    remarks = [
+        f"{score.tokens:,} tokens of {score.documents:,} documents ({score.bytes:,} bytes, {score.characters:,} "
+        f"characters); context {score.context}, stride {score.stride}; tokenizer {score.tokenizer}",
+        f"Has this model learned from the text? {verdict[0].upper()}{verdict[1:]}.",
+    ]
+    if score.unknown:
+        remarks.append(
+            f"{score.unknown:,} tokens are unknown to the tokenizer: what they hide was not measured, so bits per "
+            "byte and per character are too low"
+        )
+    if beside is not None and beside.counted_tokens < beside.all_tokens:
+        remarks.append(f"n-grams counted in the first {beside.counted_tokens:,} of {beside.all_tokens:,} tokens")
+    header = ["", "nats per token", "perplexity", "bits per byte", "bits per character"]
+    return Table(score.text, header, cells, remarks)
+
+
+def comparison_table(found: "Comparison") -> Table:
+    """Models side by side; the figures of the best are marked where a best one may be named."""
+    shown = [key for key in _FIGURES if any(getattr(row, key) is not None for row in found.rows)]
+    cells: list[list[str]] = []
+    marks = {}
+    for row in found.rows:
+        learned = [_count(value) for value in (row.steps, row.tokens, row.best_step)]
+        was = [] if found.text is None else ["not known" if row.seen is None else row.seen.verdict]
+        about = [row.name, row.model, _count(row.parameters), (row.tokenizer or "—")[:8], *learned, *was]
+        if row.name == found.best:
+            marks = {(len(cells), column): "best" for column in range(len(about), len(about) + len(shown))}
+        cells.append([*about, *(_figure(getattr(row, key)) for key in shown)])
+    remarks = [*found.remarks, *filter(None, [found.undecided])]
+    measured = "by what each training measured" if found.text is None else f"on {found.text}"
+    header = [*_ABOUT, *([] if found.text is None else ["this text"]), *(_FIGURES[key] for key in shown)]
+    return Table(f"{len(found.rows)} models side by side, {measured}", header, cells, remarks, marks)
+
+
+def _figures(row: "TextScore | Baseline") -> list[str]:
+    wide = f"{row.perplexity:,.1f}" if row.perplexity < 1e6 else f"{row.perplexity:.2e}"
+    return [f"{row.loss_nats:.4f}", wide, f"{row.bits_per_byte:.4f}", f"{row.bits_per_character:.4f}"]
+
+
+def _count(value: int | None) -> str:
+    return "—" if value is None else f"{value:,}"
+
+
+def _figure(value: float | None) -> str:
+    return "—" if value is None else f"{value:,.4f}" if value < 1000 else f"{value:,.0f}"
