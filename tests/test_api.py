@@ -2,6 +2,8 @@
 
 import doctest
 import inspect
+import itertools
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 import kotha
+from kotha.cli.main import main
 
 NAMES = [
     "KothaError",
@@ -32,7 +35,9 @@ def public() -> Iterator[tuple[str, Any]]:
         found = getattr(kotha, name)
         yield name, found
         if inspect.isclass(found) and found.__module__.startswith("kotha.api"):
-            yield from ((f"{name}.{part}", value) for part, value in vars(found).items() if not part.startswith("_"))
+            for origin in (each for each in found.__mro__ if each.__module__.startswith("kotha.api")):
+                parts = ((part, value) for part, value in vars(origin).items() if not part.startswith("_"))
+                yield from ((f"{name}.{part}", value) for part, value in parts)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +59,7 @@ def test_the_names_are_these() -> None:
         kotha.lode  # noqa: B018
 
 
+@pytest.mark.filterwarnings("default:this model was never taught to converse")
 @pytest.mark.parametrize("name", [name for name, _ in public()])
 def test_every_public_name_has_an_example_that_runs(world: dict[str, Any], name: str) -> None:
     value = dict(public())[name]
@@ -86,3 +92,55 @@ def test_training_answers_after_its_room_was_imported(world: dict[str, Any]) -> 
     again = kotha.train("data", preset="mini", steps=1, out="again", batch_size=2)
     assert again.summary["steps"] == 1
     assert Path("again/report.html").is_file()
+
+
+def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning, match="never taught to converse"):
+        world["lm"].chat(plain=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "wording"),
+    [
+        ("nowhere", "there is no nowhere; name a run folder, a model folder or a Hugging Face folder"),
+        ("data", "data is a data folder; train a model on it, and load that"),
+        ("tokenizer", "tokenizer is not a model folder: it has no config.json"),
+        ("stories.jsonl", "stories.jsonl is a file; name the folder of a model"),
+    ],
+)
+def test_what_is_no_model_is_answered(world: dict[str, Any], path: str, wording: str) -> None:
+    with pytest.raises(kotha.KothaError, match=wording):
+        kotha.load(path)
+
+
+def test_a_hugging_face_folder_opens_as_it_is(world: dict[str, Any]) -> None:
+    lm = world["lm"]
+    assert lm.export("hf", "hf").passed
+    assert kotha.load("hf").generate("নদীর ধারে", tokens=8) == lm.generate("নদীর ধারে", tokens=8)
+
+
+def test_texts_are_what_the_command_shows(world: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "run", "নদীর ধারে", "--tokens", "9", "--seed", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == world["lm"].generate("নদীর ধারে", tokens=9, seed=3)
+
+
+def test_two_streams_at_once_do_not_mix(world: dict[str, Any]) -> None:
+    lm, prompts = world["lm"], ["নদীর ধারে", "মা"]
+    streams = [lm.stream(prompt, tokens=6) for prompt in prompts]
+    parts: list[list[str]] = [[], []]
+    for letters in itertools.zip_longest(*streams, fillvalue=""):
+        for part, each in zip(parts, letters, strict=True):
+            part.append(each)
+    assert [prompt + "".join(part) for prompt, part in zip(prompts, parts, strict=True)] == [
+        lm.generate(prompt, tokens=6) for prompt in prompts
+    ]
+
+
+@pytest.mark.parametrize("name", ["attention", "flow", "lens", "heads", "worksheet"])
+def test_views_show_themselves_in_a_frame_that_is_shut(world: dict[str, Any], name: str) -> None:
+    view = getattr(world["lm"], name)("নদীর ধারে একটি গ্রাম")
+    shown = view._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert 'sandbox="allow-scripts"' in shown
+    assert shown.count("<") == 2, "the page itself is inside srcdoc, escaped"
+    assert json.dumps(view.to_dict(), ensure_ascii=False)

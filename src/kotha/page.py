@@ -106,16 +106,16 @@ def escape(text: str) -> str:
     return html.escape(_FORBIDDEN.sub("\ufffd", text))
 
 
-<<<<<<< HEAD
 def _in_bangla(text: str) -> str:
     """The Bangla line of a heading."""
     return f'<small lang="bn">{escape(text)}</small>' if text else ""
-=======
+
+
 def framed(html: str, title: str) -> str:
     """A whole page inside a notebook: in a frame of its own, from which it reaches neither notebook nor network."""
+    # A page that may not look out of its frame cannot ask for the height it needs, so a screen's serves all.
     look = "width:100%;height:min(90vh,46rem);border:0;resize:vertical"
     return f'<iframe title="{escape(title)}" sandbox="allow-scripts" style="{look}" srcdoc="{escape(html)}"></iframe>'
->>>>>>> 04dfbeb (compare: say whether a text was learned from, and crown nobody by chance)
 
 
 class Page:

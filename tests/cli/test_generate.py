@@ -122,10 +122,30 @@ def test_a_model_that_only_read_texts_goes_on_with_them(capsys: Any, monkeypatch
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n\nমা\n/exit\nকেউ পড়ে না\n"))
     assert main(["chat", str(run), "--tokens", "5", "--json"]) == 0
     shown = capsys.readouterr()
-    assert "was not taught to converse" in shown.err
+    assert "was never taught to converse" in shown.err
     rows = [json.loads(line) for line in shown.out.splitlines()]
+    assert not any(row["taught"] for row in rows)
     assert [row["user"] for row in rows] == ["নদীর ধারে", "মা"]
     assert all(row["tokens"] <= 5 and row["text"] is not None for row in rows)
+
+
+@pytest.mark.parametrize("flags", [[], ["--plain"], ["--json"], ["--plain", "--json"]])
+def test_a_model_that_was_never_taught_says_so_always(capsys: Any, monkeypatch: Any, run: Path, flags: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n"))
+    assert main(["chat", str(run), "--tokens", "3", *flags]) == 0
+    assert "never taught to converse" in capsys.readouterr().err
+
+
+def test_a_fresh_model_was_never_taught(tokenizer: Tokenizer) -> None:
+    from kotha.generate.conversation import Conversation
+    from kotha.generate.engine import Engine
+
+    config = GPTConfig(vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2)
+    for seed in range(12):
+        torch.manual_seed(seed)
+        talk = Conversation(Engine(GPT(config), tokenizer))
+        assert not talk.taught
+        assert "never taught" in repr(talk)
 
 
 def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer, monkeypatch: Any) -> None:

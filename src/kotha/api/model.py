@@ -5,8 +5,9 @@ tokenizer and its device at hand; whoever needs more than a method offers finds 
 """
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
@@ -15,6 +16,7 @@ import torch
 
 from kotha import bundle as folders
 from kotha.api.data import OnProgress, Place
+from kotha.api.inside import LooksInside
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError
 from kotha.evaluate.baselines import count_baselines, find_data
@@ -22,6 +24,7 @@ from kotha.evaluate.held_out import from_texts, read_held_out
 from kotha.evaluate.perplexity import TextScore, evaluate_text
 from kotha.evaluate.seen import look_up
 from kotha.generate.answers import Request
+from kotha.generate.conversation import Conversation
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.generate.weights import Weights
@@ -34,7 +37,6 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from kotha.export.parity import ParityReport
-    from kotha.inside.trace import Trace
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64
@@ -66,6 +68,8 @@ def load(path: Place, device: str = "auto") -> "LanguageModel":
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     if not place.exists():
         raise KothaError(f"there is no {place}; name a run folder, a model folder or a Hugging Face folder")
+    if place.is_file():
+        raise KothaError(f"{place} is a file; name the folder of a model")
     if (place / DATASET_FILE).is_file():
         raise KothaError(f"{place} is a data folder; train a model on it, and load that")
     if _is_foreign(place):
@@ -78,7 +82,7 @@ def load(path: Place, device: str = "auto") -> "LanguageModel":
     return LanguageModel(opened.widened(), place)
 
 
-class LanguageModel:
+class LanguageModel(LooksInside):
     """A model with the tokenizer that it reads with.
 
     >>> lm = kotha.load("run")
@@ -186,8 +190,7 @@ class LanguageModel:
     def engine(self, max_batch: int = 1, weights: Weights | None = None) -> Engine:
         """The engine behind ``generate``, for requests of one's own: probabilities, many texts, narrower weights.
 
-                >>> from kotha.evaluate.seen import look_up
-        from kotha.generate.answers import Request
+                >>> from kotha.generate.answers import Request
                 >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
                 >>> len(result.written[0].alternatives)
                 2
@@ -195,6 +198,22 @@ class LanguageModel:
         if self.tokenizer is None:
             raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
         return Engine(self.model, self.tokenizer, max_batch=max_batch, weights=weights)  # type: ignore[arg-type]
+
+    def chat(self, *, plain: bool = False) -> Conversation:
+        """A talk with the model, turn by turn: ``say`` answers.
+
+        A model that was never taught to take turns goes on with what is said instead, and the talk says so.
+
+        >>> talk = lm.chat()
+        >>> talk
+        Conversation(0 turns; this model was never taught to converse: it goes on with what you write)
+        >>> isinstance(talk.say("নদীর ধারে", tokens=5), str)
+        True
+        """
+        talk = Conversation(self.engine(), plain)
+        if talk.remark is not None:
+            warnings.warn(talk.remark, stacklevel=2)
+        return talk
 
     @staticmethod
     def _request(prompt: str, tokens: int, seed: int, stop: Sequence[str], how: Sampling) -> Request:
@@ -246,29 +265,6 @@ class LanguageModel:
         if not isinstance(self.model, GPT) or self.tokenizer is None:
             raise UsageError(f"{self._called} is a {self.config.family} model; only a GPT foretells text")
         return self.model, self.tokenizer
-
-    # -- looking inside ---------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def trace(
-        self, text: str, *, layers: Sequence[str] | None = None, places: Sequence[str] | None = None
-    ) -> "Iterator[Trace]":
-        """What happens at every named place while the model reads a text.
-
-        ``layers`` are names such as ``blocks.0``, ``places`` names or patterns such as ``*.attention.weights``; all,
-        if left out.
-
-        >>> with lm.trace("নদীর ধারে") as seen:
-        ...     seen["blocks.0.attention.weights"].shape[:2]  # texts, heads
-        torch.Size([1, 3])
-        """
-        from kotha.inside.inputs import read
-        from kotha.inside.trace import trace
-
-        reading = read(self.model, self.tokenizer, text)
-        with trace(self.model, layers=layers, places=places) as seen:
-            reading.pass_through(self.model)
-            yield seen
 
     # -- taking it away ---------------------------------------------------------------------------------------------
 

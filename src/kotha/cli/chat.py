@@ -26,15 +26,15 @@ def chat(
 
     writing.settings()  # a mistake is answered before the model is read
     talk = Conversation(writing.open_engine(run), plain)
-    if talk.plain and not plain:
-        print("kotha: this model was not taught to converse; it goes on with what you write", file=sys.stderr)
+    if talk.remark is not None:
+        print(f"kotha: {talk.remark}", file=sys.stderr)
     for turn, line in enumerate(_lines(as_json)):
         request = talk.ask(line, writing.tokens, writing.settings(turn), writing.stop)
         result = _answer(talk, request, shows=not as_json)
         talk.remember(result.text)
         if as_json:
             row = {"user": line, "text": result.text, "tokens": result.tokens, "stopped": result.stopped}
-            row["tokens_per_second"] = round(result.tokens_per_second, 2)
+            row |= {"tokens_per_second": round(result.tokens_per_second, 2), "taught": talk.taught}
             from kotha.cli.terminal import print_json  # with rich, which plain text does not need
 
             print_json(row, indent=None)

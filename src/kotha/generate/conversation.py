@@ -2,8 +2,12 @@
 
 ``<|user|> … <|end|> <|assistant|> … <|end|>``, with the special tokens themselves and not their spelling, so that
 nobody can speak for the other side. Old turns are forgotten when the context is full. A model that was never taught
-this layout would answer noise; it is asked first, and where it was not, the talk is one text that it goes on with.
+this layout would answer noise; it is asked first, and where it was not, the talk is one text that it goes on with, and
+``remark`` says so to whoever shows the talk.
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -15,6 +19,9 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 _ROLES = ("user", "assistant", "end")
 # A sentence's end in Bangla and in English: a place where a turn could end.
 _SENTENCE = "।", "."
+# How likely a model that takes turns ends one there, at least, and at least so many times as likely as by chance.
+_LIKELY, _TIMES = 0.01, 10
+UNTAUGHT = "this model was never taught to converse: it goes on with what you write"
 
 
 class Conversation:
@@ -23,8 +30,24 @@ class Conversation:
     def __init__(self, engine: Engine, plain: bool = False) -> None:
         assert engine.tokenizer is not None, "a conversation needs a tokenizer"
         self.engine, self.tokenizer = engine, engine.tokenizer
-        self.plain = plain or not was_taught(engine)
+        self.taught = was_taught(engine)
+        self.plain = plain or not self.taught
         self._turns: list[list[int]] = []
+
+    def __repr__(self) -> str:
+        return f"Conversation({'; '.join(filter(None, [f'{len(self._turns)} turns', self.remark]))})"
+
+    @property
+    def remark(self) -> str | None:
+        """What must be said before the first turn, and never left out."""
+        return None if self.taught else UNTAUGHT
+
+    def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Any) -> str:
+        """The model's answer to a text; both are remembered. ``how`` are those of ``SamplingSettings``."""
+        settings = SamplingSettings(seed=seed, **how)
+        [result] = self.engine.generate([self.ask(text, tokens, settings, tuple(stop))])
+        self.remember(result.text)
+        return result.text
 
     def ask(self, text: str, tokens: int, settings: SamplingSettings, stop: tuple[str, ...] = ()) -> Request:
         """The request that answers a text; it is remembered as the user's turn."""
@@ -50,9 +73,10 @@ class Conversation:
 
 @torch.no_grad()
 def was_taught(engine: Engine) -> bool:
-    """Whether a model ends its turns: after a sentence, ``<|end|>`` must be likelier than a token drawn blindly.
+    """Whether a model ends its turns: after a sentence in one, ``<|end|>`` must be likely, and far more than by chance.
 
-    Training makes a token that never occurs far less likely than that, so a model that only read texts says no.
+    Training makes a token that never occurs ever less likely, and a fresh model finds all of them alike, so one that
+    only read texts says no, however long it did.
     """
     tokenizer: Tokenizer | None = engine.tokenizer
     if tokenizer is None or not all(role in tokenizer.special for role in _ROLES):
@@ -65,4 +89,4 @@ def was_taught(engine: Engine) -> bool:
         device = engine.model.tokens.weight.device
         chances = engine.model(torch.tensor([ids], device=device))[0, -1].float().softmax(dim=-1)
         likeliest = max(likeliest, float(chances[end]))
-    return likeliest > 1 / engine.model.config.vocab_size
+    return likeliest > max(_LIKELY, _TIMES / engine.model.config.vocab_size)

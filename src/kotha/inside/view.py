@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from kotha.files import write_whole
-from kotha.page import escape
+from kotha.page import framed
 
 Found = TypeVar("Found")
-# A notebook's output cannot fit itself to a page that may not look out of its frame, so a screen's height serves all.
-_HEIGHT = "min(90vh, 46rem)"
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,4 @@ class View(Generic[Found]):
         return Path(path)
 
     def _repr_html_(self) -> str:
-        """The page in a notebook: in a frame of its own, from which it reaches neither the notebook nor the network."""
-        look = f"width:100%;height:{_HEIGHT};border:0;resize:vertical"
-        return (
-            f'<iframe title="{escape(self.title)}" sandbox="allow-scripts" style="{look}" '
-            f'srcdoc="{escape(self.html)}"></iframe>'
-        )
+        return framed(self.html, self.title)
