@@ -190,10 +190,10 @@ class LanguageModel(LooksInside):
     def engine(self, max_batch: int = 1, weights: Weights | None = None) -> Engine:
         """The engine behind ``generate``, for requests of one's own: probabilities, many texts, narrower weights.
 
-                >>> from kotha.generate.answers import Request
-                >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
-                >>> len(result.written[0].alternatives)
-                2
+        >>> from kotha.generate.answers import Request
+        >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
+        >>> len(result.written[0].alternatives)
+        2
         """
         if self.tokenizer is None:
             raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
