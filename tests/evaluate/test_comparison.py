@@ -10,7 +10,7 @@ import pytest
 from kotha.evaluate.comparison import Measured, compare, row_of_model, row_of_run, row_of_score, validation_of
 from kotha.evaluate.held_out import from_texts
 from kotha.evaluate.perplexity import evaluate_text
-from kotha.evaluate.seen import Sight
+from kotha.evaluate.seen import Familiarity
 from kotha.evaluate.tables import comparison_table
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
@@ -93,11 +93,11 @@ def test_a_fresh_measurement_takes_the_place_of_the_old(tiny, tokenizer, data) -
 
 # -- a best one, or none ----------------------------------------------------------------------------------------------
 
-NEW, LEARNED = Sight(40, 0, 0, "new"), Sight(40, 40, 0, "seen in training")
+NEW, LEARNED = Familiarity(40, 0, 0, "new"), Familiarity(40, 40, 0, "seen in training")
 NATS = np.random.default_rng(0).uniform(50, 90, 40)
 
 
-def measured(name: str, seen: Sight | None) -> Any:
+def measured(name: str, seen: Familiarity | None) -> Any:
     return replace(row(name), seen=seen)
 
 

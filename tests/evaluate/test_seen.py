@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kotha.evaluate.held_out import from_texts
-from kotha.evaluate.seen import Sight, look_up
+from kotha.evaluate.seen import Familiarity, look_up
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -33,15 +33,15 @@ def test_documents_of_each_kind(run: Path, texts: list[str], tokenizer: Tokenize
     assert verdict(texts[50:70]) == "new"
     assert verdict(texts[:5] + texts[50:65]) == "25% seen in training"
     assert verdict(texts[45:50] + texts[50:55]) == "50% held out, the rest new"
-    assert look_up(from_texts(texts[38:42], tokenizer), run) == Sight(4, 2, 2, "50% seen in training")
+    assert look_up(from_texts(texts[38:42], tokenizer), run) == Familiarity(4, 2, 2, "50% seen in training")
 
 
 def test_a_part_of_a_document_and_one_shorter_than_a_window(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
     long = max(texts[:40], key=len)
     middle = long[long.index(" ", 100) + 1 : long.rindex(" ")]
-    assert look_up(from_texts([middle], tokenizer), run) == Sight(1, 1, 0, "seen in training")
-    assert look_up(from_texts(["ছোট এক বাক্য।"], tokenizer), run) == Sight(1, 1, 0, "seen in training")
-    assert look_up(from_texts(["ছোট দুই বাক্য।"], tokenizer), run) == Sight(1, 0, 0, "new")
+    assert look_up(from_texts([middle], tokenizer), run) == Familiarity(1, 1, 0, "seen in training")
+    assert look_up(from_texts(["ছোট এক বাক্য।"], tokenizer), run) == Familiarity(1, 1, 0, "seen in training")
+    assert look_up(from_texts(["ছোট দুই বাক্য।"], tokenizer), run) == Familiarity(1, 0, 0, "new")
 
 
 def test_what_cannot_be_told(run: Path, texts: list[str], tokenizer: Tokenizer, tmp_path: Path) -> None:

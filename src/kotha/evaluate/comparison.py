@@ -18,7 +18,7 @@ from typing import Any
 
 from kotha.errors import KothaError
 from kotha.evaluate.perplexity import Nats, TextScore, perplexity
-from kotha.evaluate.seen import Sight
+from kotha.evaluate.seen import Familiarity
 from kotha.evaluate.tables import comparison_table
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.parameters import count_parameters
@@ -60,7 +60,7 @@ class Row:
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
     perplexity: float | None = None
-    seen: Sight | None = None
+    seen: Familiarity | None = None
     """Whether it has learned from the text; None where that cannot be told."""
 
 

@@ -32,7 +32,7 @@ from kotha.model.loss import token_losses
 
 if TYPE_CHECKING:
     from kotha.evaluate.baselines import Baselines
-    from kotha.evaluate.seen import Sight
+    from kotha.evaluate.seen import Familiarity
 
 Nats = NDArray[np.float64]
 OnProgress = Callable[[str, int, int], None]
@@ -65,7 +65,7 @@ class TextScore:
     """Fingerprint of the tokenizer."""
     text: str
     """Where the text comes from."""
-    seen: "Sight | None" = None
+    seen: "Familiarity | None" = None
     """Whether the model has learned from it; None where that cannot be told, or was not asked."""
     baselines: "Baselines | None" = None
     """What counting reaches on the same text, where that was asked for."""

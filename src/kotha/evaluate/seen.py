@@ -34,7 +34,7 @@ _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 
 
 @dataclass(frozen=True)
-class Sight:
+class Familiarity:
     """How many documents of a text a run knows, and from where."""
 
     documents: int
@@ -46,7 +46,7 @@ class Sight:
     """The same in words."""
 
 
-def look_up(text: HeldOut, run: Path | None) -> Sight | None:
+def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
     """What a run knows of a text; None where that cannot be told: no run, or its data folder is gone."""
     data = None if run is None else find_data(run_config(run), run)
     if data is None:
@@ -57,7 +57,7 @@ def look_up(text: HeldOut, run: Path | None) -> Sight | None:
     trained = _found(text, folder["train"])
     held_out = _found(text, folder["validation"]) & ~trained
     counts = text.documents, int(trained.sum()), int(held_out.sum())
-    return Sight(*counts, _verdict(*counts))
+    return Familiarity(*counts, _verdict(*counts))
 
 
 def _verdict(documents: int, trained: int, held_out: int) -> str:
