@@ -4,15 +4,17 @@ Written from what a run left behind. What is not known is said to be not known.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import kotha
 from kotha.bundle import Bundle
+from kotha.errors import KothaError
+from kotha.export.huggingface.config import read_json
 from kotha.export.huggingface.layouts import Layout
 
-_MAX_BYTES = 1 << 20
 _UNKNOWN = "unknown"
 _TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}
 _SCORES = {
@@ -42,13 +44,9 @@ class About:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        if file.stat().st_size > _MAX_BYTES:
-            return {}
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return values if isinstance(values, dict) else {}
+    with suppress(KothaError, OSError):
+        return read_json(file)
+    return {}
 
 
 def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license: str | None) -> str:

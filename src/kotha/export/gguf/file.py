@@ -105,7 +105,7 @@ def _add_chat(writer: Any, tokenizer: Tokenizer) -> None:
 def _add_weights(library: Any, writer: Any, model: GPT, kind: str) -> list[str]:
     """Add every weight in its kind; the names of those that had to stay wider than asked."""
     wider = []
-    for name, tensor in tensors_of(model):
+    for name, tensor in tensors_of(model).items():
         stored = _stored_kind(name, tensor, kind)
         _add_tensor(library, writer, name, tensor, stored)
         if kind.startswith("q") and stored == "f16":

@@ -7,28 +7,44 @@ head, where Llama's own weights, and ours, turn the first half against the secon
 anew (``qwen3`` is not: it turns halves).
 """
 
-from collections.abc import Iterator
+from torch import Tensor
 
-import torch
-from torch import Tensor, nn
-
+from kotha.bundle import unique_weights
 from kotha.errors import ConfigError
+from kotha.export.weight_map import THREE_IN_ONE, Renamed, WeightMap, with_zeros
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 
-# Where our parts stand inside a block of llama.cpp's.
-_NORMS = {"attn_norm": "attention_norm", "ffn_norm": "feedforward_norm"}
-_HEAD_NORMS = {"attn_q_norm": "attention.query_norm", "attn_k_norm": "attention.key_norm"}
-_MODERN = {
-    "attn_q": "attention.query",
-    "attn_k": "attention.key",
-    "attn_v": "attention.value",
-    "attn_output": "attention.output",
-    "ffn_gate": "feedforward.gate",
-    "ffn_up": "feedforward.up",
-    "ffn_down": "feedforward.down",
-}
-_CLASSIC = {"attn_output": "attention.output", "ffn_up": "feedforward.up", "ffn_down": "feedforward.down"}
+_OURS, _THEIRS = "stack.blocks.{n}.", "blk.{n}."
+_QUERY, _KEY, _VALUE = (f"{_OURS}attention.{part}.*" for part in ("query", "key", "value"))
+_ALL = (
+    Renamed("tokens.weight", "token_embd.weight"),
+    Renamed("head.weight", "output.weight"),
+    Renamed("stack.norm.*", "output_norm.*"),
+    Renamed(_OURS + "attention_norm.*", _THEIRS + "attn_norm.*"),
+    Renamed(_OURS + "attention.output.*", _THEIRS + "attn_output.*"),
+    Renamed(_OURS + "feedforward_norm.*", _THEIRS + "ffn_norm.*"),
+    Renamed(_OURS + "feedforward.up.*", _THEIRS + "ffn_up.*"),
+    Renamed(_OURS + "feedforward.down.*", _THEIRS + "ffn_down.*"),
+)
+_CLASSIC = WeightMap(
+    (
+        *_ALL,
+        Renamed("positions.table.weight", "position_embd.weight"),
+        Renamed((_QUERY, _KEY, _VALUE), _THEIRS + "attn_qkv.*", THREE_IN_ONE),
+    )
+)
+_MODERN = WeightMap(
+    (
+        *_ALL,
+        Renamed(_QUERY, _THEIRS + "attn_q.*"),
+        Renamed(_KEY, _THEIRS + "attn_k.*"),
+        Renamed(_VALUE, _THEIRS + "attn_v.*"),
+        Renamed(_OURS + "attention.query_norm.*", _THEIRS + "attn_q_norm.*"),
+        Renamed(_OURS + "attention.key_norm.*", _THEIRS + "attn_k_norm.*"),
+        Renamed(_OURS + "feedforward.gate.*", _THEIRS + "ffn_gate.*"),
+    )
+)
 
 
 def obstacles(config: ModelConfig) -> list[str]:
@@ -73,58 +89,19 @@ def architecture_of(config: ModelConfig) -> str:
     return "qwen3" if config.qk_norm else "llama"
 
 
-def tensors_of(model: GPT) -> Iterator[tuple[str, Tensor]]:
-    """Every weight in float32 with its name in llama.cpp."""
-    architecture = architecture_of(model.config)
-    yield "token_embd.weight", _plain(model.tokens.weight)
-    if not model.config.tied_head:
-        yield "output.weight", _plain(model.head.weight)
+def tensors_of(model: GPT) -> dict[str, Tensor]:
+    """Every weight in float32 by its name in llama.cpp."""
+    architecture, config = architecture_of(model.config), model.config
+    ours = {name: weight.float() for name, weight in unique_weights(model).items()}
     if architecture == "gpt2":
-        yield "position_embd.weight", _plain(model.get_parameter("positions.table.weight"))
-    yield from _norm("output_norm", model.stack.norm)
-    for layer, block in enumerate(model.stack.blocks):
-        parts = _classic_parts(block) if architecture == "gpt2" else _modern_parts(block, model.config, architecture)
-        for name, tensor in parts:
-            yield f"blk.{layer}.{name}", tensor
-
-
-def _classic_parts(block: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    for name, path in _NORMS.items():
-        yield from _norm(name, block.get_submodule(path))
-    three = [block.get_submodule(f"attention.{part}") for part in ("query", "key", "value")]
-    yield "attn_qkv.weight", torch.cat([_plain(each.get_parameter("weight")) for each in three])
-    yield "attn_qkv.bias", torch.cat([_bias(each) for each in three])
-    for name, path in _CLASSIC.items():
-        part = block.get_submodule(path)
-        yield f"{name}.weight", _plain(part.get_parameter("weight"))
-        yield f"{name}.bias", _bias(part)
-
-
-def _modern_parts(block: nn.Module, config: GPTConfig, architecture: str) -> Iterator[tuple[str, Tensor]]:
-    norms = _NORMS | (_HEAD_NORMS if config.qk_norm else {})
-    for name, path in norms.items():
-        yield from _norm(name, block.get_submodule(path))
-    for name, path in _MODERN.items():
-        weight = _plain(block.get_submodule(path).get_parameter("weight"))
-        turned = architecture == "llama" and name in ("attn_q", "attn_k")
-        yield f"{name}.weight", _neighbours(weight, config.d_head) if turned else weight
-
-
-def _norm(name: str, norm: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    for part, tensor in norm.named_parameters():
-        yield f"{name}.{part}", _plain(tensor)
+        ours = with_zeros(ours, config.replace(attention_bias=True, feedforward_bias=True))
+    if architecture == "llama":
+        turned = ("attention.query.weight", "attention.key.weight")
+        ours |= {name: _neighbours(ours[name], config.d_head) for name in ours if name.endswith(turned)}
+    return (_CLASSIC if architecture == "gpt2" else _MODERN).to_theirs(ours, config)
 
 
 def _neighbours(weight: Tensor, d_head: int) -> Tensor:
     """Put the two numbers that are turned together side by side: (H D, C) -> (H D, C)."""
     halves = weight.view(-1, 2, d_head // 2, weight.shape[-1])
     return halves.transpose(1, 2).reshape(weight.shape)
-
-
-def _bias(part: nn.Module) -> Tensor:
-    bias, weight = getattr(part, "bias", None), part.get_parameter("weight")
-    return torch.zeros(weight.shape[0]) if bias is None else _plain(bias)
-
-
-def _plain(parameter: Tensor) -> Tensor:
-    return parameter.detach().float().cpu().contiguous()

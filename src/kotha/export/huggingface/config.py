@@ -35,7 +35,7 @@ def write_config(layout: Layout, config: ModelConfig, tokenizer: Tokenizer | Non
     """What ``config.json`` says of a model in a layout."""
     written = {value: key for key, value in reversed(ACTIVATIONS.items())}
     values: dict[str, Any] = {theirs: getattr(config, ours) for ours, (theirs, _) in layout.settings.items()}
-    values = {name: written[value] if name in _activations(layout) else value for name, value in values.items()}
+    values[layout.settings["activation"][0]] = written[config.activation]
     values |= {name: allowed[0] for name, allowed in layout.fixed.items()}
     values |= {name: values[other] for name, other in layout.twins.items()}
     if layout.model_type == "gpt2":
@@ -66,10 +66,6 @@ def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | 
         # Marian must name a token to start from; of a model without a tokenizer nobody knows which.
         ids |= {"decoder_start_token_id": special.get("bos", 0), "forced_eos_token_id": None}
     return ids
-
-
-def _activations(layout: Layout) -> tuple[str, ...]:
-    return (layout.settings["activation"][0],)
 
 
 # -- in ---------------------------------------------------------------------------------------------------------------
@@ -107,11 +103,11 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
     for name, (theirs, left_out) in layout.settings.items():
         ours[name] = values.get(theirs, left_out)
     ours["activation"] = _activation(layout, ours["activation"])
-    if "rotary" in layout.always.get("positions", ()):
+    if "rotary" in layout.always.get("positions", ((), ""))[0]:
         ours["rotary_base"] = _rotary_base(values)
     if layout is VIT:
         ours["n_classes"] = _n_classes(values)
-    usual = {name: allowed[0] for name, allowed in layout.always.items() if name not in ours}
+    usual = {name: allowed[0] for name, (allowed, _) in layout.always.items() if name not in ours}
     try:
         return layout, layout.family(**{**usual, **ours, **dict.fromkeys(layout.fills, True)})
     except ConfigError as error:
@@ -175,7 +171,7 @@ def _refuse_fixed(layout: Layout, values: dict[str, Any]) -> None:
 
 
 def _activation(layout: Layout, value: Any) -> str:
-    known = {theirs: ours for theirs, ours in ACTIVATIONS.items() if ours in layout.always["activation"]}
+    known = {theirs: ours for theirs, ours in ACTIVATIONS.items() if ours in layout.always["activation"][0]}
     if not isinstance(value, str) or value not in known:
         name = layout.settings["activation"][0]
         raise KothaError(f"{name}={str(value)[:100]!r} is not an activation of ours; {', '.join(known)} can be read")

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import WEIGHTS_FILE, Bundle, shape_alone, unique_weights, write_weights
+from kotha.bundle import WEIGHTS_FILE, Bundle, unique_weights, write_weights
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.card import About, model_card
 from kotha.export.huggingface.check import check_hf
@@ -28,6 +28,7 @@ from kotha.export.huggingface.layouts import MARIAN, VIT, Layout, choose_layout
 from kotha.export.huggingface.tokenizer import write_tokenizer
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
+from kotha.export.weight_map import with_zeros
 from kotha.files import whole_folder, write_whole
 from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
@@ -80,12 +81,9 @@ def _takes_turns(bundle: Bundle) -> bool:
 
 def foreign_weights(bundle: Bundle, layout: Layout, dtype: str = "float32") -> dict[str, Tensor]:
     """The weights by the layout's names, of one type; biases that it always has are zeros where the model has none."""
-    ours = {name: _narrow(name, tensor, dtype) for name, tensor in unique_weights(bundle.model).items()}
     full = layout.full(bundle.config)
-    for name, parameter in shape_alone(full, 1 << 30).named_parameters():
-        if name not in ours:
-            ours[name] = torch.zeros(parameter.shape, dtype=getattr(torch, dtype))
-    theirs = layout.weights.to_theirs(ours, full)
+    ours = {name: _narrow(name, tensor, dtype) for name, tensor in unique_weights(bundle.model).items()}
+    theirs = layout.weights.to_theirs(with_zeros(ours, full), full)
     return {name: tensor.contiguous() for name, tensor in theirs.items()}
 
 

@@ -12,8 +12,11 @@ from typing import Any
 
 from kotha.errors import ConfigError
 from kotha.export.huggingface import weight_names
-from kotha.export.huggingface.weight_map import WeightMap
+from kotha.export.weight_map import WeightMap
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+
+# What a setting of ours may be, the usual first; and why, as the end of "GPT-2 …".
+Rule = tuple[tuple[Any, ...], str]
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,8 @@ class Layout:
     weights: WeightMap
     settings: Mapping[str, tuple[str, Any]]
     """Ours, with theirs and what transformers takes where a config.json leaves it out."""
-    always: Mapping[str, tuple[Any, ...]]
-    """Ours that cannot be chosen there; of several the first is usual."""
-    because: Mapping[str, str]
-    """Why, as the end of "GPT-2 …"."""
+    always: Mapping[str, Rule]
+    """Ours that cannot be chosen there."""
     fills: tuple[str, ...] = ()
     """Biases that are always there, as zeros where a model has none."""
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -43,8 +44,8 @@ class Layout:
     def obstacles(self, config: ModelConfig) -> list[str]:
         """What a config has that this layout does not, each in words; empty where it fits."""
         found = [
-            f"{name}={_shown(getattr(config, name))}: {self.title} {self.because[name]}"
-            for name, allowed in self.always.items()
+            f"{name}={_shown(getattr(config, name))}: {self.title} {because}"
+            for name, (allowed, because) in self.always.items()
             if getattr(config, name) not in allowed
         ]
         if self.whole_heads and config.n_kv_heads != config.n_heads:
@@ -71,12 +72,18 @@ ACTIVATIONS = {
 
 _NORM_FIRST = "normalises before each part and once after the last"
 _NORM_LAST = "normalises after each sum and not once more"
-_BEFORE = {"norm_order": ("pre",), "final_norm": (True,)}
-_AFTER = {"norm_order": ("post",), "final_norm": (False,)}
-_BECAUSE = {
-    "qk_norm": "has no norm on queries and keys",
-    "head_bias": "has no bias in its head",
-}
+_BEFORE: dict[str, Rule] = {"norm_order": (("pre",), _NORM_FIRST), "final_norm": ((True,), _NORM_FIRST)}
+_AFTER: dict[str, Rule] = {"norm_order": (("post",), _NORM_LAST), "final_norm": ((False,), _NORM_LAST)}
+_LAYER_NORM: dict[str, Rule] = {"norm": (("layer",), "has LayerNorm")}
+_NO_QK_NORM: dict[str, Rule] = {"qk_norm": ((False,), "has no norm on queries and keys")}
+_NO_HEAD_BIAS: dict[str, Rule] = {"head_bias": ((False,), "has no bias in its head")}
+_LEARNED: dict[str, Rule] = {"positions": (("learned",), "learns its positions")}
+
+
+def _ungated(*activations: str) -> dict[str, Rule]:
+    *most, last = activations
+    return {"activation": (activations, f"has no gate in its feed-forward; {', '.join(most)} and {last} fit")}
+
 
 GPT2 = Layout(
     title="GPT-2",
@@ -99,19 +106,11 @@ GPT2 = Layout(
     },
     always={
         **_BEFORE,
-        "norm": ("layer",),
-        "positions": ("learned",),
-        "activation": ("gelu-tanh", "gelu", "relu"),
-        "qk_norm": (False,),
-        "head_bias": (False,),
-    },
-    because={
-        **_BECAUSE,
-        "norm_order": _NORM_FIRST,
-        "final_norm": _NORM_FIRST,
-        "norm": "has LayerNorm",
-        "positions": "learns its positions",
-        "activation": "has no gate in its feed-forward; gelu, gelu-tanh and relu fit",
+        **_LAYER_NORM,
+        **_LEARNED,
+        **_ungated("gelu-tanh", "gelu", "relu"),
+        **_NO_QK_NORM,
+        **_NO_HEAD_BIAS,
     },
     fills=("attention_bias", "feedforward_bias"),
     fixed={
@@ -136,20 +135,12 @@ _LLAMA_SETTINGS: dict[str, tuple[str, Any]] = {
     "attention_bias": ("attention_bias", False),
     "tied_head": ("tie_word_embeddings", False),
 }
-_LLAMA_ALWAYS: dict[str, tuple[Any, ...]] = {
+_LLAMA_ALWAYS: dict[str, Rule] = {
     **_BEFORE,
-    "norm": ("rms",),
-    "positions": ("rotary",),
-    "activation": ("swiglu",),
-    "head_bias": (False,),
-}
-_LLAMA_BECAUSE = {
-    **_BECAUSE,
-    "norm_order": _NORM_FIRST,
-    "final_norm": _NORM_FIRST,
-    "norm": "has RMSNorm",
-    "positions": "turns queries and keys by their positions",
-    "activation": "has a gate in its feed-forward",
+    "norm": (("rms",), "has RMSNorm"),
+    "positions": (("rotary",), "turns queries and keys by their positions"),
+    "activation": (("swiglu",), "has a gate in its feed-forward"),
+    **_NO_HEAD_BIAS,
 }
 LLAMA = Layout(
     title="Llama",
@@ -158,8 +149,7 @@ LLAMA = Layout(
     family=GPTConfig,
     weights=weight_names.LLAMA,
     settings={**_LLAMA_SETTINGS, "feedforward_bias": ("mlp_bias", False)},
-    always={**_LLAMA_ALWAYS, "qk_norm": (False,)},
-    because=_LLAMA_BECAUSE,
+    always={**_LLAMA_ALWAYS, **_NO_QK_NORM},
     whole_heads=False,
 )
 QWEN3 = Layout(
@@ -176,11 +166,10 @@ QWEN3 = Layout(
         "d_ff": ("intermediate_size", 22_016),
         "n_kv_heads": ("num_key_value_heads", 32),
     },
-    always={**_LLAMA_ALWAYS, "qk_norm": (True,), "feedforward_bias": (False,)},
-    because={
-        **_LLAMA_BECAUSE,
-        "qk_norm": "has a norm on queries and keys",
-        "feedforward_bias": "has no biases in its feed-forward",
+    always={
+        **_LLAMA_ALWAYS,
+        "qk_norm": ((True,), "has a norm on queries and keys"),
+        "feedforward_bias": ((False,), "has no biases in its feed-forward"),
     },
     fixed={"use_sliding_window": (False,)},
     whole_heads=False,
@@ -208,14 +197,12 @@ BERT = Layout(
         "dropout": ("hidden_dropout_prob", 0.1),
         "attention_dropout": ("attention_probs_dropout_prob", 0.1),
     },
-    always={**_AFTER, "norm": ("layer",), "positions": ("learned",), "activation": ("gelu",), "qk_norm": (False,)},
-    because={
-        **_BECAUSE,
-        "norm_order": _NORM_LAST,
-        "final_norm": _NORM_LAST,
-        "norm": "has LayerNorm",
-        "positions": "learns its positions",
-        "activation": "shares its activation with the word head, which is gelu here",
+    always={
+        **_AFTER,
+        **_LAYER_NORM,
+        **_LEARNED,
+        "activation": (("gelu",), "shares its activation with the word head, which is gelu here"),
+        **_NO_QK_NORM,
     },
     fills=("attention_bias", "feedforward_bias"),
     fixed={
@@ -239,14 +226,7 @@ VIT = Layout(
         "dropout": ("hidden_dropout_prob", 0.0),
         "attention_dropout": ("attention_probs_dropout_prob", 0.0),
     },
-    always={**_BEFORE, "norm": ("layer",), "activation": ("gelu", "gelu-tanh", "relu"), "qk_norm": (False,)},
-    because={
-        **_BECAUSE,
-        "norm_order": _NORM_FIRST,
-        "final_norm": _NORM_FIRST,
-        "norm": "has LayerNorm",
-        "activation": "has no gate in its feed-forward; gelu, gelu-tanh and relu fit",
-    },
+    always={**_BEFORE, **_LAYER_NORM, **_ungated("gelu", "gelu-tanh", "relu"), **_NO_QK_NORM},
     fills=("attention_bias", "feedforward_bias"),
     fixed={"qkv_bias": (True,)},
 )
@@ -270,20 +250,11 @@ MARIAN = Layout(
     },
     always={
         **_AFTER,
-        "norm": ("layer",),
-        "norm_eps": (1e-5,),
-        "positions": ("sinusoidal-halves",),
-        "activation": ("relu", "gelu", "gelu-tanh"),
-        "qk_norm": (False,),
-    },
-    because={
-        **_BECAUSE,
-        "norm_order": _NORM_LAST,
-        "final_norm": _NORM_LAST,
-        "norm": "has LayerNorm",
-        "norm_eps": "adds 1e-05 before the root",
-        "positions": "has sines before cosines (sinusoidal-halves)",
-        "activation": "has no gate in its feed-forward; relu, gelu and gelu-tanh fit",
+        **_LAYER_NORM,
+        "norm_eps": ((1e-5,), "adds 1e-05 before the root"),
+        "positions": (("sinusoidal-halves",), "has sines before cosines (sinusoidal-halves)"),
+        **_ungated("relu", "gelu", "gelu-tanh"),
+        **_NO_QK_NORM,
     },
     fills=("attention_bias", "feedforward_bias", "head_bias"),
     fixed={

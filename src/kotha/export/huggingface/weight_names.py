@@ -5,7 +5,7 @@ remark keeps a weight as it is. What is not here: sizes and settings (see ``layo
 ``weight_map.py``).
 """
 
-from kotha.export.huggingface.weight_map import ONE_ROW, ONE_TOKEN, PATCHES, QUERY_KEY_VALUE, TURNED, Renamed, WeightMap
+from kotha.export.weight_map import ONE_ROW, ONE_TOKEN, PATCHES, QUERY_KEY_VALUE, TURNED, Renamed, WeightMap
 
 _BLOCK = "stack.blocks.{n}."
 _QUERY_KEY_VALUE = (_BLOCK + "attention.query.*", _BLOCK + "attention.key.*", _BLOCK + "attention.value.*")

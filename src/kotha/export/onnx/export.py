@@ -25,7 +25,7 @@ from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
 from kotha.files import whole_folder, write_whole
-from kotha.model.attention import Attention
+from kotha.model.attention import set_reading
 
 DESCRIPTION = "onnx.json"
 # What one protobuf file can hold; the weights of larger models lie in a file beside it.
@@ -36,9 +36,7 @@ def export_onnx(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
     """Write a folder of graphs, whole or not at all, and compare it in onnxruntime before it is handed over."""
     _need_libraries()
     ours, spelled = our_side(bundle), our_side(bundle).model
-    for part in spelled.modules():
-        if isinstance(part, Attention):
-            part.reading = "explicit"  # line by line: plain operations, which every runtime knows, grouped heads too
+    set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
     with whole_folder(out, lambda old: settings.overwrite and (old / DESCRIPTION).is_file()) as folder:
         graphs = graphs_of(spelled)
         for graph in graphs:

@@ -2,7 +2,7 @@
 
 A row joins our name to theirs; ``{n}`` stands for a layer's number and ``*`` for ``weight`` and ``bias``. Where a
 weight is not kept as we keep it (turned round, three in one, with axes of length one), the row says how. The tables
-themselves are in ``weight_names.py``.
+themselves are in each door's room.
 """
 
 import re
@@ -14,9 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kotha.bundle import shape_alone
 from kotha.errors import KothaError
+from kotha.model.config import ModelConfig
 
 _LAYER, _KIND = "{n}", "*"
+_ANY = 1 << 30  # tensors; these are no file's
 
 Shape = tuple[int, ...]
 
@@ -51,6 +54,11 @@ QUERY_KEY_VALUE = How(
     lambda ours, _: torch.cat([_upright(each) for each in ours], dim=-1),
     lambda theirs: [_upright(each) for each in theirs.chunk(3, dim=-1)],
     lambda shapes, _: (*shapes[0][:0:-1], sum(shape[0] for shape in shapes)),
+)
+THREE_IN_ONE = How(
+    lambda ours, _: torch.cat(list(ours)),
+    lambda theirs: theirs.chunk(3),
+    lambda shapes, _: (sum(shape[0] for shape in shapes), *shapes[0][1:]),
 )
 ONE_ROW = How(lambda ours, _: ours[0][None], lambda theirs: [theirs[0]], lambda shapes, _: (1, *shapes[0]))
 ONE_TOKEN = How(
@@ -156,6 +164,13 @@ class WeightMap:
             if match := pattern.fullmatch(name):
                 return row, place, match.groups()
         raise KothaError(f"no place for a weight called {name[:200]!r}")
+
+
+def with_zeros(weights: dict[str, Tensor], full: ModelConfig) -> dict[str, Tensor]:
+    """Our weights, with zeros where the full config has one that the model lacks: biases, which then add nothing."""
+    dtype = next(iter(weights.values())).dtype
+    whole = shape_alone(full, _ANY).named_parameters()
+    return weights | {name: torch.zeros(each.shape, dtype=dtype) for name, each in whole if name not in weights}
 
 
 @cache
