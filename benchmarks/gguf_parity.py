@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 
 from kotha import bundle
-from kotha.export.gguf.check import Answer, ask_llamacpp, gelu_remark, logits_of, windows_of
+from kotha.export.gguf.check import Reply, ask_llamacpp, gelu_remark, logits_of, windows_of
 from kotha.export.gguf.file import KINDS, write_file
 from kotha.export.gguf.llamacpp import MOST_POSITIONS
 from kotha.model.gpt import GPT
@@ -108,7 +108,7 @@ def compare_kind(
     """Best tokens, logits and perplexity of one file."""
     _, wider = write_file(model, tokenizer, file, kind)
     ours = logits_of(model, windows)
-    said: Answer = ask_llamacpp(file, windows=windows, losses=[(window, 1) for window in corpus])
+    said: Reply = ask_llamacpp(file, windows=windows, losses=[(window, 1) for window in corpus])
     assert said.logits is not None, "llama.cpp gave no logits"
     theirs = sum(said.losses) / sum(len(window) - 1 for window in corpus)
     return {

@@ -8,6 +8,7 @@ tokens, ends included, over bytes or characters of the normalized text without t
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,8 @@ def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: str = "texts") 
     end = end_token(tokenizer)
     parts: list[Line] = []
     n_bytes = n_characters = 0
-    for batch in _batches(texts):
+    remaining = iter(texts)
+    while batch := list(islice(remaining, _BATCH)):
         for text, ids in zip(batch, tokenizer.encode_batch(batch), strict=True):
             if ids:  # else nothing of it is left once it is normalized
                 normalized = tokenizer.normalize(text)
@@ -127,14 +129,3 @@ def _made(name: str, line: Line, n_bytes: int, n_characters: int, tokenizer: Tok
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
     end = end_token(tokenizer)
     return HeldOut(name, line, end, n_bytes, n_characters, tokenizer.fingerprint, n_unknown)
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    for text in texts:
-        batch.append(text)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -62,12 +62,16 @@ class GrowingCache:
         return grown
 
 
-class GPTGraph(nn.Module):
-    """Tokens and the past in, logits and the present out."""
+class _Around(nn.Module):
+    """A model with another way in and out."""
 
-    def __init__(self, model: GPT) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
+
+
+class GPTGraph(_Around):
+    """Tokens and the past in, logits and the present out."""
 
     def forward(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
         """(B, T) and 2 tensors a layer (B, n_kv_heads, P, D) -> (B, T, V) and as many of P + T."""
@@ -76,24 +80,17 @@ class GPTGraph(nn.Module):
         return logits, *cache.present
 
 
-class EncoderGraph(nn.Module):
+class EncoderGraph(_Around):
     """The source, read once."""
-
-    def __init__(self, model: Seq2Seq) -> None:
-        super().__init__()
-        self.model = model
 
     def forward(self, source: Tensor, real: Tensor) -> Tensor:
         """(B, S), twice -> (B, S, C)."""
-        return self.model.encode(source, real)
+        encoded: Tensor = self.model.encode(source, real)
+        return encoded
 
 
-class DecoderGraph(nn.Module):
+class DecoderGraph(_Around):
     """The target, token by token, in the light of the encoded source."""
-
-    def __init__(self, model: Seq2Seq) -> None:
-        super().__init__()
-        self.model = model
 
     def forward(self, ids: Tensor, encoded: Tensor, real: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
         """(B, T), (B, S, C), (B, S) and the past -> (B, T, V) and the present."""
@@ -102,12 +99,8 @@ class DecoderGraph(nn.Module):
         return self.model.head(hidden), *cache.present
 
 
-class BERTGraph(nn.Module):
+class BERTGraph(_Around):
     """A text read whole."""
-
-    def __init__(self, model: BERT) -> None:
-        super().__init__()
-        self.model = model
 
     def forward(self, ids: Tensor, segments: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, T), three times -> words (B, T, V), the pair (B, 2), the text as a vector (B, C)."""
