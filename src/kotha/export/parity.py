@@ -19,6 +19,7 @@ from torch import Tensor
 
 from kotha.bundle import Bundle
 from kotha.errors import DataError
+from kotha.page import Page, framed
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
 
@@ -120,6 +121,12 @@ class ParityReport:
         """All of it, ready for JSON."""
         judged = {"checked": self.checked, "passed": self.passed, "failures": self.failures}
         return {**asdict(self), "tokens_equal": self.tokens_equal, **judged}
+
+    def _repr_html_(self) -> str:
+        """A notebook's table of it."""
+        page = Page(f"{self.door}: {'passed' if self.passed else 'failed'}")
+        page.table(["parity", ""], rows(self), {})
+        return framed(page.html(), self.door)
 
 
 def rows(report: ParityReport) -> list[list[str]]:
