@@ -1,6 +1,7 @@
 """The chunked losses beside ``F.cross_entropy`` on all logits."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from kotha.model import loss
+from kotha.model import loss as module
 from kotha.model.loss import chunked_loss, next_token_loss, token_losses
 
 Loss = Callable[..., Tensor]
@@ -119,3 +121,18 @@ def test_where_torch_has_no_such_loss_the_twin_steps_in(monkeypatch: pytest.Monk
     monkeypatch.setattr(loss, "_torch_loss", None)
     values = inputs(0)
     torch.testing.assert_close(chosen(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", [module.loss_and_slope, module._in_place])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_words_that_do_not_exist_change_nothing(way: Any, smoothing: float) -> None:
+    """A head that is filled up for a GPU: its last logits are of no word, whatever they are."""
+    torch.manual_seed(0)
+    logits, target, scale = torch.randn(6, 11), torch.randint(0, 11, (6, 1)), torch.full((6, 1), 1 / 6)
+    filled = torch.cat([logits, torch.full((6, 5), 40.0)], dim=1)
+    loss, slope = way(filled.clone(), target, scale, smoothing, 11)
+    expected, slopes = way(logits.clone(), target, scale, smoothing, 11)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(slope, torch.nn.functional.pad(slopes, (0, 5)))
+    reference = torch.nn.functional.cross_entropy(logits, target[:, 0], label_smoothing=smoothing)
+    torch.testing.assert_close(loss, reference)

@@ -7,7 +7,9 @@ their share of the gradients, and are gone (the idea of https://arxiv.org/abs/24
 ``F.linear_cross_entropy`` of torch 2.13 does the same once it is given options (without them it builds all logits),
 but knows no label smoothing and stops a compiled graph; ``_Chunked`` is its twin for these cases, for older torch and
 for GPUs, where what happens between its products is compiled into two kernels that read and write the logits in their
-own type. Tests hold all of them equal to ``F.cross_entropy`` on all logits.
+own type. No fast kernel of a GPU takes a head of 50,257 rows: there the copy of the head that the products read is
+filled up to a multiple of 64, and the words that do not exist are impossible. Tests hold all of them equal to
+``F.cross_entropy`` on all logits.
 """
 
 from typing import Any
@@ -20,6 +22,7 @@ from torch.nn import functional
 CHUNK_LOGITS = 1 << 23
 GPU_CHUNK_LOGITS = 1 << 27
 IGNORED = -100
+_GPU_ROWS = 64
 
 _torch_loss: Any = getattr(functional, "linear_cross_entropy", None)
 _torch_options: Any = getattr(nn, "LinearCrossEntropyOptions", None)
@@ -39,10 +42,11 @@ def next_token_loss(
     ``hidden`` is what the model's head would read and ``weight`` that head's matrix. Under autocast both are used in
     its type; the losses themselves are always summed in float32.
     """
-    rows, weight, bias = _autocast(hidden.flatten(0, -2), weight, bias)
-    flat = targets.flatten()
+    rows, flat = hidden.flatten(0, -2), targets.flatten()
     if _torch_loss is not None and not label_smoothing and not torch.compiler.is_compiling() and not rows.is_cuda:
-        options = _torch_options(batch_chunk_size=_chunk_rows(weight), chunking_method=None)
+        rows, weight, bias = _autocast(rows, weight, bias)
+        size = _chunk_rows(rows.shape[0], weight)
+        options = _torch_options(batch_chunk_size=size, chunking_method=None)
         loss: Tensor = _torch_loss(rows, weight, flat, linear_bias=bias, ignore_index=ignore_index, options=options)
         return loss.float()
     return chunked_loss(rows, weight, flat, bias, label_smoothing, ignore_index)
@@ -52,6 +56,7 @@ def chunked_loss(
     rows: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, label_smoothing: float, ignore_index: int
 ) -> Tensor:
     """The same with no help from torch: (N, C), (V, C), (N,) -> ()."""
+    rows = rows.to(_product_type(rows, weight))
     loss: Tensor = _Chunked.apply(rows, weight, bias, targets, label_smoothing, ignore_index)  # type: ignore[no-untyped-call]
     return loss
 
@@ -60,7 +65,7 @@ def chunked_loss(
 def token_losses(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
     """Nats of each target by itself, for measuring and not for training: (..., C), (V, C), (...) -> (...)."""
     rows, weight, bias = _autocast(hidden.flatten(0, -2), weight, bias)
-    size = _chunk_rows(weight)
+    size = _chunk_rows(rows.shape[0], weight)
     chunks = zip(torch.split(rows, size), torch.split(targets.flatten(), size), strict=True)
     losses = [functional.cross_entropy(_logits(chunk, weight, bias), some, reduction="none") for chunk, some in chunks]
     return torch.cat(losses).view_as(targets)
@@ -83,24 +88,27 @@ class _Chunked(torch.autograd.Function):
         counted = targets != ignore_index  # (N,)
         share = 1 / counted.sum()
         total = torch.zeros((), device=rows.device)
+        n_words = weight.shape[0]
+        head, shift = _filled_up(weight, rows.dtype), None if bias is None else _filled_up(bias, rows.dtype)
         grad_rows = torch.empty_like(rows) if wanted[0] else None
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if wanted[1] else None
-        grad_bias = torch.zeros_like(weight[:, 0], dtype=torch.float32) if wanted[2] else None
-        size = _chunk_rows(weight)
+        grad_weight = torch.zeros_like(head, dtype=torch.float32) if wanted[1] else None
+        grad_bias = torch.zeros_like(head[:, 0], dtype=torch.float32) if wanted[2] else None
+        size = _chunk_rows(rows.shape[0], weight)
         for start in range(0, rows.shape[0], size):
             here = slice(start, start + size)
-            logits = functional.linear(rows[here], weight, bias)  # (n, V)
+            logits = functional.linear(rows[here], head, shift)  # (n, V), or a few more
             target = targets[here].where(counted[here], 0)[:, None]  # (n, 1)
             scale = (counted[here] * share)[:, None]  # (n, 1)
-            loss, slope = _loss_and_slope(logits, target, scale, label_smoothing)
+            loss, slope = _loss_and_slope(logits, target, scale, label_smoothing, n_words)
             total += loss
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
             if grad_rows is not None:
-                grad_rows[here] = slope @ weight
+                grad_rows[here] = slope @ head
             if grad_weight is not None:
                 _add_product(grad_weight, slope.mT, rows[here])
-        ctx.save_for_backward(grad_rows, _like(grad_weight, weight), _like(grad_bias, bias))
+        kept = [None if each is None else each[:n_words] for each in (grad_weight, grad_bias)]
+        ctx.save_for_backward(grad_rows, _like(kept[0], weight), _like(kept[1], bias))
         return total
 
     @staticmethod
@@ -108,32 +116,40 @@ class _Chunked(torch.autograd.Function):
         return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), None, None, None
 
 
-def loss_and_slope(logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+def loss_and_slope(
+    logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float, n_words: int
+) -> tuple[Tensor, Tensor]:
     """Scaled nats of all rows together, and how they change with each logit: (n, V), (n, 1), (n, 1) -> (), (n, V).
 
-    The loss is the distance of the softmax from the smoothed target, and its slope is simply their difference.
+    The loss is the distance of the softmax from the smoothed target, and its slope is simply their difference. Logits
+    from ``n_words`` on are of words that do not exist.
     """
-    wide = logits.float()
+    words = torch.arange(logits.shape[-1], device=logits.device)
+    exists = words < n_words
+    wide = logits.float().where(exists, -torch.inf)
     normaliser = wide.logsumexp(dim=-1, keepdim=True)  # (n, 1)
     losses = normaliser - (1 - label_smoothing) * wide.gather(1, target)  # (n, 1)
     if label_smoothing:
-        losses = losses - label_smoothing * wide.mean(dim=-1, keepdim=True)
-    is_target = torch.arange(logits.shape[-1], device=logits.device) == target  # (n, V)
-    wanted = is_target * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
+        losses = losses - label_smoothing / n_words * wide.where(exists, 0).sum(dim=-1, keepdim=True)
+    wanted = (words == target) * (1 - label_smoothing) + exists * (label_smoothing / n_words)  # (n, V)
     slope = ((wide - normaliser).exp() - wanted) * scale
     return (losses * scale).sum(), slope.to(logits.dtype)
 
 
-def _in_place(logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+def _in_place(
+    logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float, n_words: int
+) -> tuple[Tensor, Tensor]:
     """The same in the logits' own memory, for where it is not compiled."""
     wide = logits.float()
-    normaliser = wide.logsumexp(dim=-1, keepdim=True)
-    losses = normaliser - (1 - label_smoothing) * wide.gather(1, target)
+    real = wide[:, :n_words]
+    normaliser = real.logsumexp(dim=-1, keepdim=True)
+    losses = normaliser - (1 - label_smoothing) * real.gather(1, target)
     if label_smoothing:
-        losses = losses - label_smoothing * wide.mean(dim=-1, keepdim=True)
-    slope = wide.sub_(normaliser).exp_().sub_(label_smoothing / logits.shape[-1])
-    slope.scatter_add_(1, target, slope.new_full(target.shape, label_smoothing - 1)).mul_(scale)
-    return (losses * scale).sum(), slope.to(logits.dtype)
+        losses = losses - label_smoothing * real.mean(dim=-1, keepdim=True)
+    real.sub_(normaliser).exp_().sub_(label_smoothing / n_words)
+    real.scatter_add_(1, target, real.new_full(target.shape, label_smoothing - 1)).mul_(scale)
+    wide[:, n_words:] = 0
+    return (losses * scale).sum(), wide.to(logits.dtype)
 
 
 class _Kernel:
@@ -143,18 +159,18 @@ class _Kernel:
         self._compiled: Any = None
         self._works = True
 
-    def __call__(self, logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+    def __call__(self, logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
         if not (logits.is_cuda and self._works) or torch.compiler.is_compiling():
-            return _in_place(logits, target, scale, label_smoothing)
+            return _in_place(logits, *how)
         try:
             self._compiled = self._compiled or torch.compile(loss_and_slope, dynamic=False)
-            found: tuple[Tensor, Tensor] = self._compiled(logits, target, scale, label_smoothing)
+            found: tuple[Tensor, Tensor] = self._compiled(logits, *how)
             return found
         except torch.OutOfMemoryError:
             raise
         except Exception:  # no compiler on this machine: slower, and the same
             self._works = False
-            return _in_place(logits, target, scale, label_smoothing)
+            return _in_place(logits, *how)
 
 
 _loss_and_slope = _Kernel()
@@ -172,15 +188,32 @@ def _logits(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return logits if bias is None else logits + bias.float()
 
 
+def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:
+    """What autocast would multiply in."""
+    kind = rows.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+
+
 def _autocast(rows: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """What autocast would do to a linear layer, done once instead of for each chunk."""
-    kind = rows.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+    dtype = _product_type(rows, weight)
     return rows.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
-def _chunk_rows(weight: Tensor) -> int:
-    return max(1, (GPU_CHUNK_LOGITS if weight.is_cuda else CHUNK_LOGITS) // weight.shape[0])
+def _filled_up(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """The head as the products read it: in their type, and on a GPU with as many rows as its kernels like."""
+    missing = -weight.shape[0] % _GPU_ROWS if weight.is_cuda else 0
+    if not missing:
+        return weight.to(dtype)
+    filled = weight.new_zeros(weight.shape[0] + missing, *weight.shape[1:], dtype=dtype)
+    filled[: weight.shape[0]] = weight
+    return filled
+
+
+def _chunk_rows(n_rows: int, weight: Tensor) -> int:
+    """Rows of a chunk: chunks of one size, because a kernel is made anew for each size that it meets."""
+    most = max(1, (GPU_CHUNK_LOGITS if weight.is_cuda else CHUNK_LOGITS) // weight.shape[0])
+    return -(-n_rows // -(-n_rows // most)) if weight.is_cuda and n_rows else most
 
 
 def _like(gradient: Tensor | None, tensor: Tensor | None) -> Tensor | None:

@@ -7,7 +7,7 @@ moved goes on as if it had never stopped, bit for bit on the CPU.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,14 @@ from kotha.train.config import TrainConfig
 from kotha.train.device.fitting import Fitting, OutOfMemory
 from kotha.train.device.hardware import flops_per_token, peak_flops_per_second, peak_memory
 from kotha.train.device.precision import choose_arithmetic
+from kotha.train.device.recording import Recording
 from kotha.train.distributed import ALONE, Ranks, distribute, gathering, whole
 from kotha.train.interrupts import Interrupts
 from kotha.train.keeping import Keeper, Progress
 from kotha.train.optimize.averaging import Average, copy_into
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.optimize.schedule import learning_rate_share
-from kotha.train.tasks.task import Learner, Score, Task
+from kotha.train.tasks.task import Batch, Learner, Score, Task, Tensors
 from kotha.train.validation import validate
 from kotha.train.watch import Watch
 
@@ -70,6 +71,9 @@ class Training:
         self.keeper = Keeper(folder, self.model, tokenizer, self.optimizers, self.average, ranks)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
         self.fitting = Fitting(self.model, config, self.arithmetic, ranks)
+        records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
+        self._recording = Recording(self.arithmetic.device, wanted=records)
+        self._tokens_read = 0
         self._flops_per_token = flops_per_token(model_config, self.fitting.context_length)
         self.watch = Watch(config.spike)
         self.progress = Progress()
@@ -131,43 +135,62 @@ class Training:
         """One step: gradients of the whole batch, then move."""
         self._pace.start(self.progress)
         self.optimizers.set_share(learning_rate_share(step, self.config))
-        loss, tokens = self.fitting.attempt(lambda: self._gradients(step), step, self.keeper.last_good)
-        for member in self.optimizers.members:
-            self.scaler.unscale_(member)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip or math.inf)
-        try:
-            self.optimizers.step(self.scaler)
-        except OutOfMemory as error:
-            raise self.fitting.failure(step, self.keeper.last_good()) from error
-        self.scaler.update()
+        done = self._recording.replay(self._whole_step, lambda: self._read(step))
+        if done is None:
+            loss = self.fitting.attempt(lambda: self._gradients(step), step, self.keeper.last_good)
+            try:
+                done = loss, self._move()
+            except OutOfMemory as error:
+                raise self.fitting.failure(step, self.keeper.last_good()) from error
         if self.average is not None and (step + 1) % self.config.ema_every == 0:
             self.average.update(self.model)
-        self.progress.tokens += tokens
-        return loss, whole(norm)
+        self.progress.tokens += self._tokens_read * self.ranks.world
+        return done
 
-    def _gradients(self, step: int) -> tuple[Tensor, int]:
-        """The gradients of a step's batch, a micro-batch at a time; gives its loss and its number of tokens."""
+    def _read(self, step: int) -> tuple[list[Batch], list[dict[str, float]]]:
+        """The micro-batches of a step, and what share of the whole loss each part of theirs is; seeds dropout."""
         seed = np.random.SeedSequence([self.config.seed, step, self.ranks.rank]).generate_state(1, np.uint64)[0]
-        torch.manual_seed(int(seed))  # decides what dropout drops
-        self.optimizers.zero_grad()
+        torch.manual_seed(int(seed))
         end = self.first_example + self.n_examples
         firsts = range(self.first_example, end, self.fitting.micro_batch_size)
         counts = [min(self.fitting.micro_batch_size, end - first) for first in firsts]
         batches = [self.task.batch(step, first, count) for first, count in zip(firsts, counts, strict=True)]
+        self._tokens_read = sum(batch.tokens for batch in batches)
         parts = batches[0].targets
         targets = self.ranks.totals({part: sum(batch.targets[part] for batch in batches) for part in parts})
+        return batches, [{part: batch.targets[part] / targets[part] for part in parts} for batch in batches]
+
+    def _gradients(self, step: int) -> Tensor:
+        """The gradients of a step's batch; gives its loss. It can be done again."""
+        batches, shares = self._read(step)
+        return self._accumulate((batch.to(self.arithmetic.device) for batch in batches), shares)
+
+    def _accumulate(self, micro_batches: Iterable[Tensors], shares: Sequence[dict[str, float]]) -> Tensor:
+        """Gradients a micro-batch at a time (gradient accumulation)."""
+        self.optimizers.zero_grad()
         total = torch.zeros((), device=self.arithmetic.device)
-        for batch in batches:
-            with gathering(self.learner, last=batch is batches[-1]):
+        for tensors, share in zip(micro_batches, shares, strict=True):
+            with gathering(self.learner, last=share is shares[-1]):
                 with self.arithmetic.autocast():
-                    losses = self.learner(batch.to(self.arithmetic.device))
+                    losses = self.learner(tensors)
                 # Each part is a mean over its targets; over all micro-batches and processes these add up to the mean.
-                loss = sum(losses[part] * (batch.targets[part] / targets[part]) for part in parts)
+                loss = sum(losses[part] * each for part, each in share.items())
                 assert isinstance(loss, Tensor)
                 torch.autograd.backward(self.scaler.scale(loss * self.ranks.world))  # gradients will be averaged
             total += loss.detach()
-        tokens = sum(batch.tokens for batch in batches) * self.ranks.world
-        return self.ranks.sum(total), tokens
+        return self.ranks.sum(total)
+
+    def _move(self) -> Tensor:
+        """Clip the gradients and move the weights; gives the norm that the gradients had."""
+        for member in self.optimizers.members:
+            self.scaler.unscale_(member)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip or math.inf)
+        self.optimizers.step(self.scaler)
+        self.scaler.update()
+        return whole(norm)
+
+    def _whole_step(self, tensors: Sequence[Tensors], shares: Sequence[dict[str, float]]) -> tuple[Tensor, Tensor]:
+        return self._accumulate(tensors, shares), self._move()
 
     # -- looking ----------------------------------------------------------------------------------------------------
 

@@ -101,19 +101,13 @@ class Fitting:
     def _compile(self) -> bool:
         if not planned_compile(self._config, self._arithmetic.device.type):  # type: ignore[arg-type]
             return False
-        if self._ranks.sharded:  # weights are gathered between blocks, which no graph can cross
-            for block in self._blocks():
-                block.compile()
-        else:
-            self._model.hidden = torch.compile(self._model.hidden)  # type: ignore[method-assign]
+        for block in self._blocks():  # all alike: one is compiled, and the others use it
+            block.compile()
         return True
 
     def _undo_compile(self) -> None:
-        if self._ranks.sharded:
-            for block in self._blocks():
-                block._compiled_call_impl = None
-        else:
-            del self._model.hidden
+        for block in self._blocks():
+            block._compiled_call_impl = None
 
     def _blocks(self) -> list[Block]:
         return [module for module in self._model.modules() if isinstance(module, Block)]

@@ -9,7 +9,7 @@ the two.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ class Muon(torch.optim.Optimizer):
     """For matrices only; the learning rate is scaled so that its updates are as large as AdamW's."""
 
     def __init__(
-        self, params: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.1, momentum: float = 0.95
+        self, params: Iterable[nn.Parameter], lr: float | Tensor, weight_decay: float = 0.1, momentum: float = 0.95
     ) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
         for group in self.param_groups:
@@ -37,29 +37,47 @@ class Muon(torch.optim.Optimizer):
         """Move every matrix that has a gradient."""
         assert closure is None, "this optimizer computes no losses"
         for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._move(parameter, parameter.grad, group)
+            moving = [each for each in group["params"] if each.grad is not None]
+            for alike in _batches(moving):
+                self._move(alike, group)
 
-    def _move(self, parameter: nn.Parameter, gradient: Tensor, group: dict[str, Any]) -> None:
-        state = self.state[parameter]
+    def _move(self, parameters: Sequence[nn.Parameter], group: dict[str, Any]) -> None:
+        """Move matrices of one shape, all in one batch."""
+        ahead = [self._look_ahead(each, group["momentum"]) for each in parameters]
+        # A sharded matrix is alone: it is needed whole, wherever its rows are kept.
+        alone = len(ahead) == 1
+        updates = [rowwise(orthogonalize, ahead[0])] if alone else list(orthogonalize(torch.stack(ahead)))
+        for parameter, update in zip(parameters, updates, strict=True):
+            as_adamw = 0.2 * math.sqrt(max(parameter.shape))  # AdamW's updates have a root mean square of about 0.2
+            parameter.mul_(1 - group["lr"] * group["weight_decay"])
+            parameter.sub_(update.to(parameter.dtype) * (group["lr"] * as_adamw))
+
+    def _look_ahead(self, parameter: nn.Parameter, share: float) -> Tensor:
+        """Nesterov: a look in the direction of the momentum."""
+        state, gradient = self.state[parameter], parameter.grad
+        assert gradient is not None, "only what has a gradient moves"
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(gradient)
-        momentum: Tensor = state["momentum"].lerp_(gradient, 1 - group["momentum"])
-        ahead = gradient.lerp(momentum, group["momentum"])  # Nesterov: a look in the direction of the momentum
-        parameter.mul_(1 - group["lr"] * group["weight_decay"])
-        as_adamw = 0.2 * math.sqrt(max(parameter.shape))  # AdamW's updates have a root mean square of about 0.2
-        update = rowwise(orthogonalize, ahead)  # it needs the whole matrix, wherever its rows are kept
-        parameter.add_(update.to(parameter.dtype), alpha=-group["lr"] * as_adamw)
+        momentum: Tensor = state["momentum"].lerp_(gradient, 1 - share)
+        return gradient.lerp(momentum, share)
+
+
+def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Parameter]]:
+    """Matrices that can be made orthogonal together: on a GPU all of one shape, elsewhere each alone."""
+    by_shape: dict[object, list[nn.Parameter]] = {}
+    for place, each in enumerate(parameters):
+        together = each.is_cuda and not hasattr(each, "full_tensor")
+        by_shape.setdefault(each.shape if together else place, []).append(each)
+    return by_shape.values()
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:
-    """Nearly the nearest orthogonal matrix: (m, n) -> (m, n), singular values between about 0.7 and 1.2."""
+    """Nearly the nearest orthogonal matrix: (..., m, n) -> (..., m, n), singular values between about 0.7 and 1.2."""
     a, b, c = _COEFFICIENTS
     x = matrix.bfloat16() if matrix.is_cuda else matrix.float()
-    tall = x.shape[0] > x.shape[1]
+    tall = x.shape[-2] > x.shape[-1]
     x = x.mT if tall else x  # so that x @ x.mT is the smaller product
-    x = x / x.norm().clamp(min=1e-7)
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
     for _ in range(_STEPS):
         square = x @ x.mT
         x = a * x + (b * square + c * square @ square) @ x

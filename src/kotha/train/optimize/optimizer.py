@@ -21,18 +21,23 @@ class Optimizers:
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
         hidden, decayed, plain = split_parameters(model, use_muon=config.optimizer == "muon")
-        fused = next(model.parameters()).is_cuda
+        device = next(model.parameters()).device
+        fused = device.type == "cuda"
         groups = [
             {"params": [each for _, each in decayed], "weight_decay": config.weight_decay},
             {"params": [each for _, each in plain], "weight_decay": 0.0},
         ]
         betas = (config.beta1, config.beta2)
         adamw = torch.optim.AdamW(
-            [group for group in groups if group["params"]], lr=config.learning_rate, betas=betas, fused=fused
+            [group for group in groups if group["params"]],
+            lr=_rate(config.learning_rate, device),
+            betas=betas,
+            fused=fused,
+            capturable=fused,
         )
         self._members: list[tuple[torch.optim.Optimizer, float]] = [(adamw, config.learning_rate)]
         if hidden:
-            muon = Muon([each for _, each in hidden], config.muon_learning_rate, config.weight_decay)
+            muon = Muon([each for _, each in hidden], _rate(config.muon_learning_rate, device), config.weight_decay)
             self._members.append((muon, config.muon_learning_rate))
         self._names = {id(each): name for name, each in [*hidden, *decayed, *plain]}
 
@@ -45,7 +50,10 @@ class Optimizers:
         """Set every learning rate to a share of its largest."""
         for member, largest in self._members:
             for group in member.param_groups:
-                group["lr"] = largest * share
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(largest * share)
+                else:
+                    group["lr"] = largest * share
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -80,11 +88,16 @@ class Optimizers:
                         member.state[parameter] = {key: _like(value, key, parameter) for key, value in memory.items()}
 
 
+def _rate(largest: float, device: torch.device) -> float | Tensor:
+    """A learning rate; on a GPU a number in its memory, which a recorded step reads anew each time."""
+    return torch.tensor(largest, device=device) if device.type == "cuda" else largest
+
+
 @torch.no_grad()
 def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
-    """A remembered tensor as the optimizer wants it; step counts stay where torch keeps them."""
+    """A remembered tensor as the optimizer wants it; a step count is a number beside the parameter."""
     if key == "step":
-        return value.clone()
+        return value.to(parameter.device, copy=True)
     like = torch.empty_like(parameter, dtype=value.dtype)
     local(like).copy_(value)
     return like.detach()
