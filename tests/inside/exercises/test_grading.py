@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kotha.inside.exercises.grading import Expected, Verdict, grade
 from kotha.inside.exercises.typed import readings
-from kotha.wording import Words
+from kotha.wording import Words, bangla_digits
 
 
 def values(text: str) -> list[list[float]]:
@@ -161,3 +161,70 @@ def test_any_text_can_be_graded(text: str) -> None:
 def test_bangla_digits_only_where_numbers_are_filled_in() -> None:
     words = Words("uint16: {n:,}", "uint16: {n:,}টি").fill(n=65_536)
     assert (words.en, words.bn) == ("uint16: 65,536", "uint16: ৬৫,৫৩৬টি")
+
+
+SIZE = 232_558_592
+AS_SIZE = Expected((SIZE / 1e9,), others=((SIZE / 2**30,),), bytes=float(SIZE))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "232 MB",
+        "233 MB",
+        "২৩২ এমবি",
+        "২৩৩ মেগাবাইট",
+        "232.5 megabytes",
+        "221 MiB",
+        "222 MiB",
+        "0.232 GB",
+        "0.216 GiB",
+        "0.232",
+    ],
+)
+def test_a_size_may_be_cut_instead_of_rounded(text: str) -> None:
+    assert grade(text, AS_SIZE).verdict is Verdict.RIGHT
+
+
+@pytest.mark.parametrize("text", ["231 MB", "234 MB", "232 MiB", "232 GB", "232 KB", "232", "0 MB", "0"])
+def test_a_size_in_another_unit_is_wrong(text: str) -> None:
+    assert grade(text, AS_SIZE).verdict is Verdict.WRONG
+
+
+@given(
+    n_bytes=st.integers(10**3, 10**13),
+    unit=st.sampled_from(
+        [
+            ("bytes", 1),
+            ("KB", 1e3),
+            ("MB", 1e6),
+            ("GB", 1e9),
+            ("KiB", 2**10),
+            ("MiB", 2**20),
+            ("GiB", 2**30),
+            ("এমবি", 1e6),
+        ]
+    ),
+    form=st.sampled_from(["{:.4g}", "{:.5e}", "{:,.3f}"]),
+    bangla=st.booleans(),
+)
+def test_a_size_is_right_in_any_unit_and_any_digits(
+    n_bytes: int, unit: tuple[str, float], form: str, bangla: bool
+) -> None:
+    expected, number = Expected((n_bytes / 1e9,), bytes=float(n_bytes)), form.format(n_bytes / unit[1])
+    if float(number.replace(",", "")) * unit[1] < 0.99 * n_bytes:
+        return  # three decimals of a large unit are too few for a small size
+    text = f"{bangla_digits(number) if bangla else number} {unit[0]}"
+    assert grade(text, expected).verdict in (Verdict.RIGHT, Verdict.COARSE), text
+    if form != "{:,.3f}":
+        assert grade(text, Expected((n_bytes / 1e9,), bytes=1.1 * n_bytes)).verdict is Verdict.WRONG, text
+
+
+@given(
+    value=st.floats(1e-9, 1e12),
+    sign=st.sampled_from([-1, 1]),
+    zero=st.sampled_from(["0", "0.0", "-0", "০", "0.000", "0 MB"]),
+)
+def test_zero_is_near_nothing_but_zero(value: float, sign: int, zero: str) -> None:
+    assert grade(zero, Expected((sign * value,), slack=0.0005, bytes=value)).verdict is Verdict.WRONG
+    assert grade(zero, Expected((0.0,), bytes=0.0)).verdict is Verdict.RIGHT

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from kotha.errors import UsageError
 from kotha.inside.heads.evidence import BROAD_THRESHOLD, THRESHOLD
 from kotha.inside.heads.kinds import HeadKind, Witness, rarest
-from kotha.inside.heads.page import evidence_text, example_text
+from kotha.inside.heads.page import case_text, evidence_text
 from kotha.inside.heads.sight import Passage, look, probes
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
@@ -45,11 +45,27 @@ def test_wired_heads_are_named_for_what_they_do() -> None:
     previous, induction = found["blocks.0.attention.0"], found["blocks.1.attention.1"]
     assert previous.evidence is not None and induction.evidence is not None
     assert previous.evidence.score > 0.99 and previous.distance == pytest.approx(1, abs=0.05)
-    assert previous.evidence.example is not None and previous.evidence.example.distance == -1
+    assert previous.evidence.case is not None and previous.evidence.case.distance == -1
     assert induction.evidence.score > 0.9 and induction.scores["previous-token"].score < 0.1
     assert found["blocks.0.attention.0"].scores["induction"].score < 0.1
     assert "100% on the token before; 5% by chance" in evidence_text(previous)
-    assert example_text(previous.evidence, lambda token: f"<{token}>").endswith("(-1, 1.00)")
+    assert case_text(previous.evidence, lambda token: f"<{token}>").endswith("(-1, 1.00)")
+
+
+def test_a_head_is_shown_with_words_of_the_text_alone() -> None:
+    """Induction is measured on random tokens that come twice; they are not cited as words of the text."""
+    words = torch.arange(3, 12)
+    found = judged(wired(), [Passage(torch.cat((words, words.flip(0), words)))])
+    for head in found.values():
+        for evidence in head.scores.values():
+            if evidence.case is not None:
+                assert {evidence.case.asking, evidence.case.asked} <= set(words.tolist()), (head.head, evidence.kind)
+    induction = found["blocks.1.attention.1"]
+    assert induction.kind == "induction" and induction.evidence is not None
+    assert "on random tokens that come twice" in evidence_text(induction)
+    assert case_text(induction.evidence, str).startswith("in the text ")
+    never_twice = judged(wired(), [Passage(torch.arange(3, 39))])["blocks.1.attention.1"]
+    assert never_twice.kind == "induction" and case_text(never_twice.evidence, str) == ""
 
 
 def test_the_wired_circuit_is_the_whole_of_it() -> None:

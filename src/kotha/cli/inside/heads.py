@@ -20,7 +20,7 @@ def heads(
     text: Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")] = None,
     field: Field = "text",
     pair: Pair = None,
-    tokens: Tokens = 4096,
+    tokens: Tokens = 2048,
     html: Html = None,
     as_json: Json = False,
 ) -> None:

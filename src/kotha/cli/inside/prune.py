@@ -24,7 +24,7 @@ def prune(
     text: Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")] = None,
     field: Field = "text",
     pair: Pair = None,
-    tokens: Tokens = 4096,
+    tokens: Tokens = 2048,
     rounds: Annotated[int, Parameter(help="Rounds of the speed measurement; the median counts.")] = 5,
     overwrite: Annotated[bool, Parameter(negative="", help="Replace a model folder at --out.")] = False,
     as_json: Json = False,

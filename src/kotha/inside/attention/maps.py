@@ -5,8 +5,8 @@ the other mask: a head that may not look ahead, as if it might (the notes' GPT a
 Nobody looks so in the model; it shows what the mask takes away.
 
 A text that the model goes on with needs one pass too: no position sees what comes after it, so the row from which a
-token was written is the same row when more follows. ``Step`` says which row that is, and what else could have stood
-there.
+token was written is the same row when more follows. ``WrittenToken`` says which row that is, and what else could have
+stood there.
 
 What it does not do: draw (``attention_page.py``) or write text (see ``given.py``).
 """
@@ -53,7 +53,7 @@ class AttentionMap:
 
 
 @dataclass(frozen=True)
-class Chance:
+class LikelyToken:
     """A token that could be written, and how likely the model finds it."""
 
     id: int
@@ -61,14 +61,14 @@ class Chance:
 
 
 @dataclass(frozen=True)
-class Step:
+class WrittenToken:
     """One token that the model wrote."""
 
     row: int
     """The position that it was written from."""
     token: int
     probability: float
-    best: tuple[Chance, ...]
+    best: tuple[LikelyToken, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class AttentionMaps:
     family: str
     given: ModelInput
     maps: tuple[AttentionMap, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[WrittenToken, ...] = ()
 
     def line(self, name: str) -> tuple[Piece, ...]:
         """The pieces of a line."""
@@ -156,7 +156,7 @@ def _is_causal(model: Model, name: str) -> bool:
     return name.endswith(".attention") and (isinstance(model, GPT) or name.startswith("decoder"))
 
 
-def _steps(given: ModelInput, logits: Tensor) -> tuple[Step, ...]:
+def _steps(given: ModelInput, logits: Tensor) -> tuple[WrittenToken, ...]:
     """What the model said at each row that it wrote from: (T, V) -> steps."""
     pieces = list(given.lines.values())[-1]
     first = given.written_from
@@ -168,7 +168,9 @@ def _steps(given: ModelInput, logits: Tensor) -> tuple[Step, ...]:
         assert token is not None, "what was written has an id"
         best, ids = row.topk(min(_ALTERNATIVES, len(row)))
         ranked = zip(ids.tolist(), best.tolist(), strict=True)
-        steps.append(Step(place - 1, token, float(row[token]), tuple(Chance(each, share) for each, share in ranked)))
+        steps.append(
+            WrittenToken(place - 1, token, float(row[token]), tuple(LikelyToken(each, share) for each, share in ranked))
+        )
     return tuple(steps)
 
 

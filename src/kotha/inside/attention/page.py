@@ -14,7 +14,7 @@ from torch import Tensor
 from kotha.bundle import Bundle
 from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.assets import interactive
-from kotha.inside.attention.maps import AttentionMap, AttentionMaps, Step, attention_maps
+from kotha.inside.attention.maps import AttentionMap, AttentionMaps, WrittenToken, attention_maps
 from kotha.inside.inputs import Piece, name_piece
 from kotha.inside.pictures import as_bytes
 from kotha.inside.sites import choose_layers
@@ -116,6 +116,6 @@ def _piece(piece: Piece) -> dict[str, Any]:
     return {"text": piece.text, "id": piece.id, "part": piece.is_part}
 
 
-def _step(step: Step, names: dict[int, Piece]) -> dict[str, Any]:
+def _step(step: WrittenToken, names: dict[int, Piece]) -> dict[str, Any]:
     best = [{**_piece(names[chance.id]), "probability": round(chance.probability, 6)} for chance in step.best]
     return {"row": step.row, "probability": round(step.probability, 6), "best": best}

@@ -12,6 +12,8 @@ from enum import StrEnum
 from kotha.inside.exercises.typed import Typed, readings
 
 FEWEST_DIGITS = 2
+# A size is often cut where it should be rounded, 232 MB for 232.6; with so many digits that is no mistake.
+_DIGITS_CUT = 3
 # The workshop lets -999 stand for minus infinity.
 _AS_GOOD_AS_MINUS_INFINITY = -99.0
 _EXACT = 1e-9
@@ -26,6 +28,9 @@ class Verdict(StrEnum):
     UNREADABLE = "unreadable"
     SKIPPED = "skipped"
     OPEN = "open"
+
+
+_BEST_FIRST = (Verdict.RIGHT, Verdict.COARSE, Verdict.WRONG)
 
 
 @dataclass(frozen=True)
@@ -71,33 +76,30 @@ def grade(text: str, expected: Expected) -> Grade:
     if not fitting:
         return Grade(Verdict.UNREADABLE, found=max(map(len, ways)))
     grades = [_grade(way, values, expected) for way in fitting for values in (expected.values, *expected.others)]
-    best_first = (Verdict.RIGHT, Verdict.COARSE, Verdict.WRONG)
-    return min(grades, key=lambda each: (best_first.index(each.verdict), -(each.place or 0)))
+    return min(grades, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.place or 0)))
 
 
 def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) -> Grade:
-    coarse = None
-    for place, (number, value) in enumerate(zip(numbers, values, strict=True)):
-        if number.in_bytes:
-            if expected.bytes is None:
-                return Grade(Verdict.WRONG, place, len(numbers))
-            value = expected.bytes
-        verdict = _compare(number, value, expected)
-        if verdict is Verdict.WRONG:
-            return Grade(verdict, place, len(numbers))
-        if verdict is Verdict.COARSE and coarse is None:
-            coarse = place
-    return Grade(Verdict.RIGHT if coarse is None else Verdict.COARSE, coarse, len(numbers))
+    wanted = [expected.bytes if number.in_bytes else value for number, value in zip(numbers, values, strict=True)]
+    verdicts = [_compare(number, value, expected) for number, value in zip(numbers, wanted, strict=True)]
+    for verdict in (Verdict.WRONG, Verdict.COARSE):
+        if verdict in verdicts:
+            return Grade(verdict, verdicts.index(verdict), len(numbers))
+    return Grade(Verdict.RIGHT, None, len(numbers))
 
 
-def _compare(number: Typed, value: float, expected: Expected) -> Verdict:
+def _compare(number: Typed, value: float | None, expected: Expected) -> Verdict:
+    if value is None:  # a unit of bytes for what is no size
+        return Verdict.WRONG
     if value == -math.inf:
         return Verdict.RIGHT if number.value <= _AS_GOOD_AS_MINUS_INFINITY else Verdict.WRONG
     off = abs(number.value - value)
     if off <= _EXACT * max(1e-3, abs(value)):
         return Verdict.RIGHT
-    if expected.exact:
+    if expected.exact or not number.value:  # nothing but zero is near zero, however coarse
         return Verdict.WRONG
+    if expected.bytes is not None and number.digits >= _DIGITS_CUT and 0 < value - number.value < number.step:
+        return Verdict.RIGHT
     fits = [each for each in (number, number.rounded) if off <= max(each.step / 2 * (1 + _EXACT), expected.slack)]
     if any(each.digits >= FEWEST_DIGITS for each in fits):
         return Verdict.RIGHT

@@ -25,9 +25,9 @@ _COUNTS = {
 }
 _BYTES = {
     **dict.fromkeys(("b", "byte", "bytes", "বাইট"), 1.0),
-    **dict.fromkeys(("kb", "কেবি"), 1e3),
-    **dict.fromkeys(("mb", "এমবি", "মেগাবাইট"), 1e6),
-    **dict.fromkeys(("gb", "জিবি", "গিগাবাইট"), 1e9),
+    **dict.fromkeys(("kb", "kilobyte", "kilobytes", "কেবি", "কিলোবাইট"), 1e3),
+    **dict.fromkeys(("mb", "megabyte", "megabytes", "এমবি", "মেগাবাইট"), 1e6),
+    **dict.fromkeys(("gb", "gigabyte", "gigabytes", "জিবি", "গিগাবাইট"), 1e9),
     **{"kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30},
 }
 _UNIT = "|".join(sorted(map(re.escape, (*_COUNTS, *_BYTES)), key=len, reverse=True))

@@ -6,7 +6,7 @@ custom properties of `kotha.page`, so a picture follows light and dark; the widt
 
 from collections.abc import Callable
 
-from kotha.inside.flow.flow import Answer, Flow, Stage, Station
+from kotha.inside.flow.flow import FinalAnswer, Flow, Stage, Station
 from kotha.page import escape
 
 _MIDDLE, _END = 213, ' text-anchor="end"'
@@ -34,7 +34,7 @@ def stage_svg(stage: Stage, found: Flow) -> str:
     return f'<svg role="img" viewBox="0 0 {_WIDTH} {y:g}" font-size="13">{title}{line}{"".join(parts)}</svg>'
 
 
-def answer_svg(answer: Answer, spell: Callable[[int], str]) -> str:
+def answer_svg(answer: FinalAnswer, spell: Callable[[int], str]) -> str:
     """The likeliest answers as bars."""
     step, start, room = 30, 150, _WIDTH - 150 - 62
     most = max(share for _, share in answer.best)

@@ -73,7 +73,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FinalAnswer:
     """What the model says in the end, at one place."""
 
     question: str
@@ -88,7 +88,7 @@ class Flow:
     family: str
     given: ModelInput
     stages: tuple[Stage, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[FinalAnswer, ...]
 
     def to_dict(self, spell: Callable[[int], str]) -> dict[str, Any]:
         """All of it, ready for JSON; ``spell`` turns an id into text."""
@@ -198,7 +198,7 @@ def _end(model: Model, seen: Trace) -> tuple[Station, ...]:
     return station, last
 
 
-def _answers(model: Model, given: ModelInput, output: Any) -> tuple[Answer, ...]:
+def _answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAnswer, ...]:
     if isinstance(model, ViT):
         return (_answer("what the image shows", output[0]),)
     if not isinstance(model, BERT):
@@ -211,9 +211,9 @@ def _answers(model: Model, given: ModelInput, output: Any) -> tuple[Answer, ...]
     )
 
 
-def _answer(question: str, logits: Tensor) -> Answer:
+def _answer(question: str, logits: Tensor) -> FinalAnswer:
     best, ids = logits.float().softmax(dim=-1).topk(min(_BEST, len(logits)))
-    return Answer(question, tuple(zip(ids.tolist(), best.tolist(), strict=True)))
+    return FinalAnswer(question, tuple(zip(ids.tolist(), best.tolist(), strict=True)))
 
 
 def _station(seen: Trace, place: str, label: str, kind: str) -> Station:

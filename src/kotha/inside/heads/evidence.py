@@ -17,7 +17,7 @@ FEWEST_TOKENS = 16  # fewer say nothing
 
 
 @dataclass(frozen=True)
-class Example:
+class ClearestCase:
     """The clearest case of a kind: a token, and the one it looks at."""
 
     asking: int
@@ -40,7 +40,7 @@ class Evidence:
     """The same for an even look."""
     tokens: int
     """Tokens that could look there."""
-    example: Example | None = None
+    case: ClearestCase | None = None
     offset: int | None = None
     """Of a positional head: how many places away."""
 
@@ -64,12 +64,12 @@ class Tally:
     tokens: int = 0
     by_token: dict[int, Tensor] | None = None
     """The share of each token that is looked at, where one alone does not make the kind."""
-    examples: dict[int, Example] = field(default_factory=dict)
+    cases: dict[int, ClearestCase] = field(default_factory=dict)
 
     def add(self, sight: Sight, pattern: Tensor) -> None:
         """Take a passage in; ``pattern`` (T, S) is True where such a head would look."""
         target = pattern & sight.allowed
-        n_allowed, n_target = sight.allowed.sum(dim=-1), target.sum(dim=-1)  # each (T,)
+        n_allowed, n_target = sight.n_allowed, target.sum(dim=-1)  # each (T,)
         counted = (n_allowed >= FEWEST_CHOICES) & (n_target > 0) & (n_target < n_allowed)
         if not counted.any():
             return
@@ -81,29 +81,29 @@ class Tally:
                 self.by_token[token] = self.by_token.get(token, 0) + more
         best, flat = on_target.flatten(1).max(dim=-1)
         at, to = flat // len(sight.asked), flat % len(sight.asked)
-        self._keep_examples(sight, best, at, to)
+        self._keep_cases(sight, best, at, to)
 
     def add_offset(self, sight: Sight, offset: int) -> None:
         """The same for the places so far away, which are a diagonal."""
-        counted = (sight.allowed.sum(dim=-1) >= FEWEST_CHOICES)[:, None] & sight.allowed
-        at = counted.diagonal(offset).nonzero().flatten() + max(0, -offset)  # those that can look there
+        at = sight.allowed.diagonal(offset).nonzero().flatten() + max(0, -offset)  # those that can look there
+        at = at[sight.n_allowed[at] >= FEWEST_CHOICES]
         if not len(at):
             return
         on_target = sight.weights[:, at, at + offset]  # (H, n)
-        self._count(on_target.sum(dim=-1), 1 / sight.allowed.sum(dim=-1)[at])
+        self._count(on_target.sum(dim=-1), 1 / sight.n_allowed[at])
         best, place = on_target.max(dim=-1)
-        self._keep_examples(sight, best, at[place], at[place] + offset)
+        self._keep_cases(sight, best, at[place], at[place] + offset)
 
     def _count(self, share: Tensor, chances: Tensor) -> None:
         self.share += share
         self.chance += float(chances.sum())
         self.tokens += len(chances)
 
-    def _keep_examples(self, sight: Sight, best: Tensor, at: Tensor, to: Tensor) -> None:
+    def _keep_cases(self, sight: Sight, best: Tensor, at: Tensor, to: Tensor) -> None:
         """Of each head the clearest case: its weight, who looks, and at whom, each (H,)."""
         for head, (weight, here, there) in enumerate(zip(best.tolist(), at.tolist(), to.tolist(), strict=True)):
-            if head not in self.examples or weight > self.examples[head].weight:
-                self.examples[head] = Example(int(sight.asking[here]), int(sight.asked[there]), there - here, weight)
+            if head not in self.cases or weight > self.cases[head].weight:
+                self.cases[head] = ClearestCase(int(sight.asking[here]), int(sight.asked[there]), there - here, weight)
 
     def evidence(self, kind: str, head: int, offset: int | None = None) -> Evidence | None:
         """What was found of a head; None where too few tokens could have shown it."""
@@ -112,4 +112,4 @@ class Tally:
         share, chance = float(self.share[head]) / self.tokens, self.chance / self.tokens
         favourite = max((float(each[head]) for each in (self.by_token or {}).values()), default=0.0) / self.tokens
         score = min(1.0, max(0.0, (share - favourite - chance) / (1 - chance)))
-        return Evidence(kind, score, share, chance, self.tokens, self.examples[head], offset)
+        return Evidence(kind, score, share, chance, self.tokens, self.cases[head], offset)

@@ -15,6 +15,7 @@ are left out.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -131,9 +132,9 @@ class Resemblance:
     def read(self, sights: Sequence[Sight]) -> None:
         """Take in what a passage showed."""
         for sight in sights:
-            counted = sight.allowed.sum(dim=-1) >= FEWEST_CHOICES
+            counted = sight.n_allowed >= FEWEST_CHOICES
             weights = sight.weights[:, counted]
-            alike = torch.stack([_alike(one, weights) for one in weights]).double()  # (H, H)
+            alike = _alike(weights).double()
             self._sums[sight.attention] = self._sums.get(sight.attention, 0) + alike
             self._tokens[sight.attention] = self._tokens.get(sight.attention, 0) + int(counted.sum())
 
@@ -142,11 +143,15 @@ class Resemblance:
         return self._sums[attention] / max(self._tokens[attention], 1)
 
 
-def _alike(one: Tensor, all_: Tensor) -> Tensor:
-    """The likeness of one head to all, summed over tokens: (T, S), (H, T, S) -> (H,)."""
-    between = torch.special.entr((one + all_) / 2) - (torch.special.entr(one) + torch.special.entr(all_)) / 2
-    likeness: Tensor = (1 - between.sum(dim=-1) / math.log(2)).clamp(0, 1)  # (H, T)
-    return likeness.sum(dim=-1)
+def _alike(weights: Tensor) -> Tensor:
+    """The likeness of every head to every other, summed over tokens: (H, T, S) -> (H, H)."""
+    found = torch.full((len(weights), len(weights)), float(weights.shape[1]))  # each is like itself
+    alone = torch.special.entr(weights).sum(dim=-1)  # (H, T)
+    for one, other in combinations(range(len(weights)), 2):
+        both = torch.special.entr((weights[one] + weights[other]) / 2).sum(dim=-1)  # (T,)
+        divergence = (both - (alone[one] + alone[other]) / 2) / math.log(2)
+        found[one, other] = found[other, one] = (1 - divergence).clamp(0, 1).sum()
+    return found
 
 
 def nearest_heads(resemblance: Resemblance, name: str, attention: Attention) -> dict[str, tuple[str, float]]:

@@ -8,7 +8,7 @@ from kotha.bundle import Bundle
 from kotha.inside.assets import styled
 from kotha.inside.heads.evidence import BROAD_THRESHOLD, LEANING, THRESHOLD, Evidence
 from kotha.inside.heads.importance import OnProgress
-from kotha.inside.heads.kinds import HeadKind
+from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
 from kotha.inside.heads.study import HeadReport, Study, study_text
 from kotha.inside.inputs import name_piece
@@ -22,8 +22,8 @@ _CELL, _ROW, _TOP = 62, 34, 30
 _LETTER = 7.6  # the width of a letter, about
 
 KINDS = {
-    "induction": "the token after an earlier one like it (on tokens that repeat)",
-    "duplicate-token": "another token like itself (on tokens that repeat)",
+    "induction": "the token after an earlier one like it (on random tokens that come twice)",
+    "duplicate-token": "another token like itself (on random tokens that come twice)",
     "previous-token": "the token before",
     "current-token": "itself",
     "positional": "the place {offset:+d} tokens away",
@@ -66,7 +66,7 @@ def _report(report: HeadReport, show: Show) -> dict[str, Any]:
         "score": None if evidence is None else evidence.score,
         "threshold": None if evidence is None else evidence.threshold,
         "evidence": evidence_text(report.kind),
-        "example": example_text(evidence, show),
+        "example": case_text(evidence, show),
         "scores": {each.name: round(each.score, 4) for each in report.kind.scores.values()},
         "distance": report.kind.distance,
         "ablation_nats": report.ablation,
@@ -88,12 +88,12 @@ def evidence_text(kind: HeadKind) -> str:
     return f"{leaning}{found.share:.0%} on {where}; {found.chance:.0%} by chance"
 
 
-def example_text(found: Evidence | None, show: Show) -> str:
-    """The clearest case: who looks at whom."""
-    if found is None or found.example is None:
+def case_text(found: Evidence | None, show: Show) -> str:
+    """The clearest case of the text: who looks at whom; of a kind measured on random tokens, said as such."""
+    if found is None or found.case is None:
         return ""
-    example = found.example
-    return f"{show(example.asking)} → {show(example.asked)} ({example.distance:+d}, {example.weight:.2f})"
+    case, where = found.case, "in the text " if found.kind in ON_REPEATS else ""
+    return f"{where}{show(case.asking)} → {show(case.asked)} ({case.distance:+d}, {case.weight:.2f})"
 
 
 def heads_page(study: Study, name: str, text: str, show: Show) -> str:
@@ -149,7 +149,7 @@ def _row(report: HeadReport, show: Show) -> list[str]:
         "" if report.likeness is None else f"{report.likeness.head.rpartition('.')[2]} ({report.likeness.alike:.2f})"
     )
     worth = [f"{report.ablation:+.4f}", f"{report.gradient:.4f}"]
-    return [report.head, kind.kind, score, evidence_text(kind), example_text(kind.evidence, show), *worth, similar]
+    return [report.head, kind.kind, score, evidence_text(kind), case_text(kind.evidence, show), *worth, similar]
 
 
 def _sharing_row(report: HeadReport) -> list[str]:

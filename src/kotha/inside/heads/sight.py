@@ -8,6 +8,7 @@ tokens back cannot pass for one that recognises.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,11 @@ class Sight:
     """The tokens that are looked at: (S,)."""
     crosses: bool
     """Whether these are two texts."""
+
+    @cached_property
+    def n_allowed(self) -> Tensor:
+        """How many places each token has to choose from: (T,)."""
+        return self.allowed.sum(dim=-1)
 
     @property
     def offsets(self) -> Tensor:

@@ -13,8 +13,8 @@ import numpy as np
 from kotha.inside.worksheet.operation import Array, Operation
 from kotha.inside.worksheet.projecting import AddRow, Normed, Product, RootMeanSquare, Turned
 from kotha.inside.worksheet.weighing import (
-    Hidden,
     Largest,
+    MaskedScores,
     OverRoot,
     Powers,
     RowsProduct,
@@ -59,7 +59,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Step:
+class SheetStep:
     """A matrix of the sheet with its labels and how it came about."""
 
     name: str
@@ -75,7 +75,7 @@ class Step:
 class Sheet:
     """The steps in order, and where they come from."""
 
-    steps: dict[str, Step]
+    steps: dict[str, SheetStep]
     tokens: tuple[str, ...]
     key_tokens: tuple[str, ...]
     text: str
@@ -103,12 +103,12 @@ class Sheet:
 
 
 @dataclass
-class Steps:
+class GrowingSheet:
     """The sheet while it grows."""
 
     tokens: tuple[str, ...]
     key_tokens: tuple[str, ...]
-    made: dict[str, Step] = field(default_factory=dict)
+    made: dict[str, SheetStep] = field(default_factory=dict)
 
     def give(self, name: str, title: str, values: Array, rows: Sequence[str] = (), columns: Sequence[str] = ()) -> str:
         """Put in a matrix that is not worked out."""
@@ -135,16 +135,16 @@ class Steps:
         height, width = values.shape
         labels = tuple(rows) or _counted(height), tuple(columns) or _counted(width)
         assert (len(labels[0]), len(labels[1])) == (height, width), f"{name} has as many labels as rows and columns"
-        self.made[name] = Step(name, title, *labels, values.astype(np.float64), operation)
+        self.made[name] = SheetStep(name, title, *labels, values.astype(np.float64), operation)
         return name
 
 
 def lay_out(
     head: Head, tokens: Sequence[str], key_tokens: Sequence[str] | None = None, shifted: bool = True
-) -> dict[str, Step]:
+) -> dict[str, SheetStep]:
     """The steps of a head; ``shifted`` takes each row's largest score off before e to it, as machines do."""
     asking, looked_at = tuple(tokens), tuple(tokens if key_tokens is None else key_tokens)
-    steps = Steps(asking, looked_at)
+    steps = GrowingSheet(asking, looked_at)
     x = steps.give("X", "X, the vectors that enter", head.x, rows=asking)
     memory = x
     if head.memory is not None:
@@ -160,7 +160,7 @@ def lay_out(
     return steps.made
 
 
-def _turning(steps: Steps, head: Head) -> None:
+def _turning(steps: GrowingSheet, head: Head) -> None:
     if head.speeds is None:
         return
     places = np.arange(len(steps.tokens), dtype=np.float64)[:, None]
@@ -169,7 +169,9 @@ def _turning(steps: Steps, head: Head) -> None:
     steps.work_out("angles", "angles = places × speeds", Product("places", "speeds"), steps.tokens)
 
 
-def _project(steps: Steps, letter: str, source: str, projection: Projection, rows: tuple[str, ...], head: Head) -> None:
+def _project(
+    steps: GrowingSheet, letter: str, source: str, projection: Projection, rows: tuple[str, ...], head: Head
+) -> None:
     """From vectors to queries, keys or values: one step for each thing that the model does; the last has the letter."""
     turns = head.speeds is not None and letter != "V"
     n_left = 1 + (projection.bias is not None) + (projection.gain is not None) + turns
@@ -194,7 +196,7 @@ def _project(steps: Steps, letter: str, source: str, projection: Projection, row
         steps.work_out(name, f"{name} = {before}, each pair turned by its angle", Turned(before, "angles"), rows)
 
 
-def _weigh(steps: Steps, head: Head, shifted: bool) -> None:
+def _weigh(steps: GrowingSheet, head: Head, shifted: bool) -> None:
     """From queries and keys to weights."""
     rows, columns = steps.tokens, steps.key_tokens
     steps.give("d_k", "d_k, the head's width", np.array([[float(head.query.weight.shape[1])]]))
@@ -203,7 +205,7 @@ def _weigh(steps: Steps, head: Head, shifted: bool) -> None:
     if head.mask is not None:
         steps.give("mask", "mask: 1 may be looked at, 0 may not", head.mask, rows, columns)
         read = steps.work_out(
-            "masked", "masked = scores, −∞ where the mask is 0", Hidden("scores", "mask"), rows, columns
+            "masked", "masked = scores, −∞ where the mask is 0", MaskedScores("scores", "mask"), rows, columns
         )
     powers: Operation = Powers(read)
     title = f"powers = e^{read}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kotha.errors import UsageError
 from kotha.inside.worksheet.numerals import written
-from kotha.inside.worksheet.sheet import Sheet, Step
+from kotha.inside.worksheet.sheet import Sheet, SheetStep
 
 # Up to this many cells each one is worked out; above, only first rows.
 _ALL_CELLS = 24
@@ -62,7 +62,7 @@ def show(sheet: Sheet, look: Look) -> Iterator[Shown]:
         yield show_step(sheet, step, look)
 
 
-def show_step(sheet: Sheet, step: Step, look: Look) -> Shown:
+def show_step(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
     """One step of a sheet."""
     height, width = step.values.shape
     most_rows = look.most_weight_rows if step.name.startswith("W_") else look.most_rows
@@ -89,7 +89,7 @@ def show_step(sheet: Sheet, step: Step, look: Look) -> Shown:
     )
 
 
-def worked_out(sheet: Sheet, step: Step, look: Look, columns: list[int | None] | None = None) -> Iterator[str]:
+def worked_out(sheet: Sheet, step: SheetStep, look: Look, columns: list[int | None] | None = None) -> Iterator[str]:
     """The arithmetic of the cells that are written out."""
     if step.operation is None:
         return
@@ -100,7 +100,7 @@ def worked_out(sheet: Sheet, step: Step, look: Look, columns: list[int | None] |
             yield "…" if column is None else arithmetic(sheet, step, row, column, look.precision)
 
 
-def arithmetic(sheet: Sheet, step: Step, row: int, column: int, precision: int) -> str:
+def arithmetic(sheet: Sheet, step: SheetStep, row: int, column: int, precision: int) -> str:
     """One cell, worked out: its name, what is done, and the result."""
     assert step.operation is not None, f"{step.name} is given, not worked out"
     place = f"{row + 1}" if step.values.shape[1] == 1 else f"{row + 1},{column + 1}"
@@ -130,7 +130,7 @@ def _plain(rows: list[list[float]]) -> list[list[float | None]]:
     return [[None if value == -math.inf else value for value in row] for row in rows]
 
 
-def _cell(step: Step, row: int, column: int, look: Look) -> str:
+def _cell(step: SheetStep, row: int, column: int, look: Look) -> str:
     value = float(step.values[row, column])
     # Counts and marks have no decimals to show, and ε would round to nothing.
     return f"{value:g}" if step.name in ("mask", "places", "d_k", "eps") else written(value, look.precision)

@@ -12,7 +12,7 @@ from typing import Any
 from kotha.errors import KothaError, UsageError
 from kotha.inside.worksheet.numerals import MINUS_INFINITY
 from kotha.inside.worksheet.operation import SPELLED_OUT
-from kotha.inside.worksheet.sheet import Sheet, Step
+from kotha.inside.worksheet.sheet import Sheet, SheetStep
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"
 MOST_TOKENS, MOST_HEAD_WIDTH, MOST_WIDTH = 16, 128, 2048
@@ -130,7 +130,7 @@ def _prepare(page: Any, sheet: Sheet, formats: dict[str, Any]) -> None:
     page.freeze_panes(1, 1)
 
 
-def _write(page: Any, sheet: Sheet, step: Step, areas: Areas, formats: dict[str, Any]) -> None:
+def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any]) -> None:
     """One matrix: its title, its labels, its numbers or formulas."""
     area = areas.of[step.name]
     title = f"{step.title} (turned: one row for each of its columns)" if area.turned else step.title

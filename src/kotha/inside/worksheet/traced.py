@@ -20,7 +20,7 @@ from kotha.model.attention import Attention
 from kotha.model.norm import RMSNorm
 from kotha.model.position import RotaryPositions
 
-# Steps of the sheet, and the places of a trace that show the same.
+# GrowingSheet of the sheet, and the places of a trace that show the same.
 SAME = {
     "Q": "queries",
     "K": "keys",

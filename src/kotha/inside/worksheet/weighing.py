@@ -63,7 +63,7 @@ class OverRoot(Operation):
 
 
 @dataclass(frozen=True)
-class Hidden(Operation):
+class MaskedScores(Operation):
     """−∞ where the mask has a 0: (T, S) and (T, S) -> (T, S)."""
 
     left: str
