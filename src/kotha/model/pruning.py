@@ -68,11 +68,11 @@ def _keep(attention: Attention, heads: Sequence[int], n_shares: int) -> None:
     queries = _places([attention.heads.index(head) for head in heads], width)
     keys = _places([key_heads.index(head) for head in kept_keys], width)
     for linear, rows in ((attention.query, queries), (attention.key, keys), (attention.value, keys)):
-        linear.weight = _parameter(linear.weight, linear.weight[rows])
+        linear.weight = _parameter(linear.weight, _chosen(linear.weight, rows))
         if linear.bias is not None:
-            linear.bias = _parameter(linear.bias, linear.bias[rows])
+            linear.bias = _parameter(linear.bias, _chosen(linear.bias, rows))
         linear.out_features = len(rows)
-    attention.output.weight = _parameter(attention.output.weight, attention.output.weight[:, queries])
+    attention.output.weight = _parameter(attention.output.weight, _chosen(attention.output.weight.mT, queries).mT)
     attention.output.in_features = len(queries)
     attention.heads = tuple(heads)
     attention.shares = tuple(sum(head // n_shares == key for head in heads) for key in kept_keys)
@@ -85,6 +85,11 @@ def _places(heads: Sequence[int], width: int) -> list[int]:
     [0, 1, 4, 5]
     """
     return [head * width + place for head in heads for place in range(width)]
+
+
+def _chosen(weight: Tensor, rows: Sequence[int]) -> Tensor:
+    """Some rows; of a weight that is a shape alone, their shape, since torch would load its compiler to choose them."""
+    return weight.new_empty((len(rows), *weight.shape[1:])) if weight.is_meta else weight[list(rows)]
 
 
 def _parameter(old: Tensor, kept: Tensor) -> nn.Parameter:
