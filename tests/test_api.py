@@ -23,6 +23,7 @@ NAMES = [
     "compare",
     "load",
     "prepare",
+    "presets",
     "train",
     "train_tokenizer",
     "write_stories",

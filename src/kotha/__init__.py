@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kotha.api.model import LanguageModel, load
     from kotha.api.run import Run, train
     from kotha.errors import KothaError
+    from kotha.model.presets import presets
     from kotha.text.tokenizer.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ __all__ = [
     "compare",
     "load",
     "prepare",
+    "presets",
     "train",
     "train_tokenizer",
     "write_stories",
@@ -44,6 +46,7 @@ _HOMES = {
     "compare": "kotha.api.compare",
     "load": "kotha.api.model",
     "prepare": "kotha.api.data",
+    "presets": "kotha.model.presets",
     "train": "kotha.api.run",
     "train_tokenizer": "kotha.api.data",
     "write_stories": "kotha.api.data",

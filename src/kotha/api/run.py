@@ -10,6 +10,7 @@ from kotha.api.model import LanguageModel, load
 from kotha.errors import CheckpointError
 from kotha.generate.plain import write
 from kotha.model.gpt import GPT
+from kotha.page import framed
 from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
 from kotha.train.settings import Request
@@ -33,7 +34,13 @@ class Run:
         self.folder.about()  # refuses what is no run
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r})"
+        best = self.folder.best() or {}
+        bits, step = best.get("bits_per_byte"), best.get("step")
+        reached = "no model yet" if step is None else f"best at step {step:,}"
+        return f"Run({str(self.path)!r}: {reached}{'' if bits is None else f', {bits:.3f} bits per byte'})"
+
+    def _repr_html_(self) -> str:
+        return framed(self.report.read_text(encoding="utf-8"), repr(self))
 
     def __fspath__(self) -> str:
         return str(self.path)

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("kotha.cli.corpus:app", "Write the built-in stories; look into a corpus."),
     "tokenizer": ("kotha.cli.tokenizer:app", "Train, compare, view and import tokenizers."),
     "prepare": ("kotha.cli.prepare:prepare", "Turn documents into token shards for training."),
+    "presets": ("kotha.cli.presets:presets", "List the presets: their sizes, and what each is for."),
     "plan": ("kotha.cli.plan:plan", "Parameters, work, memory and time of a training, or a design for a budget."),
     "train": ("kotha.cli.train:train", "Train a model on token shards; resume where it stopped."),
     "evaluate": ("kotha.cli.evaluate:evaluate", "Measure a model on unseen text, beside what counting reaches."),

@@ -4,6 +4,7 @@ The published ones give the published layout and count; the rest are this projec
 ``char`` of the session, the ``pocket`` ones for two CPU cores, and the two Bangla models. Nothing here imports torch.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from kotha.errors import ConfigError, nearest
@@ -104,6 +105,62 @@ PRESETS: dict[str, ModelConfig] = {
         image_size=28, patch_size=7, n_channels=1, n_classes=10, n_layers=4, d_model=64, n_heads=4, dropout=0.1
     ),
 }
+
+
+# What each is for, and its parameters: counted once, held to the built model by a test, so that a list needs no torch.
+_ABOUT: dict[str, tuple[int, str]] = {
+    "mini": (908, "the notes' block, to compute by hand"),
+    "char": (14_704, "the session's character model"),
+    "pocket": (578_144, "two CPU cores train it in about two minutes"),
+    "pocket-bert": (2_078_850, "masked words on a laptop"),
+    "pocket-seq2seq": (2_271_744, "translation on a laptop"),
+    "bangla-58m": (58_139_648, "the course's GPT"),
+    "bangla-modern": (29_894_144, "the best for a few megabytes of text, on a GPU"),
+    "gpt2": (124_439_808, "as published in 2019"),
+    "gpt2-medium": (354_823_168, "as published in 2019"),
+    "gpt2-large": (774_030_080, "as published in 2019"),
+    "gpt2-xl": (1_557_611_200, "as published in 2019"),
+    "transformer-base": (63_082_496, "as published in 2017, English to German"),
+    "transformer-big": (214_245_376, "as published in 2017, English to German"),
+    "bert-base": (110_106_428, "as published in 2018, with both heads"),
+    "bert-large": (336_226_108, "as published in 2018, with both heads"),
+    "vit-tiny-16": (5_717_416, "images of 224 pixels, the small one"),
+    "vit-base-16": (86_567_656, "images of 224 pixels, as published in 2020"),
+    "vit-digits": (205_066, "digits of 28 pixels, on a laptop"),
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A complete config by its name, and what it is for."""
+
+    name: str
+    family: str
+    parameters: int
+    purpose: str
+    config: ModelConfig = field(repr=False)
+
+    @property
+    def sizes(self) -> str:
+        """Layers and width, heads, and what it reads at once.
+
+        >>> presets()[0].sizes
+        '1 x 8, 2 heads, context 4, vocabulary 20'
+        """
+        config: Any = self.config
+        layers = f"{config.n_layers}+{config.n_decoder_layers}" if self.family == "seq2seq" else config.n_layers
+        images = f"images of {config.image_size}, {config.n_classes:,} classes" if self.family == "vit" else ""
+        texts = images or f"context {config.context_length:,}, vocabulary {config.vocab_size:,}"
+        return f"{layers} x {config.d_model}, {config.n_heads} heads, {texts}"
+
+
+def presets() -> list[Preset]:
+    """All presets, from the smallest use to the published ones.
+
+    >>> [each.name for each in presets() if each.parameters < 1_000_000]
+    ['mini', 'char', 'pocket', 'vit-digits']
+    """
+    return [Preset(name, config.family, *_ABOUT[name], config) for name, config in PRESETS.items()]
 
 
 def preset(name: str) -> ModelConfig:

@@ -1,0 +1,21 @@
+"""``kotha presets``: complete configs by name."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from kotha.cli.terminal import print_json, results, table
+
+
+def presets(
+    *, as_json: Annotated[bool, Parameter(name="--json", negative="", help="A JSON list on stdout.")] = False
+) -> None:
+    """List the presets that train, plan and inside flow know by name."""
+    import kotha
+
+    found = kotha.presets()
+    if as_json:
+        print_json([{**vars(each), "config": each.config.to_dict()} for each in found])
+        return
+    rows = [[each.name, each.family, f"{each.parameters:,}", each.sizes, each.purpose] for each in found]
+    results().print(table("", ["name", "family", "parameters", "sizes", "what for"], rows))
