@@ -72,7 +72,7 @@ class _Search:
         encoded = model.encode(torch.tensor([source], device=weight.device))
         shape = (settings.beams, -1, -1, -1)
         self.memories = [(keys.expand(shape), values.expand(shape)) for keys, values in model.remember(encoded)]
-        self.cache = RowCache(config, settings.beams, weight.dtype, weight.device, size=self.longest)
+        self.cache = RowCache(config, settings.beams, weight.dtype, weight.device, longest=self.longest)
         self.running: list[tuple[int, ...]] = [()] * settings.beams
         self.sums = torch.full((settings.beams,), -torch.inf, device=weight.device)
         self.sums[0] = 0.0  # all begin alike: one of them counts
@@ -90,6 +90,7 @@ class _Search:
     def _step(self, length: int) -> None:
         """Extend every beam by every token, and keep the best."""
         beams = self.settings.beams
+        self.cache.make_room(length)
         self.cache.even = length - 1
         hidden = self.model.decode(self.pending, self.memories, cache=self.cache)[:, 0]  # (beams, C)
         self.cache.advance()

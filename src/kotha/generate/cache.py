@@ -6,14 +6,26 @@ are always the first ones, so that a half-empty batch costs half: a row that end
 
 A layer's tensor is (rows, positions, heads, D), so that a new token's keys are one stretch of memory. Each layer has
 its own, and all of it is written to at once: a compiler then sees that nothing needs to be copied.
+
+How long a model's context is stands in a file that anyone may have written, so room is not made for all of it but for
+what is read, doubled when it is full, and never for more than there is memory.
 """
+
+import math
+import re
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from kotha.errors import KothaError
 from kotha.model.attention import KeysValues
 from kotha.model.config import TextConfig
 from kotha.model.masks import Mask
+
+# Positions that are laid out at first.
+_FIRST = 1024
+_MEMORY = Path("/proc/meminfo")
 
 
 class RowCache:
@@ -25,21 +37,45 @@ class RowCache:
         max_rows: int,
         dtype: torch.dtype = torch.float32,
         device: str | torch.device = "cpu",
-        size: int | None = None,
+        longest: int | None = None,
     ) -> None:
-        self.size = config.context_length if size is None else size
+        self.longest = config.context_length if longest is None else longest
         stack, (n_layers, _) = list(config.stacks().items())[-1]  # the one that writes
         n_heads = [len(config.key_heads_of(f"{stack}.{layer}.attention")) for layer in range(n_layers)]
-        shapes = [(max_rows, self.size, n, config.d_head) for n in n_heads]
-        self.keys = [torch.zeros(shape, dtype=dtype, device=device) for shape in shapes]
-        self.values = [torch.zeros(shape, dtype=dtype, device=device) for shape in shapes]
+        self.keys, self.values = (
+            [torch.zeros(max_rows, 0, n, config.d_head, dtype=dtype, device=device) for n in n_heads] for _ in range(2)
+        )
         self.lengths = torch.zeros(max_rows, dtype=torch.long, device=device)
         self.n_rows = max_rows
-        self.span = self.size
+        self.size = self.span = 0
         self.even: int | None = None  # the length of all rows, where the host knows that it is one: no mask is needed
         self._rows = torch.arange(max_rows, device=device)
-        self._places = torch.arange(self.size, device=device)
         self._now = self.lengths[:, None]  # where the tokens of this pass stand; every layer writes there
+        self.make_room(min(self.longest, _FIRST))
+
+    def make_room(self, positions: int) -> bool:
+        """Hold so many positions; whether tensors had to move for it, and what points to them must be made anew."""
+        if positions <= self.size:
+            return False
+        size = min(max(positions, 2 * self.size), self.longest)
+        self._check_memory(size)
+        for tensors in (self.keys, self.values):
+            for layer, kept in enumerate(tensors):
+                tensors[layer] = kept.new_zeros(kept.shape[0], size, *kept.shape[2:])
+                tensors[layer][:, : self.size] = kept
+        self.size = self.span = size
+        self._places = torch.arange(size, device=self.lengths.device)
+        return True
+
+    def _check_memory(self, size: int) -> None:
+        """Refuse what this machine cannot hold, before it is asked to."""
+        one = sum(kept.shape[0] * kept.shape[2:].numel() * kept.element_size() for kept in self.keys)
+        wanted, free = 2 * one * size, _free_memory(self.lengths.device)
+        if wanted > free:
+            raise KothaError(
+                f"the cache for {len(self.lengths):,} texts of {size:,} tokens needs {wanted / 2**30:,.1f} GiB, and "
+                f"{free / 2**30:,.1f} GiB are free; write fewer or shorter texts at once"
+            )
 
     def positions(self, n_new: int) -> Tensor:
         """Where the next tokens stand: (B, T), or (T,) for even rows; a full row stays at its last place."""
@@ -109,3 +145,13 @@ class Filling:
         for kept, new in ((self._cache.keys[layer], keys), (self._cache.values[layer], values)):
             kept[self._rows, : new.shape[2]] = new.transpose(1, 2)
         return keys, values
+
+
+def _free_memory(device: torch.device) -> float:
+    """Bytes that could still be had; infinite where nobody says."""
+    if device.type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0])
+    if device.type == "cpu" and _MEMORY.is_file():
+        found = re.search(r"MemAvailable:\s*(\d+) kB", _MEMORY.read_text(encoding="ascii"))
+        return int(found[1]) * 1024.0 if found else math.inf
+    return math.inf

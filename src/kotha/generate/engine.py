@@ -163,11 +163,13 @@ class Engine:
 
     def _admit(self) -> None:
         """Give free rows to those that wait, and read their prompts."""
+        context = self.model.config.context_length
+        self._make_room(max((len(answer.window(context)) for answer in self._waiting), default=0))
         first = len(self._active)
         while self._waiting and len(self._active) < self._max_batch:
             self._active.append(self._waiting.popleft())
         new = self._active[first:]
-        windows = [answer.window(self.model.config.context_length)[:-1] for answer in new]
+        windows = [answer.window(context)[:-1] for answer in new]
         for answer, window in zip(new, windows, strict=True):
             answer.read = len(window)
         if not new:
@@ -182,9 +184,10 @@ class Engine:
 
     def _advance(self) -> None:
         """Send the next steps off, then read what the last ones drew: a GPU works while the host reads."""
-        if any(answer.read >= self.model.config.context_length for answer in self._active):
-            self._land(self._flight)  # who slides needs what was drawn
-            self._flight = None
+        furthest = max(answer.read for answer in self._active)
+        self._make_room(furthest + self._rows.block)
+        if furthest >= self.model.config.context_length:
+            self._settle()  # who slides needs what was drawn
         landing = self._take_off() if any(answer.unasked for answer in self._active) else None
         if self._lags:
             landing, self._flight = self._flight, landing
@@ -219,6 +222,19 @@ class Engine:
             elif text:
                 self._news.append(Event(answer.number, text))
         self._free_rows()
+
+    def _settle(self) -> None:
+        """Read what the steps under way draw; rows may change hands by it."""
+        self._land(self._flight)
+        self._flight = None
+
+    def _make_room(self, positions: int) -> None:
+        """Let the cache hold so many positions, as far as the context goes."""
+        wanted = min(positions, self.model.config.context_length)
+        if wanted > self._cache.size:
+            self._settle()
+            self._cache.make_room(wanted)
+            self._steps.point()
 
     def _plan(self, count: int) -> Plan:
         """On a GPU, sizes in few steps: each other size would be recorded anew. A CPU takes them as they are."""

@@ -66,7 +66,12 @@ class Steps:
         self._recorded: dict[Plan, Callable[[], None]] = {}
         self._pool: Any = None
         self._compiled = compiled
-        self._native, self._native_rows = native_step(model, cache)
+        self.point()
+
+    def point(self) -> None:
+        """Look where the cache's tensors are now: recorded steps and the one in C hold addresses."""
+        self._recorded.clear()
+        self._native, self._native_rows = native_step(self.model, self.cache)
 
     def run(self, plan: Plan, count: int) -> None:
         """Do some steps; what was drawn is in ``rows.drawn``."""
