@@ -231,3 +231,21 @@ def test_only_a_folder_of_ours_is_replaced(config: str, tmp_path: Path) -> None:
     with pytest.raises(KothaError, match="theirs exists"):
         bundle.save(theirs, GPT(CONFIG), overwrite=True)
     assert (theirs / bundle.WEIGHTS_FILE).read_bytes() == b"weights"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("broken", [float("nan"), float("inf"), float("-inf")])
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, dtype: torch.dtype, broken: float) -> None:
+    model = GPT(CONFIG).to(dtype)
+    with torch.no_grad():
+        model.tokens.weight[3, 2] = broken
+    folder = bundle.save(tmp_path / "model", model)
+    with pytest.raises(KothaError, match=r"model\.safetensors: the weights hold NaN or infinity \(tokens\.weight\)"):
+        bundle.load(folder)
+
+
+def test_large_weights_are_numbers(tmp_path: Path) -> None:
+    model = GPT(CONFIG)
+    with torch.no_grad():
+        model.tokens.weight.fill_(torch.finfo(torch.float32).max)  # their sum is not
+    assert bundle.load(bundle.save(tmp_path / "model", model)).config == CONFIG

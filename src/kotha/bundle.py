@@ -105,11 +105,21 @@ def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
         weights = safetensors.torch.load_file(path / WEIGHTS_FILE, device=str(device))
     except (SafetensorError, OSError) as error:
         raise KothaError(f"{path / WEIGHTS_FILE} cannot be read: {error}") from error
-    return Bundle(assemble(model, weights), tokenizer)
+    try:
+        return Bundle(assemble(model, weights), tokenizer)
+    except KothaError as error:
+        raise KothaError(f"{path / WEIGHTS_FILE}: {error}") from error
 
 
 def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
     """A model that was a shape alone, with its weights; what is tied to a first name shares that one's numbers."""
+    for name, tensor in weights.items():
+        # A sum is quick and shows what is not finite; one that is too large for its type is looked at again.
+        if not tensor.sum(dtype=torch.float32).isfinite() and not tensor.isfinite().all():
+            raise KothaError(
+                f"the weights hold NaN or infinity ({name}), so nothing can be computed with them; take an earlier "
+                "checkpoint, or train again with a lower learning_rate"
+            )
     parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
     model.load_state_dict({name: parameters[first] for name, first in first_names(model).items()}, assign=True)
     return model.eval()

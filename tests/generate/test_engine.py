@@ -8,8 +8,9 @@ from tests.generate.conftest import LAYOUTS, tiny
 from tests.text.conftest import KINDS, trained
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
+import kotha.generate.cache as cache_module
 import kotha.generate.engine as engine_module
-from kotha.errors import UsageError
+from kotha.errors import KothaError, UsageError
 from kotha.generate.answers import Request, Result
 from kotha.generate.engine import Engine
 from kotha.generate.plain import continue_plainly, write
@@ -49,6 +50,38 @@ def plainly(model: GPT, request: Request) -> list[int]:
     start = tokenizer.encode(request.prompt) or [end]
     ends = {end, tokenizer.special["end"]}
     return continue_plainly(model, start, request.tokens, request.settings, ends)
+
+
+@pytest.mark.parametrize("weights", [None, "float32"], ids=["the model", "in C"])
+@pytest.mark.usefixtures("pace")
+def test_a_context_that_no_machine_holds_costs_what_is_read(weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_module, "_FIRST", 4)  # so that it grows several times
+    model = tiny("modern", context_length=10**9)
+    engine = Engine(model, trained("unigram"), max_batch=3, weights=weights)
+    requests = [ask(place) for place in range(6)]
+    results = engine.generate(requests)
+    assert engine._cache.size < 100
+    usual = Engine(tiny("modern", context_length=512), trained("unigram"), max_batch=3, weights=weights)
+    assert [result.ids for result in results] == [result.ids for result in usual.generate(requests)]
+
+
+def test_what_the_memory_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_module, "_free_memory", lambda _: 5e5)
+    engine = Engine(tiny("modern", context_length=10**9, vocab_size=30), None, max_batch=1)
+    with pytest.raises(KothaError, match=r"the cache for 1 texts of 3,000 tokens needs .* GiB are free"):
+        engine.generate([Request(prompt=(1,) * 3000, tokens=2)])
+
+
+@pytest.mark.parametrize("settings", MIXED[:5], ids=["greedy", "top-k", "top-p", "min-p", "all"])
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_scores_that_are_no_numbers_are_said(settings: SamplingSettings, broken: float) -> None:
+    model = tiny("classic", vocab_size=600)  # more than are ranked at first
+    with torch.no_grad():
+        model.head.weight[3] = broken
+    with pytest.raises(KothaError, match="the model's scores are NaN or infinite"):
+        Engine(model, None).generate([Request(prompt=(1, 2), tokens=3, settings=settings)])
+    with pytest.raises(KothaError, match="the model's scores are NaN or infinite"):
+        continue_plainly(model, [1, 2], 3, settings)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import torch
 
-from kotha.errors import UsageError
+from kotha.errors import KothaError, UsageError
 from kotha.generate.cache import RowCache
+from kotha.generate.plain import NO_NUMBERS
 from kotha.model.evaluating import evaluating
 from kotha.model.seq2seq import Seq2Seq
 
@@ -97,6 +98,8 @@ class _Search:
         chances = self.model.head(hidden).float().log_softmax(dim=-1) + self.sums[:, None]  # (beams, V)
         n_best = min(2 * beams, chances.numel())  # so that as many remain when the half of them end
         sums, flat = chances.flatten().topk(n_best)
+        if sums[0].isnan():
+            raise KothaError(NO_NUMBERS)
         vocab_size = chances.shape[-1]
         candidates = zip(sums.tolist(), (flat // vocab_size).tolist(), (flat % vocab_size).tolist(), strict=True)
         going_on: list[tuple[float, int, int]] = []

@@ -20,6 +20,7 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
+from kotha.errors import KothaError
 from kotha.generate.settings import SamplingSettings
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
@@ -27,6 +28,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Numbers are drawn this many at a time, so that the first of them do not depend on how many are wanted.
 _DRAWN_AT_ONCE = 256
+NO_NUMBERS = "the model's scores are NaN or infinite: its weights are broken, or too large for their type"
 
 
 def write(
@@ -97,6 +99,8 @@ def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -
         scores[token] = -math.inf
     ranked = sorted(scores, key=lambda token: -scores[token])
     best = scores[ranked[0]]
+    if not math.isfinite(sum(score for score in scores.values() if score != -math.inf)):
+        raise KothaError(NO_NUMBERS)
     if settings.greedy:
         return {ranked[0]: 1.0}
     kept = ranked[: settings.top_k]

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from kotha.errors import KothaError
 from kotha.generate.answers import MOST_ALTERNATIVES, Answer, Seen
+from kotha.generate.plain import NO_NUMBERS
 from kotha.generate.sampling import Knobs, adjust, draw
 
 _FREE = -1  # in ``forced``: nothing is forced here
+_BROKEN = -1  # in ``drawn``: the scores were no numbers
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,8 @@ class Rows:
         drawn = draw(adjust(logits, knobs, seen, banned), knobs, number, plan.width, plan.greedy)
         tokens = torch.where(forced == _FREE, drawn, forced)[:, None]  # (B, 1)
         self.pending[:n].copy_(tokens[:, 0])
-        self.drawn[:n].index_copy_(1, self.slot, tokens)
+        numbers = logits.amax(dim=-1, keepdim=True).isfinite()  # nothing can be drawn from what is none
+        self.drawn[:n].index_copy_(1, self.slot, torch.where(numbers, tokens, _BROKEN))
         if seen is not None:
             seen.scatter_(1, tokens, True)
         if plan.alternatives is not None:
@@ -178,6 +182,8 @@ class Draws:
         if self._arrived is not None:
             self._arrived.synchronize()
         tokens: list[list[int]] = self._tensors[0].tolist()
+        if any(_BROKEN in row for row in tokens):
+            raise KothaError(NO_NUMBERS)
         return tokens
 
     def seen(self) -> list[list[Seen]]:

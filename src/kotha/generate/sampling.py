@@ -133,5 +133,6 @@ def _point(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, whole: boo
     goal = numbers * torch.where(closed, reached[:, -1], total[:, 0])
     place = (reached <= goal[:, None]).sum(dim=-1)  # the first that goes beyond
     certain = closed | (open_end & (goal < reached[:, -1]))
-    place = torch.minimum(place, kept.sum(dim=-1) - 1)[:, None]  # the sum was rounded down
+    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # none is kept of scores that are no numbers; who draws will say so
+    place = torch.minimum(place, last)[:, None]  # the sum was rounded down
     return tokens.gather(1, place)[:, 0], certain
