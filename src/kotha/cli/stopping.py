@@ -48,16 +48,26 @@ def deafen() -> None:
 def stop(number: int, _: FrameType | None = None) -> None:
     """Leave nothing behind, say so, and end."""
     deafen()
-    if "multiprocessing" in sys.modules:
-        import multiprocessing
-
-        for child in multiprocessing.active_children():
-            child.kill()
+    if "multiprocessing.util" in sys.modules:
+        _end_workers()
     give_up = getattr(sys.modules.get("kotha.files"), "give_up", None)
     if give_up is not None:
         give_up()
     say_at_once(MESSAGE)
     os._exit(128 + number)
+
+
+def _end_workers() -> None:
+    """End the processes that work for us, and let go of the semaphores that they shared, which have names."""
+    from multiprocessing import active_children, util
+    from threading import Thread
+
+    for child in active_children():
+        child.kill()
+    # In a thread: whom we interrupted may hold a lock that this would wait for, and nobody waits for long here.
+    letting_go = Thread(target=util._run_finalizers, args=(0,), daemon=True)  # type: ignore[attr-defined]
+    letting_go.start()
+    letting_go.join(timeout=2)
 
 
 def say_at_once(line: str) -> None:
