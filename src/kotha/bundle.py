@@ -232,8 +232,10 @@ def _read_description(path: Path) -> _Description:
         raise KothaError(
             f"{file} has format version {values.get('format_version')!r}, and this Kotha reads {FORMAT_VERSION}"
         )
-    if not isinstance(values.get("model"), dict) or values.get("dtype") not in DTYPES:
+    if not isinstance(values.get("model"), dict) or values.get("dtype") not in list(DTYPES):
         raise KothaError(f"{file} needs a model, and a dtype out of {', '.join(DTYPES)}")
+    if not isinstance(values.get("tokenizer"), str | None):
+        raise KothaError(f"{file}: tokenizer={values['tokenizer']!r} is no fingerprint")
     try:
         config = config_from_dict(values["model"])
     except ConfigError as error:

@@ -249,7 +249,9 @@ def _read_description(folder: Path) -> dict[str, Any]:
             f"{path} has format version {description.get('format_version')!r}, and this Kotha reads {FORMAT_VERSION}; "
             "prepare again"
         )
-    if description.get("dtype") not in DTYPES:
+    if not isinstance(description.get("tokenizer"), str):
+        raise DataError(f"{path} does not say by which tokenizer it was made; prepare again")
+    if description.get("dtype") not in list(DTYPES):
         raise DataError(f"{path}: dtype {description.get('dtype')!r} is not one of {', '.join(DTYPES)}")
     return description
 

@@ -107,7 +107,11 @@ def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
 def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
     """Read a checkpoint, each file checked against its hash first; of sharded weights, the rows of this process."""
     verify_checkpoint(path)
-    state = json.loads((path / STATE).read_text(encoding="utf-8"))
+    try:
+        state = dict(json.loads((path / STATE).read_text(encoding="utf-8")))
+        step = state.pop("step")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CheckpointError(f"{path / STATE} is broken: {error}") from error
     kinds: dict[str, list[Path]] = {}
     for file in sorted(path.glob("*.safetensors")):
         kinds.setdefault(file.stem.split("-")[0], []).append(file)
@@ -115,7 +119,7 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
         tensors = {kind: _read(files, ranks) for kind, files in kinds.items()}
     except (SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    return Checkpoint(int(state.pop("step")), tensors, state)
+    return Checkpoint(step, tensors, state)
 
 
 def _read(files: list[Path], ranks: Ranks) -> Tensors:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kotha import bundle, runs
+from kotha.errors import CheckpointError
 from kotha.model.family import Model, build
 from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -41,6 +42,14 @@ class Progress:
     best_loss: float = math.inf
     evaluations_without_gain: int = 0
     evaluated_step: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            kinds = (
+                (int, float) if name in ("seconds", "best_loss") else (int, type(None)) if name == "best_step" else int
+            )
+            if isinstance(value, bool) or not isinstance(value, kinds) or (value is not None and not value >= 0):
+                raise CheckpointError(f"{name}={value!r} is nothing that a run can have reached")
 
 
 @dataclass

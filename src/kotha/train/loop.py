@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha import runs
-from kotha.errors import TrainingError
+from kotha.errors import CheckpointError, TrainingError
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
 from kotha.runs import RunFolder
@@ -278,12 +278,16 @@ class Training:
 
     def resume(self) -> int:
         """Go on from the last checkpoint that is whole; returns its step, 0 where there is none."""
-        self.progress, more = self.keeper.restore()
-        self.watch.recent.extend(more.get("recent", []))
-        if more.get("scaler"):
-            self.scaler.load_state_dict(more["scaler"])
-        if more.get("processes") == self.ranks.world and self.config.micro_batch_size is None:
-            self.fitting.micro_batch_size = more["micro_batch_size"]  # sums round the same
+        try:
+            self.progress, more = self.keeper.restore()
+            self.watch.recent.extend(float(loss) for loss in more.get("recent", []))
+            if more.get("scaler"):
+                self.scaler.load_state_dict(more["scaler"])
+            if more.get("processes") == self.ranks.world and self.config.micro_batch_size is None:
+                size = more["micro_batch_size"]
+                self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round the same
+        except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{self.keeper.last_good()} holds what no run saves: {error}") from error
         return self.progress.step
 
     def _checkpoint_due(self) -> bool:
