@@ -19,7 +19,7 @@ from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
 from kotha.files import whole_file, write_whole
 from kotha.text.prepare import PrepareOptions, PrepareReport, prepare
-from kotha.text.stories.corpus import Document, floor_bits_per_byte, stories
+from kotha.text.stories.corpus import Story, floor_bits_per_byte, stories
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
@@ -76,11 +76,11 @@ def _program() -> str:
     return shlex.quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))
 
 
-def _write_stories(console: Console, out: Path, documents: int, seed: int) -> tuple[list[Document], list[Document]]:
+def _write_stories(console: Console, out: Path, documents: int, seed: int) -> tuple[list[Story], list[Story]]:
     """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
     _step(console, 1, "Stories", "original Bangla, from a grammar; the same seed gives the same ones")
     counts = {TRAIN: documents, HELD_OUT: max(10, documents // _LEARNED_PER_HELD_OUT)}
-    found: dict[str, list[Document]] = {}
+    found: dict[str, list[Story]] = {}
     with progress() as advance:
         for turn, (name, count) in enumerate(counts.items()):
             found[name] = []
@@ -97,7 +97,7 @@ def _write_stories(console: Console, out: Path, documents: int, seed: int) -> tu
     return found[TRAIN], found[HELD_OUT]
 
 
-def _learn_tokenizer(console: Console, path: Path, written: list[Document], vocab_size: int) -> Tokenizer:
+def _learn_tokenizer(console: Console, path: Path, written: list[Story], vocab_size: int) -> Tokenizer:
     _step(console, 2, "Tokenizer", "a unigram whose pieces are whole letters")
     with notes().status("learning …"):
         tokenizer = train((document.text for document in written), "unigram", vocab_size)
@@ -118,9 +118,7 @@ def _make_shards(console: Console, out: Path, tokenizer: Tokenizer) -> PrepareRe
     return report
 
 
-def _compare(
-    console: Console, tokenizer: Tokenizer, written: list[Document], held_out: list[Document]
-) -> list[card.Card]:
+def _compare(console: Console, tokenizer: Tokenizer, written: list[Story], held_out: list[Story]) -> list[card.Card]:
     _step(console, 4, "Report card", "beside what the best-known pattern does to Bangla")
     held = [document.text for document in held_out]
     with notes().status("measuring …"):
@@ -167,7 +165,7 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float,
     return before[0]
 
 
-def _let_it_write(console: Console, run: Path, prompts: list[str], written: list[Document]) -> Told:
+def _let_it_write(console: Console, run: Path, prompts: list[str], written: list[Story]) -> Told:
     from kotha import bundle
     from kotha.generate.plain import write
     from kotha.model.gpt import GPT
@@ -206,7 +204,7 @@ def _look_inside(console: Console, out: Path, text: str) -> None:
     console.print(", ".join(address for address, *_ in PAGES), markup=False)
 
 
-def _first(documents: list[Document], kind: str) -> Document:
+def _first(documents: list[Story], kind: str) -> Story:
     return next(document for document in documents if document.kind == kind)
 
 

@@ -13,7 +13,7 @@ import regex
 
 from kotha.page import Page
 from kotha.text.prepare import PrepareReport
-from kotha.text.stories.corpus import Document
+from kotha.text.stories.corpus import Story
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view
@@ -66,7 +66,7 @@ class Told:
 class Demo:
     """What a demo has made, step by step."""
 
-    written: list[Document]
+    written: list[Story]
     tokenizer: Tokenizer
     shards: PrepareReport
     cards: list[card.Card]
@@ -138,7 +138,7 @@ def shard_rows(report: PrepareReport) -> list[list[str]]:
     ]
 
 
-def sample_of(written: list[Document]) -> str:
+def sample_of(written: list[Story]) -> str:
     """The beginning of the first story."""
     first = next(document for document in written if document.kind == "story")
     return " ".join(first.text.split()[:_SAMPLE_WORDS])

@@ -260,7 +260,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_file_that_exists_is_kept(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_text("mine")
-    with pytest.raises(KothaError, match="exists; choose another place, or allow replacing it"):
+    with pytest.raises(KothaError, match="exists; choose another place, or replace it with overwrite=True"):
         export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
     assert (tmp_path / "m.gguf").read_text() == "mine"
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kotha.errors import UsageError
 from kotha.text.stories import plot
-from kotha.text.stories.corpus import KINDS, Document, floor_bits_per_byte, stories, story
+from kotha.text.stories.corpus import KINDS, Story, floor_bits_per_byte, stories, story
 from kotha.text.stories.plots.all import PLOTS
 
 # The first sixteen hex digits of the SHA-256 of some documents. When they change, everybody's corpus changes: where
@@ -32,12 +32,12 @@ GOLDEN_FINGERPRINTS: dict[tuple[int, int], str] = {
 SENTENCE_END = re.compile(r"[।?!\n]")
 
 
-def fingerprint(document: Document) -> str:
+def fingerprint(document: Story) -> str:
     return hashlib.sha256(document.text.encode()).hexdigest()[:16]
 
 
 @pytest.fixture(scope="module")
-def documents() -> list[Document]:
+def documents() -> list[Story]:
     return [story(1, index) for index in range(10_000)]
 
 
@@ -87,7 +87,7 @@ print(sorted(foreign), "kotha.text.stories.people" in sys.modules)
     assert result.stdout.strip() == "[] False"
 
 
-def test_text_is_normal_and_tidy(documents: list[Document]) -> None:
+def test_text_is_normal_and_tidy(documents: list[Story]) -> None:
     untidy = re.compile(r"  | [।,?!]|[।,?!]{2}|[{}<>\[\]|$_]|[A-Za-z0-9]|[^।?!,]”|“[^”]*“|”[^“]*”|^\s|\s$|\n\n")
     for document in documents:
         assert unicodedata.normalize("NFC", document.text) == document.text
@@ -96,7 +96,7 @@ def test_text_is_normal_and_tidy(documents: list[Document]) -> None:
         assert document.text.endswith(("।", "!", "?", "”"))
 
 
-def test_documents_are_neither_short_nor_long(documents: list[Document]) -> None:
+def test_documents_are_neither_short_nor_long(documents: list[Story]) -> None:
     lengths = sorted(len(document.text.split()) for document in documents)
     assert lengths[0] >= 50
     assert lengths[-1] <= 350
@@ -104,7 +104,7 @@ def test_documents_are_neither_short_nor_long(documents: list[Document]) -> None
     assert lengths[-len(lengths) // 20] > 220
 
 
-def test_words_and_sentences_vary(documents: list[Document]) -> None:
+def test_words_and_sentences_vary(documents: list[Story]) -> None:
     words = {word.strip("।,?!:“”‘’") for document in documents for word in document.text.split()}
     assert len(words) >= 5_000
     sentences = [s.strip(" “”") for document in documents for s in SENTENCE_END.split(document.text)]
@@ -129,7 +129,7 @@ def test_every_plot_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(told.values()) >= 10
 
 
-def test_kinds_come_in_their_proportions(documents: list[Document]) -> None:
+def test_kinds_come_in_their_proportions(documents: list[Story]) -> None:
     counts = Counter(document.kind for document in documents)
     for kind, share in KINDS.items():
         assert counts[kind] / len(documents) == pytest.approx(share, abs=0.03)
@@ -153,7 +153,7 @@ def test_unknown_kind_is_explained() -> None:
         story(0, 0, ["storey"])
 
 
-def test_floor_is_the_information_per_byte(documents: list[Document]) -> None:
+def test_floor_is_the_information_per_byte(documents: list[Story]) -> None:
     bits = sum(-document.log_probability for document in documents) / math.log(2)
     size = sum(len(document.text.encode()) for document in documents)
     assert floor_bits_per_byte(documents) == pytest.approx(bits / size)

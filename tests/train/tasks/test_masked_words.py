@@ -227,7 +227,7 @@ def test_unusable_settings_are_refused(data: Dataset, tmp_path: Path, tokenizer:
     with pytest.raises(ConfigError, match="context_length=7 is not between 8 and the model's 24"):
         task(data, context_length=7)
     generative = folder(tmp_path / "generative", LENGTHS, trained("unigram"))
-    with pytest.raises(DataError, match=r"no cls, sep token, .* --kind wordpiece"):
+    with pytest.raises(DataError, match=r"no cls, sep token, .* kind 'wordpiece'"):
         task(generative)
     lonely = folder(tmp_path / "lonely", [1, 30, 1], tokenizer)
     with pytest.raises(DataError, match="has 1 documents of 2 tokens or more, and pairs are made of two"):

@@ -28,7 +28,7 @@ def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
         raise KothaError("this model folder has no tokenizer, and a GGUF file needs one; train or save it with one")
     path = out if out.suffix == ".gguf" else out / f"model-{kind}.gguf"
     if not settings.overwrite and _is_there(path):
-        raise KothaError(f"{path} exists; choose another place, or allow replacing it")
+        raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
     model = cast("GPT", our_side(bundle).model)  # what has an architecture there is one
     vocabulary, wider = write_file(model, bundle.tokenizer, path, kind)
     report = check_file(model, bundle.tokenizer, path, kind, vocabulary, settings.lines)

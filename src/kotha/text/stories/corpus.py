@@ -27,14 +27,14 @@ from dataclasses import dataclass
 from kotha.errors import UsageError, nearest
 from kotha.text.stories.chooser import Chooser
 
-__all__ = ["KINDS", "Document", "floor_bits_per_byte", "stories", "story"]
+__all__ = ["KINDS", "Story", "floor_bits_per_byte", "stories", "story"]
 
 # How often each kind is written.
 KINDS = {"story": 0.5, "news": 0.25, "entry": 0.25}
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class Story:
     """A text, its kind (story, news or entry), and the natural logarithm of its probability."""
 
     text: str
@@ -42,7 +42,7 @@ class Document:
     log_probability: float
 
 
-def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Document:
+def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
     """Write document ``index`` of the corpus ``seed``: a pure function, on every platform.
 
     ``kinds`` limits the corpus to some kinds; that is another corpus, with its own probabilities.
@@ -65,10 +65,10 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Document
     kind = names[chooser.weighted([KINDS[name] for name in names])]
     plot = PLOTS[kind][chooser.below(len(PLOTS[kind]))]
     text = compile_plot(plot)(chooser)
-    return Document(text, kind, chooser.log_probability)
+    return Story(text, kind, chooser.log_probability)
 
 
-def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -> Iterator[Document]:
+def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -> Iterator[Story]:
     """Write documents for ever, from document ``start`` on.
 
     >>> first = next(stories(seed=3, start=5))
@@ -78,10 +78,10 @@ def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -
     return (story(seed, index, kinds) for index in itertools.count(start))
 
 
-def floor_bits_per_byte(documents: Iterable[Document]) -> float:
+def floor_bits_per_byte(documents: Iterable[Story]) -> float:
     """The entropy of the source per byte of UTF-8, measured on these documents.
 
-    >>> round(floor_bits_per_byte([Document("কথা", "story", -9 * math.log(2))]), 6)
+    >>> round(floor_bits_per_byte([Story("কথা", "story", -9 * math.log(2))]), 6)
     1.0
     """
     bits = size = 0.0

@@ -13,7 +13,7 @@ import regex
 
 from kotha.text.akshara import is_whole, units
 from kotha.text.normalize import Normalizer
-from kotha.text.tokenizer.split import Split
+from kotha.text.tokenizer.split import SplitRule
 
 # Private code points of plane 15, one for each letter.
 _FIRST_CODE = 0xF0000
@@ -29,7 +29,7 @@ _MAX_CHUNKS = 4_000_000
 _MAX_DIGITS = 4
 
 
-def count_chunks(texts: Iterable[str], split: Split, normalizer: Normalizer) -> Counter[str]:
+def count_chunks(texts: Iterable[str], split: SplitRule, normalizer: Normalizer) -> Counter[str]:
     """How often each chunk of the split occurs in the normalized texts."""
     pattern = regex.compile(split.pattern)
     counts: Counter[str] = Counter()

@@ -11,7 +11,7 @@ from typing import Any
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers
 
 from kotha.text.normalize import NFC, ROUNDS, RULES
-from kotha.text.tokenizer.split import SPLITS, Split
+from kotha.text.tokenizer.split import SPLITS, SplitRule
 
 
 def normalizer_of(rules: tuple[str, ...]) -> normalizers.Normalizer:
@@ -39,7 +39,7 @@ def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
     return rules if _as_json(normalizer_of(rules)) == normalizer else None
 
 
-def splitter_of(split: Split, byte_level: bool = False) -> pre_tokenizers.PreTokenizer:
+def splitter_of(split: SplitRule, byte_level: bool = False) -> pre_tokenizers.PreTokenizer:
     """The split as a step of a ``tokenizers`` pipeline, with GPT-2's byte alphabet behind it where asked for."""
     cut = pre_tokenizers.Split(Regex(split.pattern), "isolated")
     if not byte_level:

@@ -20,7 +20,7 @@ from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pipeline import normalizer_of, splitter_of
-from kotha.text.tokenizer.split import QWEN35, WORDS, Split, split_named
+from kotha.text.tokenizer.split import QWEN35, WORDS, SplitRule, split_named
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
@@ -76,7 +76,7 @@ def train(
     return Tokenizer(backend)
 
 
-def _bpe(letters: Letters, vocab_size: int, split: Split) -> tokenizers.Tokenizer:
+def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Tokenizer:
     """Byte-level BPE in three layers of merges: bytes to characters, characters to letters, letters to words."""
     whole = [text for text in _YA_PHALA if split is QWEN35 and _has_ya_phala(letters)]
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]

@@ -71,7 +71,7 @@ def plan_text(
         (work, ["part", "forward", "and backward", "share"], _work_rows(plan)),
         (memory, ["part", "memory", "share"], _memory_rows(plan)),
         (
-            "doors: kotha export --to",
+            "doors of kotha export",
             ["door", "", "because"],
             [[door.name, "open" if door.open else "closed", door.because] for door in doors],
         ),

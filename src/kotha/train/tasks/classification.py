@@ -196,8 +196,8 @@ def _marks(model: ModelConfig, tokenizer: Tokenizer) -> tuple[list[int], list[in
         if role not in tokenizer.special:
             kind = "wordpiece" if isinstance(model, BERTConfig) else "unigram"
             raise DataError(
-                f"the tokenizer has no {role} token, and a {model.family} needs it to classify; make one by "
-                f"`kotha tokenizer train … --kind {kind}`"
+                f"the tokenizer has no {role} token, and a {model.family} needs it to classify; train one of kind "
+                f"{kind!r}"
             )
     marks = [tokenizer.special[role] for role in wanted]
     return marks[:-1], marks[-1:]
