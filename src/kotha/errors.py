@@ -39,7 +39,14 @@ class ConfigError(KothaError):
 
 
 class CorpusError(KothaError):
-    """An input document or file that cannot be read."""
+    """An input document or file that cannot be read.
+
+    ``ways`` are the policies (``errors``) with which a reader would go on; who offers a choice of them can say so.
+    """
+
+    def __init__(self, message: str, ways: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.ways = ways
 
 
 class TokenizerError(KothaError):

@@ -197,3 +197,18 @@ def test_a_folder_that_is_there_is_left_alone(capsys: Any, place: Path, tmp_path
     assert main([*words, "--out", str(tmp_path / "small"), "--overwrite"]) == 1
     assert "exists; choose another --out" in capsys.readouterr().err
     assert [each.name for each in (tmp_path / "small").iterdir()] == ["mine.txt"]
+
+
+def test_advice_names_only_flags_that_the_command_has(capsys: Any, place: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_bytes(b'{"text": "' + "ক".encode() * 99 + b'"}\n{\n')
+    words = {
+        "heads": ["inside", "heads", str(place / "gpt"), str(broken)],
+        "prune": ["inside", "prune", str(place / "gpt"), str(broken), "--count", "1", "--out", str(tmp_path / "small")],
+        "evaluate": ["evaluate", str(place / "gpt"), str(broken)],
+    }
+    for command, given in words.items():
+        assert main(given) == 1
+        said = capsys.readouterr().err
+        assert "line 2: not valid JSON" in said and "put it right" in said
+        assert ("or leave it out with --errors skip" in said) == (command == "evaluate"), said

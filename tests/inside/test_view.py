@@ -18,7 +18,6 @@ from kotha.inside.flow.view import flow_view, preset_flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
 from kotha.inside.lens.page import lens_view
-from kotha.inside.recording import traced
 from kotha.inside.view import View
 from kotha.inside.worksheet.model import worksheet_view
 from kotha.inside.worksheet.workshop import workshop_view
@@ -61,11 +60,6 @@ def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
 def test_remarks_come_back_as_data() -> None:
     assert any("its context" in each for each in attention_view(small("gpt"), TEXT * 9).remarks)
     assert any("fresh weights" in each for each in preset_flow_view("mini").remarks)
-
-
-def test_a_trace_of_a_text_is_already_made() -> None:
-    with traced(small("gpt"), TEXT, layers=["0"], places=["*.weights"]) as seen:
-        assert list(seen) == ["blocks.0.attention.weights"]
 
 
 def test_what_is_asked_is_checked_when_it_is_said() -> None:

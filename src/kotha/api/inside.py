@@ -84,7 +84,7 @@ class LooksInside:
 
         return lens_view(self.bundle, Asked(text, **asked))
 
-    def heads(self, text: str | None = None, *, tokens: int = 4096) -> "View[Study]":
+    def heads(self, text: str | None = None, *, tokens: int = 2048) -> "View[Study]":
         """What each head does and what it is worth, on a text; left out, on what the run held out.
 
         >>> [head.head for head in lm.heads("নদীর ধারে একটি গ্রাম। গ্রামের নাম নদী।").found.heads][:2]

@@ -3,6 +3,7 @@
 Commands are loaded when they are called, so that help is quick and imports nothing heavy.
 """
 
+import inspect
 import os
 import re
 import sys
@@ -14,7 +15,7 @@ from cyclopts import App, CycloptsError
 import kotha
 from kotha.cli.controls import visible_controls
 from kotha.cli.stopping import INTERRUPTED, StoppedError
-from kotha.errors import KothaError, UsageError, nearest
+from kotha.errors import CorpusError, KothaError, UsageError, nearest
 
 OK, FAILED, MISUSED = 0, 1, 2
 
@@ -71,7 +72,9 @@ def main(arguments: list[str] | None = None) -> int:
         except StoppedError as error:
             return _fail(str(error), error.code)
         except KothaError as error:
-            return _fail(_in_flags(str(error)), MISUSED if isinstance(error, UsageError) else FAILED)
+            return _fail(
+                _in_flags(str(error)) + _ways_on(error, words), MISUSED if isinstance(error, UsageError) else FAILED
+            )
         except KeyboardInterrupt:
             return _fail("stopped; nothing half-written was left behind", INTERRUPTED)
         except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`
@@ -99,6 +102,18 @@ def _fail(line: str, code: int) -> int:
     with suppress(OSError):  # stderr may be on the full disk too
         print(f"kotha: {line}", file=sys.stderr, flush=True)
     return code
+
+
+def _ways_on(error: KothaError, words: list[str]) -> str:
+    """How ``--errors`` would go on, for a command that has it."""
+    ways = error.ways if isinstance(error, CorpusError) else ()
+    if not ways:
+        return ""
+    command, *_ = build().parse_args(words, exit_on_error=False, print_error=False)
+    if "errors" not in inspect.signature(command).parameters:
+        return ""
+    said = {"skip": ", or leave it out with --errors skip", "replace": ", or mend it with --errors replace"}
+    return "".join(said[way] for way in ways)
 
 
 def _in_flags(message: str) -> str:

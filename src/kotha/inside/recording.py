@@ -3,8 +3,7 @@
 What a mask hides is -inf in ``masked_scores``; figures leave it out and say how much it was.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from kotha.bundle import Bundle
 from kotha.files import whole_file
-from kotha.inside.asked import Asked, read_asked
 from kotha.inside.inputs import ModelInput
-from kotha.inside.sites import choose_layers
-from kotha.inside.trace import Trace, trace
+from kotha.inside.trace import trace
 from kotha.model.family import Model
 
 
@@ -57,17 +53,6 @@ def record(
         names = [place] if len(passes) == 1 else [f"{place}.{line}" for line in given.lines]
         found += [Seen(name, _alone(values)) for name, values in zip(names, passes, strict=True)]
     return found
-
-
-@contextmanager
-def traced(
-    bundle: Bundle, asked: Asked | str, *, layers: Sequence[str] = (), places: Sequence[str] | None = None
-) -> Iterator[Trace]:
-    """One pass over what is asked for, already made: ``with traced(bundle, "নদীর ধারে") as seen: seen["logits"]``."""
-    given = read_asked(bundle, asked)
-    with trace(bundle.model, layers=choose_layers(bundle.model, layers), places=places) as seen:
-        given.pass_through(bundle.model)
-        yield seen
 
 
 def write_arrays(path: Path, found: Sequence[Seen]) -> None:

@@ -1,10 +1,10 @@
-"""Names for the places in a model that are worth looking at.
+"""Sites: names for what can be watched in a model, from the residual stream to attention weights and logits.
 
 One scheme for the whole family. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``; a layer is
 ``blocks.0``, what happens in it ``blocks.0.attention.weights`` or ``decoder.2.cross.queries``:
 
 ==========================  ===============  =====================================================================
-place                       shape            what it is
+site                        shape            what it is
 ==========================  ===============  =====================================================================
 ``tokens``                  (B, T, C)        embedded tokens; ``tokens`` of a Seq2Seq: source, then target
 ``patches``                 (B, T, C)        embedded patches of an image
@@ -40,15 +40,15 @@ from kotha.model.attention import Attention
 from kotha.model.block import Block, Stack
 
 # What an attention lets be watched; the last three exist in the explicit reading alone.
-ATTENTION_PLACES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
+ATTENTION_SITES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
 
 
-def nearest_place(pattern: str, known: Sequence[str]) -> str:
+def nearest_site(pattern: str, known: Sequence[str]) -> str:
     """Say which place was probably meant, as the end of a sentence; a layer's places once, as patterns for all layers.
 
-    >>> nearest_place("weights", ["tokens", "blocks.0.attention.scores", "blocks.0.attention.weights"])
+    >>> nearest_site("weights", ["tokens", "blocks.0.attention.scores", "blocks.0.attention.weights"])
     "; did you mean '*.weights'?"
-    >>> nearest_place("x", ["tokens", "blocks.0.residual_in", "blocks.1.residual_in"])
+    >>> nearest_site("x", ["tokens", "blocks.0.residual_in", "blocks.1.residual_in"])
     '; known: *.residual_in, tokens'
     """
     if get_close_matches(pattern, known):

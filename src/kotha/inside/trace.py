@@ -1,4 +1,4 @@
-"""Trace: record what happens at named places of any model, in one pass.
+"""Trace: record activations at named sites of any model, in one pass, by forward hooks.
 
     with trace(model) as seen:
         model(tokens)
@@ -6,7 +6,7 @@
 
 Forward hooks come and go with the ``with``; the model, its weights and its answers stay as they are, to the last bit,
 and a model that is not traced pays nothing. A fused attention never builds its scores, so for the layers looked at they
-are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``places.py`` lists the
+are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``sites.py`` lists the
 names.
 
 What it does not do: change what flows, or look into a compiled model; trace the one that was given to
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.inside.sites import ATTENTION_PLACES, layers, nearest_place, stacks
+from kotha.inside.sites import ATTENTION_SITES, layers, nearest_site, stacks
 from kotha.model.attention import Attention
 from kotha.model.block import Block
 
@@ -40,7 +40,7 @@ class Trace:
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
             if not any(fnmatchcase(name, pattern) for name in self._known):
-                raise UsageError(f"there is no place {pattern!r} to look at{nearest_place(pattern, known)}")
+                raise UsageError(f"there is no place {pattern!r} to look at{nearest_site(pattern, known)}")
 
     def wants(self, name: str) -> bool:
         """Whether a place is recorded."""
@@ -106,7 +106,7 @@ def _names(model: nn.Module, chosen: dict[str, Block]) -> list[str]:
     names = [name for name in ("tokens", "patches", "positions") if _body(model, name) is not None]
     for name, block in chosen.items():
         parts = ["attention"] if block.cross is None else ["attention", "cross"]
-        names += [f"{name}.residual_in", *(f"{name}.{part}.{place}" for part in parts for place in ATTENTION_PLACES)]
+        names += [f"{name}.residual_in", *(f"{name}.{part}.{place}" for part in parts for place in ATTENTION_SITES)]
         names += [f"{name}.{part}{end}" for part in [*parts, "feedforward"] for end in ("", "_norm")]
         names += [f"{name}.residual_mid", f"{name}.residual_out"]
     names += [f"{prefix}norm" for prefix in _prefixes(model).values()]
@@ -167,7 +167,7 @@ def _watch_block(name: str, block: Block, seen: Trace, hooks: ExitStack) -> None
 
 
 def _watch_attention(name: str, attention: Attention, seen: Trace, hooks: ExitStack) -> None:
-    for place in ATTENTION_PLACES:
+    for place in ATTENTION_SITES:
         _watch(getattr(attention, place), f"{name}.{place}", seen.record, hooks)
     if not any(seen.wants(f"{name}.{place}") for place in _WORKED_OUT):
         return

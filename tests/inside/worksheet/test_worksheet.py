@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.inside.trace import trace
-from kotha.inside.worksheet.model import find_place, model_sheet
+from kotha.inside.worksheet.model import find_site, model_sheet
 from kotha.inside.worksheet.page import sheet_view
 from kotha.inside.worksheet.sheet import RESULTS, Sheet
 from kotha.inside.worksheet.shown import Look, as_json, show, worked_out
@@ -280,12 +280,12 @@ def test_texts_of_every_family(name: str) -> None:
 def test_a_place_that_does_not_exist(stack: str | None, layer: int, part: str, wording: str) -> None:
     known = [f"{stack}.{layer}.attention" for stack in ("encoder", "decoder") for layer in range(2)]
     with pytest.raises(UsageError, match=wording):
-        find_place([*known, "decoder.0.cross"], ["encoder", "decoder"], stack, layer, part)
+        find_site([*known, "decoder.0.cross"], ["encoder", "decoder"], stack, layer, part)
 
 
 def test_one_stack_needs_no_name_and_images_have_no_sheet() -> None:
     with pytest.raises(UsageError, match="one stack, so leave it out"):
-        find_place(["blocks.0.attention"], ["blocks"], "decoder", 0, "attention")
+        find_site(["blocks.0.attention"], ["blocks"], "decoder", 0, "attention")
     vit = ViTConfig(d_model=8, n_heads=2, n_layers=1, image_size=4, patch_size=2, n_channels=1, n_classes=2)
     with pytest.raises(UsageError, match="reads images"):
         model_sheet(Bundle(build(vit), None), "x")

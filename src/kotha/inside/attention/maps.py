@@ -1,4 +1,4 @@
-"""Attention maps: who looks at whom, in every head of every layer.
+"""Attention maps: who looks at whom, in every head of every layer, under its causal mask and without.
 
 For each attention the weights (H, T, S) of one pass, and beside them what the same queries and keys would give under
 the other mask: a head that may not look ahead, as if it might (the notes' GPT against BERT), and the other way round.
@@ -8,7 +8,7 @@ A text that the model goes on with needs one pass too: no position sees what com
 token was written is the same row when more follows. ``WrittenToken`` says which row that is, and what else could have
 stood there.
 
-What it does not do: draw (``attention_page.py``) or write text (see ``given.py``).
+What it does not do: draw (``attention_page.py``) or write text (``asked.py``).
 """
 
 import math

@@ -1,7 +1,7 @@
 """The page of attention maps: lines, a grid of all heads, one head as a matrix, and the writing step by step.
 
 All that the page shows is in it as JSON; weights travel as base64 of 16-bit numbers, in steps of 1/65,535, which the
-page says. The scripts are in ``pages/attention``.
+page says. The scripts are in ``assets``.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Neighbours of a word: the rows that point in nearly the same direction.
+"""Neighbours of a word by cosine similarity: the rows that point in nearly the same direction.
 
 Near is measured by cosine similarity: the angle between two vectors. All rows of a small model share much
 (what tells a used row from an unused one, a frequent word from a rare one), which lifts every cosine alike. The mean is

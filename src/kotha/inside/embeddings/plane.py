@@ -1,6 +1,6 @@
-"""A map of words: their vectors laid into the plane that shows the most of their differences.
+"""A map of words (PCA): their vectors laid into the plane that shows the most of their differences.
 
-Principal components (PCA): the two directions in which the centred vectors spread most. A table of a hundred dimensions
+Principal components: the two directions in which the centred vectors spread most. A table of a hundred dimensions
 never fits into two, so the share of the spread that the picture shows is part of the result. The sign of a component
 means nothing; here its largest word lies on the positive side, so that the same model gives the same map.
 """

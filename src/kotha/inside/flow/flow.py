@@ -1,11 +1,11 @@
-"""Flow: one text through the whole model, station by station.
+"""Flow: one text through the whole model, station by station along the residual stream.
 
 From pieces and ids through embedding and every layer to the answer, each station with the shape of what passes, its
 mean, spread and ends, how long the vector of each position is, and how widely each head looks (the workshop's question
 12a: from a text to the distribution of the next token). The order of the stations is the order of the arithmetic: norms
 come before or after their part as the model has them.
 
-What it does not do: draw; see ``flow_page.py``.
+What it does not do: draw; see ``page.py``.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""How much a head matters, asked in two ways, both in nats.
+"""How much a head matters, asked in two ways (ablation, and a gradient by its gate), both in nats.
 
 By **ablation**: the loss when the head is silent, less the loss as it is. It is what removing this head alone would
 cost, and takes a pass over the text for each head. Below zero, the model does better without it.

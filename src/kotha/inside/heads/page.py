@@ -98,9 +98,7 @@ def case_text(found: Evidence | None, show: Show) -> str:
 
 def heads_page(study: Study, name: str, text: str, show: Show) -> str:
     """The page; ``name`` is the model's, ``text`` says what was read."""
-    page = Page(
-        "Heads", f"{name}, on {study.passages:,} passages ({study.tokens:,} tokens) of {text}: what each head does."
-    )
+    page = Page("Heads", f"{name}, on {study.tokens:,} tokens of {text}, passage by passage: what each head does.")
     page.heading("What each head is worth")
     page.figure(
         heat_map({report.head: report.ablation for report in study.heads}),

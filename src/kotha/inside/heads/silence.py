@@ -1,4 +1,4 @@
-"""Silence: what a model says when some heads say nothing.
+"""Silence (head ablation): what a model says when some heads say nothing.
 
     with silence(model, ["blocks.0.attention.3"]):
         model(tokens)

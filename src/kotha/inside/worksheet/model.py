@@ -40,16 +40,16 @@ def model_sheet(
         raise UsageError("this model is a ViT, it reads images; a worksheet is laid out for models that read text")
     model = bundle.widened().model
     given = read(model, bundle.tokenizer, text, target=target)
-    place = find_place(list(attentions(model)), list(stacks(model)), stack, layer, part)
+    place = find_site(list(attentions(model)), list(stacks(model)), stack, layer, part)
     asking, looked_at = (tuple(piece.text for piece in given.lines[line]) for line in given.lines_of(place))
     sheet = read_head(model, given.inputs, place, head, asking, looked_at)
     return replace(sheet, text=text, target=target, remarks=(*sheet.remarks, *given.remarks))
 
 
-def find_place(known: list[str], stack_names: list[str], stack: str | None, layer: int, part: str) -> str:
+def find_site(known: list[str], stack_names: list[str], stack: str | None, layer: int, part: str) -> str:
     """The name of an attention from its parts; what does not exist is refused with what does.
 
-    >>> find_place(["blocks.0.attention"], ["blocks"], None, 0, "attention")
+    >>> find_site(["blocks.0.attention"], ["blocks"], None, 0, "attention")
     'blocks.0.attention'
     """
     if stack is not None and stack not in stack_names:

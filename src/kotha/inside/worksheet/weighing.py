@@ -1,4 +1,4 @@
-"""From queries and keys to weights: scores, scaling, mask, and softmax in its steps."""
+"""From queries and keys to weights: scores, scaling, causal mask, and softmax in its steps."""
 
 import math
 from dataclasses import dataclass

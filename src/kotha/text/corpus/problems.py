@@ -70,8 +70,7 @@ class Complaints:
         problem = CorpusProblem(self.source, line, byte_offset, reason, row)
         self.note(problem)
         if self.errors == "stop":
-            mend = ", or mend it with errors='replace'" if mendable else ""
-            raise CorpusError(f"{problem}; put it right, or leave it out with errors='skip'{mend}")
+            raise CorpusError(f"{problem}; put it right", ("skip", "replace") if mendable else ("skip",))
         return mendable and self.errors == "replace"
 
     def note(self, problem: CorpusProblem) -> None:
