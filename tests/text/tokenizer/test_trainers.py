@@ -101,7 +101,53 @@ def test_akshara_level_gives_a_token_a_letter():
         *["রা", "ষ্ট্র", "প", "তি", " ", "অ্যা", "প", " "],
         *["খু", "ল", "লে", "ন", "।"],
     ]
-    assert len(tokenizer.encode("ক্ষ্ণ")) > 1  # never seen: spelled
+    assert len(tokenizer.encode("জ্ঞৃ")) > 1  # never seen, and in no common word: spelled
+
+
+# What no story tells of: none of these words, and few of these letters, is in the corpus that trains below.
+UNSEEN = "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি ঐতিহ্য পৌঁছে শৃঙ্খলা মন্ত্রণালয় র\u200d্যাব ধ্বংস উৎক্ষেপণ ঢাকা ঔষধ হ্যাঁ সংস্কৃতি দুঃখ"
+FEW_LETTERS = ["আমার নাম কমল। আমি বাগানে কাজ করি।", "মা রান্না করেন, বাবা মাঠে যান।"] * 20
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "wordpiece", "char"])
+def test_letters_that_the_corpus_lacks_are_whole_too(kind):
+    """Every letter of common Bangla has a piece, whatever the corpus: `বৃ│দ্ধ│ি` never happens."""
+    tokenizer = train(FEW_LETTERS, kind, 16_384 if kind == "wordpiece" else 8192, level="akshara")
+    ends = {0, *boundaries(UNSEEN)}
+    assert [UNSEEN[start:end] for _, start, end in tokenizer.spans(UNSEEN) if not {start, end} <= ends] == []
+    assert tokenizer.special["unk"] not in tokenizer.encode(UNSEEN)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_no_long_piece_is_worth_a_cut_letter(kind):
+    """A word of the corpus with one more sign is spelled by its letters, however many, not by the word and the sign."""
+    tokenizer = train(["অভিনন্দনপত্রলেখকদল নদী"] * 99, kind, 2048)
+    text = "অভিনন্দনপত্রলেখকদলে"
+    assert {end for _, _, end in tokenizer.spans(text)} <= set(boundaries(text))
+
+
+def test_a_small_vocabulary_takes_the_most_common_letters_and_leaves_room_for_words():
+    few = train(FEW_LETTERS, "unigram", 700)
+    assert {"লে", "তা", "হা"} <= set(few.pieces)
+    assert not {"শৃ", "দ্ধি"} & set(few.pieces)
+    assert any(len(aksharas(piece)) > 3 for piece in few.pieces)
+
+
+@pytest.mark.parametrize("text", ["the river", "नदी के पार", "১২৩!"])
+def test_a_corpus_in_another_script_spends_nothing_on_bangla(text):
+    letters = Letters(count_chunks([text], WORDS, Normalizer()))
+    assert letters.share_of_bangla() == 0
+    letters.keep(1.0, 2000, 1500)
+    assert set(letters.code) == set(letters.counts)
+
+
+def test_a_corpus_that_is_half_bangla_gets_half_of_the_common_letters():
+    letters = Letters(Counter({"কমলা": 4, "abc": 4}))
+    assert letters.share_of_bangla() == 0.5
+    letters.keep(1.0, 2000, 1000)
+    assert len(letters.code) == 500 + len("abc")
+    letters.keep(1.0, 20, 1000)
+    assert len(letters.code) == 20
 
 
 def test_codepoint_level_gives_a_token_a_code_point():
@@ -237,7 +283,7 @@ def test_memory_stays_flat_whatever_the_corpus(monkeypatch):
 def test_long_numbers_are_cut_and_nothing_is_learned_across_the_cut():
     """With line ends among the letters, too: a cut must not become one of them."""
     letters = Letters(count_chunks(["123456789\n\n"] * 3, WORDS, Normalizer()))
-    letters.keep(1.0, 100)
+    letters.keep(1.0, 100, 0)
     assert "\n" in letters.code
     words = {letters.spell(word): count for word, count in letters.coded_words().items()}
     assert words == {"1234": 3, "5678": 3, "9": 3, "\n": 6}
@@ -245,7 +291,7 @@ def test_long_numbers_are_cut_and_nothing_is_learned_across_the_cut():
 
 def test_a_rare_or_broken_letter_cuts_a_word():
     letters = Letters(Counter({"কলাক্": 5, "কমা": 4, "কৌ": 1}))
-    letters.keep(0.95, 100)
+    letters.keep(0.95, 100, 0)
     words = {letters.spell(word): count for word, count in letters.coded_words().items()}
     assert words == {"কলা": 5, "কমা": 4}
 
@@ -277,6 +323,7 @@ def test_unigram_pieces_are_probabilities_and_keep_every_letter():
     assert len(scores) <= 6
     assert "কখ" in scores
     assert math.isclose(sum(math.exp(score) for score in scores.values()), 1.0)
+    assert unigram_pieces(words, 6, letters=["চ"])["চ"] == min(unigram_pieces(words, 6, letters=["চ"]).values())
 
 
 def test_more_room_makes_shorter_encodings():

@@ -13,6 +13,7 @@ import regex
 
 from kotha.text.akshara import is_whole, units
 from kotha.text.normalize import Normalizer
+from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.split import SplitRule
 
 # Private code points of plane 15, one for each letter.
@@ -27,6 +28,8 @@ _MAX_CHUNKS = 4_000_000
 
 # No piece holds more digits than this: longer numbers are too many to learn one by one.
 _MAX_DIGITS = 4
+
+_BANGLA = regex.compile(r"\p{Bengali}")
 
 
 def count_chunks(texts: Iterable[str], split: SplitRule, normalizer: Normalizer) -> Counter[str]:
@@ -56,9 +59,16 @@ class Letters:
             for unit in self._units[chunk]:
                 self.counts[unit] += count
 
-    def keep(self, coverage: float, most: int) -> None:
-        """Give a code to the most frequent whole letters that make up ``coverage`` of the corpus, at most ``most``."""
-        self.code = _codes(most_frequent(self.counts, coverage, min(most, _MAX_CODES), whole=True))
+    def keep(self, coverage: float, most: int, common: int) -> None:
+        """Give a code to the most frequent whole letters that make up ``coverage`` of the corpus, at most ``most``.
+
+        Where it then has fewer than ``common`` Bangla letters, the most common that it lacks are added; in a corpus of
+        which only a part is Bangla, so many fewer.
+        """
+        own = most_frequent(self.counts, coverage, most, whole=True)
+        lacking = round(common * self.share_of_bangla()) - sum(_BANGLA.match(letter) is not None for letter in own)
+        unseen = [letter for letter in common_letters() if letter not in own]
+        self.code = _codes([*own, *unseen[: max(0, lacking)]][: min(most, _MAX_CODES)])
         self.letter = {code: unit for unit, code in self.code.items()}
 
     def coded_words(self) -> Counter[str]:
@@ -74,6 +84,11 @@ class Letters:
     def spell(self, coded: str) -> str:
         """A coded piece as text."""
         return "".join(self.letter[code] for code in coded)
+
+    def share_of_bangla(self) -> float:
+        """The share of Bangla among the letters that belong to an alphabet."""
+        spelled = {unit: count for unit, count in self.counts.items() if unit[0].isalpha()}
+        return sum(spelled[unit] for unit in spelled if _BANGLA.match(unit)) / max(1, sum(spelled.values()))
 
     def code_points(self) -> Counter[str]:
         """How often each code point occurs."""

@@ -61,7 +61,7 @@ def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
     return _merges(_trained_bpe(words, vocab_size=len(alphabet) + n_pieces))
 
 
-def unigram_pieces(words: Counter[str], n_pieces: int) -> dict[str, float]:
+def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = ()) -> dict[str, float]:
     """Pieces with log-probabilities: BPE proposes, usage under the best cut decides.
 
     Kudo's recipe with two changes, both measured better here: the first proposal is BPE's vocabulary rather than all
@@ -70,7 +70,7 @@ def unigram_pieces(words: Counter[str], n_pieces: int) -> dict[str, float]:
     """
     if not words:
         return {}
-    letters = sorted({code for word in words for code in word})
+    letters = sorted({*letters, *(code for word in words for code in word)})
     proposal = _trained_bpe(words, vocab_size=max(int(_SURPLUS * n_pieces), len(letters) + 1))
     candidates = [piece for piece in proposal.get_vocab() if len(piece) > 1]
     spelled = list(words)

@@ -1,9 +1,10 @@
 """Training a tokenizer: char, bpe, unigram, wordpiece.
 
-All but ``char`` learn pieces of whole letters (see ``letters.py``); single code points and bytes are kept only as a
-way out for letters that the corpus hardly has. Measured on Bangla news: a plain SentencePiece unigram puts 3-7 % of
-its token boundaries inside a letter, bpe and unigram here well under 1 %. WordPiece stays at 2-5 %: it takes the
-longest piece that fits, be the next character a vowel sign or not.
+All but ``char`` learn pieces of whole letters (see ``letters.py``), and the letters of common Bangla get a piece even
+where the corpus lacks them (``common_letters.py``); single code points and bytes are kept only as a way out for the
+rest. Measured on Bangla news: a plain SentencePiece unigram puts 3-7 % of its token boundaries inside a letter, bpe
+(byte-pair encoding) and unigram here well under 1 %. WordPiece stays at 2-5 %, and higher on text unlike its corpus: it
+takes the longest piece that fits, be the next character a vowel sign or not.
 """
 
 import string
@@ -17,6 +18,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, proc
 from kotha.errors import TokenizerError, nearest
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
 from kotha.text.tokenizer import pieces, special
+from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pipeline import normalizer_of, splitter_of
@@ -30,12 +32,16 @@ Level = Literal["codepoint", "akshara"]
 _COVERAGE = 0.9999
 # Letters may take this share of a vocabulary at most: a corpus in a script of thousands of letters still gets words.
 _LETTER_SHARE = 2
+# Up to this share is filled with letters of common Bangla where a Bangla corpus has fewer of its own.
+_COMMON_SHARE = 5
 
 # llama.cpp's ``qwen35`` cuts র‍্যা before its joiner. As an added token it is found before the split, there too.
 _YA_PHALA = ("\u09b0\u200d\u09cd\u09af\u09be", " \u09b0\u200d\u09cd\u09af\u09be")
 
 # A special token or a byte must never be the best reading of a text that merely spells its name.
 _NEVER = -1000.0
+# And a code point only that of one that no whole letters can spell, in however many pieces.
+_OUT = -100.0
 _BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
@@ -78,10 +84,11 @@ def train(
 
 def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Tokenizer:
     """Byte-level BPE in three layers of merges: bytes to characters, characters to letters, letters to words."""
-    whole = [text for text in _YA_PHALA if split is QWEN35 and _has_ya_phala(letters)]
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
+    whole = _YA_PHALA if split is QWEN35 else ()
     room = _room(vocab_size, len(base) + len(whole), "bpe", "the 256 bytes and the special tokens")
-    letters.keep(_COVERAGE, room // _LETTER_SHARE)
+    letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
+    whole = whole if _has_ya_phala(letters) else ()
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
     merges = pieces.character_merges([*letters.code, *points]) + pieces.letter_merges(letters.code)
     vocabulary = dict.fromkeys([*base, *(left + right for left, right in merges)])
@@ -105,16 +112,17 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     specials = list(special.GENERATIVE.values())
     taken = len(specials) + len(_BYTE_PIECES) + len(string.printable)
     room = _room(vocab_size, taken, "unigram", "the 256 bytes, ASCII and the special tokens")
-    letters.keep(_COVERAGE, room // _LETTER_SHARE)
+    letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
+    points = list(dict.fromkeys([*points, *"".join(letters.code)]))[: room // _LETTER_SHARE]
     fallback = [point for point in dict.fromkeys([*string.printable, *points]) if point not in letters.code]
     room = vocab_size - len(specials) - len(_BYTE_PIECES) - len(fallback)
     # Six places, because `tokenizers` does not read longer decimals back exactly.
     scores = {
         letters.spell(piece): round(score, 6)
-        for piece, score in pieces.unigram_pieces(letters.coded_words(), room).items()
+        for piece, score in pieces.unigram_pieces(letters.coded_words(), room, letters.letter).items()
     }
-    out = round(min(scores.values(), default=0.0) - 10.0, 6)
+    out = round(min(scores.values(), default=0.0) + _OUT, 6)
     vocabulary = [(piece, _NEVER) for piece in (*specials, *_BYTE_PIECES)]
     vocabulary += sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     vocabulary += [(point, out) for point in sorted(fallback)]
@@ -130,20 +138,16 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """BERT's: the longest piece first, ``##`` before a piece that continues a word. Spaces are not kept."""
     specials = list(special.BERT.values())
     room = _room(vocab_size, 2 * len(string.printable) + len(specials), "wordpiece", "ASCII and the special tokens")
-    points = [
-        point
-        for point in dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), _COVERAGE, room // 4)])
-        if not point.isspace()
-    ]
-    base = dict.fromkeys([*specials, *points, *("##" + point for point in points)])
+    points = most_frequent(letters.code_points(), _COVERAGE, room // 4)
     letters = Letters(Counter(_without_spaces(letters.chunks)))
-    letters.keep(_COVERAGE, room // _LETTER_SHARE)
+    letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
+    # Each of these in two forms, so half as many.
+    usual = [letter for letter in common_letters() if letter in letters.code][: room // _COMMON_SHARE // 2]
+    single = dict.fromkeys(text for text in [*string.printable, *points, *usual, *"".join(usual)] if not text.isspace())
     learned = pieces.word_pieces(letters.coded_words(), 2 * vocab_size)
-    for prefix, coded in learned:
-        if len(base) >= vocab_size:
-            break
-        base[prefix + letters.spell(coded)] = None
-    ids = {piece: index for index, piece in enumerate(base)}
+    vocabulary = dict.fromkeys([*specials, *single, *("##" + text for text in single)])
+    vocabulary |= dict.fromkeys(prefix + letters.spell(coded) for prefix, coded in learned)
+    ids = {piece: index for index, piece in enumerate(list(vocabulary)[:vocab_size])}
     unknown = special.BERT["unk"]
     backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100))
     inner = pre_tokenizers.Split(Regex(WORDS.pattern.replace("\\s?", "")), "isolated")
@@ -177,8 +181,8 @@ def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     specials = list(special.GENERATIVE.values())
     room = _room(vocab_size, len(specials) + len(string.printable), "char", "ASCII and the special tokens")
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])
-    most = vocab_size - len(specials) - len(points)
-    kept = [unit for unit in most_frequent(letters.counts, 1.0, most, whole=True) if unit not in points]
+    letters.keep(1.0, vocab_size - len(specials) - len(points), room // _COMMON_SHARE)
+    kept = [letter for letter in letters.code if letter not in points]
     vocabulary = [(piece, _NEVER) for piece in specials]
     vocabulary += [(piece, -1.0) for piece in [*kept, *points]]
     unknown = specials.index(special.GENERATIVE["unk"])
@@ -189,8 +193,8 @@ def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _has_ya_phala(letters: Letters) -> bool:
-    """Whether the corpus, cut by a split that knows no joiner, shows the ya-phala of র‍্যা."""
-    return any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks)
+    """Whether র‍্যা is wanted: as a common letter, or by a corpus that shows it, cut by a split that knows no joiner."""
+    return _YA_PHALA[0] in letters.code or any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks)
 
 
 def _without_spaces(chunks: Counter[str]) -> dict[str, int]:
