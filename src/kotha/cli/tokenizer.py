@@ -142,12 +142,15 @@ def import_(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for tokenizer.json.")],
+    extra_ids: Annotated[
+        int | None, Parameter(help="Sentinels after a bare spiece.model's pieces: T5 has 100. A folder says its own.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
     from kotha.text.tokenizer.importers import import_tokenizer
 
-    tokenizer = import_tokenizer(source)
+    tokenizer = import_tokenizer(source, extra_ids=extra_ids)
     path = tokenizer.save(out)
     if as_json:
         print_json(

@@ -7,11 +7,13 @@ does not depend on the number of workers.
 import os
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,7 @@ class EncodedDocument:
 
 def encode_documents(
     labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, workers: int
-) -> Iterator[EncodedDocument]:
+) -> Generator[EncodedDocument]:
     """Encode (label, text) pairs in their order; whether a text leaks is for the caller to act on."""
     state = (tokenizer.backend.to_str(), dtype, leaks)
     for labels, result in _mapped(_batched(labelled), workers, state):
@@ -108,9 +110,34 @@ _worker: _Encoder | None = None
 
 def _start_worker(*state: Any) -> None:
     global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is not held back already
+    Thread(target=_end_with_parent, daemon=True).start()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     _worker = _Encoder(*state)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed has nobody to work for."""
+    parent = parent_process()
+    assert parent is not None, "a worker was started by nobody"
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _interrupt_held_back() -> Iterator[None]:
+    """Ctrl-C is for the parent, which then ends its workers, and reaches it after this block, not within.
+
+    A process started here never hears of it, from its first instruction on: it inherits what is held back.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(texts: Sequence[str]) -> _Result:
@@ -125,20 +152,34 @@ def _mapped(batches: Iterator[Batch], workers: int, state: tuple[Any, ...]) -> I
         yield from ((labels, encoder(texts)) for labels, texts in batches)
         return
     waiting: deque[tuple[list[str], Future[_Result]]] = deque()
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, state)
-    try:
+    with _pool(workers, state) as pool:
         for labels, texts in batches:
-            waiting.append((labels, pool.submit(_work, texts)))
+            with _interrupt_held_back():  # a submission starts a worker where there are too few
+                waiting.append((labels, pool.submit(_work, texts)))
             if len(waiting) > 2 * workers:
                 done, future = waiting.popleft()
                 yield done, future.result()
         while waiting:
             done, future = waiting.popleft()
             yield done, future.result()
+
+
+@contextmanager
+def _pool(workers: int, state: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that end with the block: after their work, or at once where it is left early."""
+    with _interrupt_held_back():
+        pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, state)
+    try:
+        yield pool
     except BrokenProcessPool as error:
         raise DataError(
-            "a worker process ended early, perhaps for lack of memory; try fewer with --workers "
+            "a worker process ended early, perhaps for lack of memory; try fewer workers "
             '(in a script of your own, call this under `if __name__ == "__main__":`)'
         ) from error
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        with _interrupt_held_back():
+            pool.shutdown(wait=True, cancel_futures=True)

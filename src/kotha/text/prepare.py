@@ -11,8 +11,8 @@ import heapq
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -124,7 +124,8 @@ def prepare(
         with ExitStack() as stack:
             eos = tokenizer.special["eos"]
             writers = {name: stack.enter_context(SplitWriter(folder, name, job.dtype, eos)) for name in _SPLITS}
-            for document in job.encoded(survey, job.leak_index(survey)):
+            encoded = stack.enter_context(closing(job.encoded(survey, job.leak_index(survey))))
+            for document in encoded:
                 if document.leaked and document.label == TRAIN:
                     report.leaked += 1
                 elif len(document.ids):
@@ -206,7 +207,7 @@ class _Job:
         texts = [self.tokenizer.normalize(text) for text in survey.held_out.values()]
         return LeakIndex(texts, self.options.leak_threshold)
 
-    def encoded(self, survey: _Survey, leaks: LeakIndex | None) -> Iterator[EncodedDocument]:
+    def encoded(self, survey: _Survey, leaks: LeakIndex | None) -> Generator[EncodedDocument]:
         """Every document that stays, labelled with its split."""
         cores = os.cpu_count() or 1
         workers = self.options.workers or (cores if self._total > _SMALL_BYTES else 1)

@@ -21,8 +21,10 @@ from tests.text.conftest import CORPUS, SENTENCES, trained
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from kotha.errors import TokenizerError
+from kotha.model.parameters import count_parameters
+from kotha.model.presets import preset
 from kotha.text.tokenizer import spiece
-from kotha.text.tokenizer.importers import Hub, import_tokenizer
+from kotha.text.tokenizer.importers import TokenizerHub, import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # -- SentencePiece ----------------------------------------------------------------------------------------------------
@@ -122,6 +124,67 @@ def test_roles_and_control_pieces_of_sentencepiece(name):
 def test_symbols_that_the_user_defined_are_found_whole(name, text):
     theirs, ours = both(name)
     assert ours.encode(text) == theirs.encode(text)
+
+
+T5_FOLDERS = {
+    "by number": ({"tokenizer_config.json": {"tokenizer_class": "T5Tokenizer", "extra_ids": 20}}, 20),
+    "by class": ({"tokenizer_config.json": {"tokenizer_class": "T5TokenizerFast"}}, 100),
+    "by model": ({"config.json": {"model_type": "t5"}, "tokenizer_config.json": {}}, 100),
+    "by name": ({"special_tokens_map.json": {"additional_special_tokens": [f"<extra_id_{i}>" for i in range(5)]}}, 5),
+    "mT5: none": ({"tokenizer_config.json": {"tokenizer_class": "T5Tokenizer", "extra_ids": 0}}, 0),
+    "another": ({"tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer"}}, 0),
+    "nothing beside it": ({}, 0),
+}
+
+
+def t5_folder(folder: Path, files: dict) -> Path:
+    """A SentencePiece model with T5's three control pieces, in T5's order, and settings beside it."""
+    model = io.BytesIO()
+    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    options = {"vocab_size": 400, "hard_vocab_limit": False, "minloglevel": 2, **ids}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=model, **options)
+    (folder / "spiece.model").write_bytes(model.getvalue())
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("files", "number"), T5_FOLDERS.values(), ids=T5_FOLDERS)
+def test_t5s_sentinels_count_down_to_the_end_of_the_vocabulary(tmp_path, files, number):
+    tokenizer = import_tokenizer(t5_folder(tmp_path, files))
+    pieces = sentencepiece.SentencePieceProcessor(str(tmp_path / "spiece.model")).get_piece_size()
+    assert tokenizer.vocab_size == pieces + number
+    assert tokenizer.pieces[pieces:] == [f"<extra_id_{index}>" for index in reversed(range(number))]
+
+
+def test_a_t5_folder_has_the_ids_of_transformers_own_tokenizer(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    folder = t5_folder(tmp_path, {"tokenizer_config.json": {"tokenizer_class": "T5Tokenizer"}})
+    theirs, ours = transformers.T5Tokenizer.from_pretrained(folder), import_tokenizer(folder)
+    assert ours.vocab_size == len(theirs)
+    assert {piece: token for token, piece in enumerate(ours.pieces)} == theirs.get_vocab()
+    for text in SENTENCES:
+        assert ours.encode(text) == theirs.encode(text, add_special_tokens=False), text
+
+
+def test_a_bare_model_takes_the_sentinels_that_are_asked_for(tmp_path):
+    folder = t5_folder(tmp_path, {})
+    plain, full = import_tokenizer(folder), import_tokenizer(folder / "spiece.model", extra_ids=100)
+    assert full.vocab_size == plain.vocab_size + 100
+    assert [full.encode(text) for text in SENTENCES] == [plain.encode(text) for text in SENTENCES]
+    for source in (plain.save(tmp_path / "saved"), folder):
+        with pytest.raises(TokenizerError, match="is a number of sentinels for a SentencePiece model"):
+            import_tokenizer(source, extra_ids=100 if source != folder else -1)
+
+
+def test_the_courses_58_million_parameters_come_out_of_a_shipped_model_with_t5s_sentinels():
+    file = SHARED_DATA / "tokenizers" / "csebuetnlp_banglanmt_spm32k" / "bn.model"
+    if not file.is_file():
+        pytest.skip("needs the shared data")
+    tokenizer = import_tokenizer(file, extra_ids=100)
+    assert tokenizer.vocab_size == 32_100
+    model = preset("bangla-58m").replace(vocab_size=tokenizer.vocab_size)
+    assert count_parameters(model).total == 58_139_648
 
 
 def test_an_imported_model_is_the_same_when_saved(tmp_path):
@@ -465,7 +528,7 @@ def test_what_is_neither_file_nor_hub_name_is_answered_in_words(source):
         import_tokenizer(source, FakeHub({}))
 
 
-class FakeHub(Hub):
+class FakeHub(TokenizerHub):
     """A hub of folders on this disk."""
 
     def __init__(self, repositories: dict[str, Path]) -> None:
@@ -518,7 +581,7 @@ def test_an_unreachable_hub_is_answered_in_words(monkeypatch):
         import_tokenizer("a/b")
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
     with pytest.raises(TokenizerError, match=r"\.json of the hub repository a/b could not be fetched \(no route"):
-        Hub().download("a/b", "tokenizer.json")
+        TokenizerHub().download("a/b", "tokenizer.json")
 
 
 def test_a_hub_name_without_the_hubs_client_says_what_to_install(monkeypatch):

@@ -21,6 +21,11 @@ from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer,
 # What a folder or a hub repository is searched for, best first.
 _KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
 _KNOWN_ENDINGS = (".json", ".model", ".txt")
+# What else may stand beside it and say how it is meant.
+_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "config.json")
+# T5 counts its sentinels down to the end of the vocabulary: <extra_id_0> has the last id.
+_T5_SENTINELS = 100
+_MAX_SENTINELS = 1 << 16
 _SPACE = "\u2581"
 # `tokenizers` looks a charsmap up letter by letter and gives up on letters of six bytes, so it misses ে + া and ে + ৗ.
 # The maps in use are all of NFKC's family. (Composing everything first would also put a nukta before its hasanta.)
@@ -32,40 +37,51 @@ _TWO_PART_VOWELS = (
 _NEVER = -1000.0
 
 
-def import_tokenizer(source: str | Path, hub: "Hub | None" = None) -> Tokenizer:
-    """Open a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``."""
+def import_tokenizer(
+    source: str | Path, hub: "TokenizerHub | None" = None, *, extra_ids: int | None = None
+) -> Tokenizer:
+    """Open a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``.
+
+    ``extra_ids`` is how many sentinels (``<extra_id_0>`` …) follow the pieces of a SentencePiece model, as T5 has 100;
+    by default what the settings beside the model say, and none where there are no settings.
+    """
     path = Path(source)
     if path.is_dir():
-        return _from_folder(path)
+        path = _best_file(path)
     if path.is_file():
-        return _from_file(path)
+        return _from_file(path, extra_ids)
     name = str(source)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", *_KNOWN_ENDINGS)):
-        return _from_hub(name, hub or Hub())
+        return _from_file(_from_hub(name, hub or TokenizerHub()), extra_ids)
     raise TokenizerError(f"no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name")
 
 
-def _from_folder(folder: Path) -> Tokenizer:
+def _best_file(folder: Path) -> Path:
     for name in _KNOWN_FILES:
         if (folder / name).is_file():
-            return _from_file(folder / name)
+            return folder / name
     others = sorted(folder.glob("*.model"))
     if len(others) == 1:
-        return _from_file(others[0])
+        return others[0]
     raise TokenizerError(f"{folder} holds none of {', '.join(_KNOWN_FILES)}")
 
 
-def _from_file(path: Path) -> Tokenizer:
+def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     if path.suffix not in _KNOWN_ENDINGS:
         raise TokenizerError(f"{path}: ending {path.suffix!r} is not known; known: {', '.join(_KNOWN_ENDINGS)}")
     if path.stat().st_size > MAX_FILE_BYTES:
         raise TokenizerError(f"{path} has {path.stat().st_size:,} bytes, far more than any tokenizer")
+    if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):
+        raise TokenizerError(
+            f"extra_ids={extra_ids} is a number of sentinels for a SentencePiece model, not for {path}"
+        )
     if path.suffix == ".json" and path.name != "vocab.json":
         return Tokenizer.load(path)
     with library_errors(f"{path} cannot be made into a tokenizer"):
         if path.suffix == ".model":
             try:
-                return Tokenizer(_from_spiece(spiece.read_model(path.read_bytes())))
+                model = spiece.read_model(path.read_bytes())
+                return Tokenizer(_from_spiece(model, _sentinels(path) if extra_ids is None else extra_ids))
             except TokenizerError as error:
                 raise TokenizerError(f"{path}: {error}") from error
         if path.name in ("vocab.json", "merges.txt"):
@@ -76,7 +92,24 @@ def _from_file(path: Path) -> Tokenizer:
 # -- SentencePiece --------------------------------------------------------------------------------------------------
 
 
-def _from_spiece(model: spiece.SentencePieceModel) -> tokenizers.Tokenizer:
+def _sentinels(path: Path) -> int:
+    """How many sentinels the settings beside a model add to it; the model itself knows nothing of them."""
+    settings = {name: _read_json(path.with_name(name)) for name in _SETTINGS if path.with_name(name).is_file()}
+    tokenizer = settings.get("tokenizer_config.json", {})
+    if type(tokenizer.get("extra_ids")) is int:
+        return int(tokenizer["extra_ids"])
+    for found in settings.values():
+        named = sum("<extra_id_" in str(token) for token in found.get("additional_special_tokens") or [])
+        if named:
+            return named
+    is_t5 = str(tokenizer.get("tokenizer_class", "")).startswith("T5Tokenizer")
+    return _T5_SENTINELS if is_t5 or settings.get("config.json", {}).get("model_type") == "t5" else 0
+
+
+def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers.Tokenizer:
+    known = {piece for piece, _, _ in model.pieces}
+    sentinels = [f"<extra_id_{number}>" for number in reversed(range(min(extra_ids, _MAX_SENTINELS)))]
+    model.pieces += [(sentinel, 0.0, spiece.CONTROL) for sentinel in sentinels if sentinel not in known]
     if model.model_type == "unigram":
         core: models.Model = _unigram_model(model)
     elif model.model_type == "bpe":
@@ -219,19 +252,19 @@ def _read_json(path: Path) -> dict[str, Any]:
 # -- the hub --------------------------------------------------------------------------------------------------------
 
 
-def _from_hub(name: str, hub: "Hub") -> Tokenizer:
+def _from_hub(name: str, hub: "TokenizerHub") -> Path:
     files = hub.list_files(name)
     for file in _KNOWN_FILES:
         if file in files:
-            beside = [other for other in ("merges.txt", "tokenizer_config.json") if other in files]
-            for other in beside:
-                hub.download(name, other)
-            return _from_file(hub.download(name, file))
+            for other in ("merges.txt", *_SETTINGS):
+                if other in files:
+                    hub.download(name, other)
+            return hub.download(name, file)
     raise TokenizerError(f"the hub repository {name} holds none of {', '.join(_KNOWN_FILES)}")
 
 
-class Hub:
-    """The Hugging Face hub: what a repository holds, and a file of it on this disk."""
+class TokenizerHub:
+    """The Hugging Face hub, for models: what a repository holds, and a file of it on this disk."""
 
     def list_files(self, name: str) -> list[str]:
         """The files of a repository."""
