@@ -61,7 +61,7 @@ _NAMED = {
     16: "গুঁ স্বৈ ন্তঃ জ্যো স্রো ছোঁ ষ্ণু স্ক্রি ট্যু দ্মা ফোঁ ধোঁ থ্রি ফ্লো ষ্কৃ ঙ্ক্ষা ঘেঁ ম্পৃ ছিঁ ভূঁ ধ্রু র্ভু ব্ধি",
 }
 # What is rarer than this is left to the corpus.
-_MOST_BITS = 18
+_MOST_BITS = 17
 
 
 @cache

@@ -141,8 +141,10 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     points = most_frequent(letters.code_points(), _COVERAGE, room // 4)
     letters = Letters(Counter(_without_spaces(letters.chunks)))
     letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
-    # Each of these in two forms, so half as many.
-    usual = [letter for letter in common_letters() if letter in letters.code][: room // _COMMON_SHARE // 2]
+    # A corpus that lacks letters lacks forms of others too. Each in two forms, so half as many.
+    lacking = len(letters.code.keys() - letters.counts.keys())
+    usual = [letter for letter in common_letters() if letter in letters.code]
+    usual = usual[: min(lacking, room // _COMMON_SHARE // 2)]
     single = dict.fromkeys(text for text in [*string.printable, *points, *usual, *"".join(usual)] if not text.isspace())
     learned = pieces.word_pieces(letters.coded_words(), 2 * vocab_size)
     vocabulary = dict.fromkeys([*specials, *single, *("##" + text for text in single)])
