@@ -119,10 +119,11 @@ def _ways_on(error: KothaError, words: list[str]) -> str:
 def _in_flags(message: str) -> str:
     """The library speaks of arguments, ``overwrite=True``; here they are flags.
 
-    >>> _in_flags("replace it with overwrite=True")
-    'replace it with --overwrite'
+    >>> _in_flags("replace it with overwrite=True, leave it out with errors='skip'")
+    'replace it with --overwrite, leave it out with --errors skip'
     """
-    return re.sub(r"\b([a-z_]+)=True\b", lambda found: f"--{found[1].replace('_', '-')}", message)
+    message = re.sub(r"\b([a-z_]+)=True\b", lambda found: f"--{found[1].replace('_', '-')}", message)
+    return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)
 
 
 def _drop_output() -> None:

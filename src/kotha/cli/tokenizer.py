@@ -47,9 +47,16 @@ def train(
     from kotha.text.tokenizer.trainers import train as train_tokenizer
 
     rules = choose_rules(rule, no_rule)
-    with notes().status(f"learning {vocab_size:,} pieces …"):
-        texts = _texts(paths, field, errors)
-        tokenizer = train_tokenizer(texts, kind, vocab_size, split=split, level=level, rules=rules)
+    with notes().status("reading …") as status:
+        tokenizer = train_tokenizer(
+            _texts(paths, field, errors),
+            kind,
+            vocab_size,
+            split=split,
+            level=level,
+            rules=rules,
+            on_progress=lambda stage, done, total: status.update(f"{stage} …"),
+        )
     path = tokenizer.save(out)
     if as_json:
         print_json(

@@ -238,6 +238,7 @@ class _Job:
             if self._on_progress is not None:
                 self._on_progress(stage, done, self._total)
 
+        advance(0)  # a bar from the first second, before the first block of a large file is read
         documents = read_documents(
             self._paths,
             field=self.options.field,

@@ -189,6 +189,17 @@ def test_texts_may_come_once_and_in_any_order():
     assert train(CORPUS[::-1], "unigram", VOCAB_SIZE).fingerprint == trained("unigram").fingerprint
 
 
+def test_each_stage_is_told_as_it_begins():
+    told: list[str] = []
+
+    def texts():
+        assert told == ["reading"]
+        yield from CORPUS
+
+    train(texts(), "bpe", 400, on_progress=lambda stage, done, total: told.append(stage))
+    assert told == ["reading", "counting", "learning"]
+
+
 # -- any corpus -------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ takes the longest piece that fits, be the next character a vowel sign or not.
 
 import string
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal, get_args
 
 import tokenizers
@@ -27,6 +27,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
 Level = Literal["codepoint", "akshara"]
+OnProgress = Callable[[str, int, int], None]
 
 # The share of a corpus whose letters become pieces; the rest is spelled by code point, and the rarest of it by byte.
 _COVERAGE = 0.9999
@@ -53,12 +54,15 @@ def train(
     split: str | None = None,
     level: str = "codepoint",
     rules: tuple[str, ...] = DEFAULT_RULES,
+    on_progress: OnProgress | None = None,
 ) -> Tokenizer:
     """Train a tokenizer of a kind; the vocabulary may stay smaller where the corpus has too little to fill it.
 
     ``split`` is for bpe (``qwen35``, the default, opens in llama.cpp; ``words`` keeps numbers and joiners together),
-    ``level`` for char (``codepoint`` or ``akshara``).
+    ``level`` for char (``codepoint`` or ``akshara``). ``on_progress`` hears (stage, done, total) as each stage begins;
+    how far the reading is, the reader of the texts knows.
     """
+    tell = on_progress or _tell_nobody
     if kind not in get_args(Kind):
         raise TokenizerError(f"tokenizer kind {kind!r} does not exist{nearest(kind, get_args(Kind))}")
     if level not in get_args(Level):
@@ -66,9 +70,13 @@ def train(
     if split is not None and kind != "bpe":
         raise TokenizerError(f"split={split!r} is for bpe; {kind} has its own")
     cut = split_named(split) if split else (QWEN35 if kind == "bpe" else WORDS)
-    letters = Letters(count_chunks(texts, cut, Normalizer(rules)))
+    tell("reading", 0, 0)
+    chunks = count_chunks(texts, cut, Normalizer(rules))
+    tell("counting", 0, len(chunks))
+    letters = Letters(chunks)
     if not letters.counts:
         raise TokenizerError("the training text is empty; give at least one document with letters in it")
+    tell("learning", 0, vocab_size)
     if kind == "bpe":
         backend = _bpe(letters, vocab_size, cut)
     elif kind == "unigram":
@@ -80,6 +88,10 @@ def train(
     if rules:
         backend.normalizer = normalizer_of(rules)
     return Tokenizer(backend)
+
+
+def _tell_nobody(stage: str, done: int, total: int) -> None:
+    pass
 
 
 def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Tokenizer:
