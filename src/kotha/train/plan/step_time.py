@@ -1,13 +1,13 @@
 """How long a step will take on this machine, from a few small ones.
 
-A model of one layer is timed on some tokens and on half of them, and one of two layers on all: this tells what a
-micro-batch costs whatever its size (gradients of whole tables), what a token adds and what a layer adds. Only sensible
-on the machine that will train, while it is as busy as it will be then. Nothing is compiled for it, so a GPU will do
-better than this says.
+A small model is timed whole. Of a large one, a model of one layer is timed on some tokens and on half of them, and one
+of two layers on all: this tells what a micro-batch costs whatever its size (gradients of whole tables), what a token
+adds and what a layer adds; its optimizer is timed on a slice. Only sensible on the machine that will train, while it
+is as busy as it will be then. Nothing is compiled for it, so a GPU will do better than this says.
 """
 
 import time
-from dataclasses import dataclass
+from statistics import median
 
 import torch
 from torch import Tensor
@@ -20,47 +20,45 @@ from kotha.model.loss import next_token_loss
 from kotha.model.presets import preset
 from kotha.model.vit import ViT
 from kotha.train.config import TrainConfig
-from kotha.train.device.hardware import flops_per_token, peak_flops_per_second
+from kotha.train.device.hardware import flops_per_token, peak_flops_per_second, quickest
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
-from kotha.train.optimize.optimizer import Optimizers
+from kotha.train.optimize.muon import orthogonalize
+from kotha.train.optimize.optimizer import Optimizers, split_parameters
 from kotha.train.plan.activations import example_inputs, positions, run_body
 from kotha.train.recipes import recipe
 from kotha.train.tasks.masking import CHOSEN
 
 # What one timed pass should take, so that all of the timing takes a few seconds.
-_PASS_SECONDS = 0.35
+_PASS_SECONDS = 0.2
 _LEAST_TOKENS = 256  # with fewer, weights are read more than multiplied
-_ROUNDS = 2
-
-
+_ROUNDS, _ENOUGH_SECONDS = 4, 0.8
+# Of a large optimizer, the slice that is timed: rows and columns.
+_SLICE = (256, 1024)
 # The step by which threads are compared: small, as those are to which it matters.
 _BATCH, _CONTEXT = 8, 128
-
-
-@dataclass(frozen=True)
-class _Timing:
-    gradients: float
-    step: float
 
 
 def predict_seconds_per_step(
     model: ModelConfig, training: TrainConfig, micro_batch_size: int, context_length: int, arithmetic: Arithmetic
 ) -> float:
     """Seconds of one update: its micro-batches forward and back, and the optimizer."""
-    depths = {"n_layers": 1, **({"n_decoder_layers": 1} if isinstance(model, Seq2SeqConfig) else {})}
-    small, double = model.replace(**depths), model.replace(**dict.fromkeys(depths, 2))
-    batch_size, length = _affordable(double, micro_batch_size, context_length, arithmetic)
-    half = (batch_size // 2, length) if batch_size > 1 else (1, max(1, length // 2))
-    with torch.random.fork_rng():  # dropout and first weights draw here, not from the caller's numbers
-        less = _time(small, training, *half, arithmetic)
-        one = _time(small, training, batch_size, length, arithmetic)
-        two = _time(double, training, batch_size, length, arithmetic)
-    layers = model.n_layers - 1
-    whole = one.gradients + layers * max(0.0, two.gradients - one.gradients)
-    fixed = min(one.gradients, max(0.0, 2 * less.gradients - one.gradients))
-    step = one.step + layers * max(0.0, two.step - one.step)
+    micro_batches = -(-training.batch_size // micro_batch_size)
+    with torch.random.fork_rng():  # dropout draws here, not from the caller's numbers
+        if _affordable(model, micro_batch_size, context_length, arithmetic) == (micro_batch_size, context_length):
+            gradients, step = _time(model, training, micro_batch_size, context_length, arithmetic)
+            return micro_batches * gradients + step
+        depths = {"n_layers": 1, **({"n_decoder_layers": 1} if isinstance(model, Seq2SeqConfig) else {})}
+        small, double = model.replace(**depths), model.replace(**dict.fromkeys(depths, 2))
+        batch_size, length = _affordable(double, micro_batch_size, context_length, arithmetic)
+        half = (batch_size // 2, length) if batch_size > 1 else (1, max(1, length // 2))
+        less, _ = _time(small, None, *half, arithmetic)
+        one, _ = _time(small, None, batch_size, length, arithmetic)
+        two, _ = _time(double, None, batch_size, length, arithmetic)
+        step = _optimizer_seconds(model, training, arithmetic)
+    whole = one + (model.n_layers - 1) * max(0.0, two - one)
+    fixed = min(one, max(0.0, 2 * less - one))
     shares = training.batch_size * positions(model, context_length) / (batch_size * positions(model, length))
-    return -(-training.batch_size // micro_batch_size) * fixed + shares * (whole - fixed) + step
+    return micro_batches * fixed + shares * (whole - fixed) + step
 
 
 def use_fastest_threads() -> int:
@@ -90,23 +88,48 @@ def _affordable(model: ModelConfig, batch_size: int, context_length: int, arithm
 
 
 def _time(
-    config: ModelConfig, training: TrainConfig, batch_size: int, context_length: int, arithmetic: Arithmetic
-) -> _Timing:
-    """The quickest of a few passes and steps of a small model."""
-    model = build(config).to(arithmetic.device).train()
+    config: ModelConfig, training: TrainConfig | None, batch_size: int, context_length: int, arithmetic: Arithmetic
+) -> tuple[float, float]:
+    """Seconds of the gradients of a batch and of an optimizer's step: the median of a few rounds after the first."""
+    model = build(config, "meta").to_empty(device=arithmetic.device).train()
+    for each in (*model.parameters(), *model.buffers()):
+        torch.nn.init.constant_(each, 0)  # numbers do not matter, and drawing them takes its time
     inputs = tuple(each.to(arithmetic.device) for each in example_inputs(config, batch_size, context_length))
-    optimizers, scaler = Optimizers(model, training), torch.amp.GradScaler(enabled=False)
+    optimizers = None if training is None else Optimizers(model, training)
+    scaler = torch.amp.GradScaler(enabled=False)
     gradients, steps = [], []
-    for _ in range(_ROUNDS):
+    for round_ in range(1 + _ROUNDS):
         start = _now(arithmetic)
         with arithmetic.autocast():
             loss = example_loss(model, inputs)
         torch.autograd.backward(loss)
         middle = _now(arithmetic)
-        optimizers.step(scaler)
+        if optimizers is not None:
+            optimizers.step(scaler)
+            optimizers.zero_grad()
         gradients.append(middle - start)
         steps.append(_now(arithmetic) - middle)
-    return _Timing(min(gradients), min(steps))
+        if round_ and sum(gradients) + sum(steps) > _ENOUGH_SECONDS:
+            break
+    return median(gradients[1:]), median(steps[1:])
+
+
+def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic) -> float:
+    """A step of a large model's optimizers, from one on a slice: AdamW by numbers, Muon by its products."""
+    muon, *adamw = split_parameters(build(model, "meta"), use_muon=training.optimizer == "muon")
+    part = torch.nn.Parameter(torch.ones(_SLICE, device=arithmetic.device))
+    part.grad = torch.ones_like(part)
+    member = torch.optim.AdamW([part])
+    each = quickest(member.step, arithmetic.device, 0.0) / part.numel()
+    product = quickest(lambda: orthogonalize(part.detach()), arithmetic.device, 0.0) / _products(part)
+    moved = sum(parameter.numel() for group in adamw for _, parameter in group)
+    return moved * each + sum(_products(parameter) for _, parameter in muon) * product
+
+
+def _products(matrix: Tensor) -> float:
+    """What orthogonalizing a matrix takes, up to a factor: its smaller side once squared, once cubed."""
+    small, large = sorted(matrix.shape)
+    return float(2 * small * small * large + small**3)
 
 
 def example_loss(model: Model, inputs: tuple[Tensor, ...]) -> Tensor:
