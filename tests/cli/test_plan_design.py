@@ -11,7 +11,7 @@ from kotha.cli.settings import from_words
 from kotha.model.presets import preset
 from kotha.train.plan.page import schedule_lines
 from kotha.train.recipes import recipe
-from kotha.train.settings import take_sizes
+from kotha.train.settings import Request, choose_settings, take_sizes
 from kotha.train.show.curves import schedule_chart
 
 
@@ -55,9 +55,11 @@ def test_a_design_from_a_corpus_ends_in_commands_that_can_be_read_back(corpus: P
     assert prepare[:3] == ["kotha", "prepare", str(corpus)]
     assert f"--vocab-size {found['config']['vocab_size']}" in " ".join(tokenizer)
     words = tuple(train[train.index("--set") + 1 :])
-    model, rest = take_sizes(preset(train[train.index("--preset") + 1]), from_words(words))
-    settings = recipe("modern", **rest, steps=int(train[train.index("--steps") + 1]))
-    model = model.replace(vocab_size=found["config"]["vocab_size"], dropout=settings.dropout)
+    changes = {**from_words(words), "steps": int(train[train.index("--steps") + 1])}
+    changes["vocab_size"] = found["config"]["vocab_size"]
+    choice = choose_settings(Request(preset=train[train.index("--preset") + 1], changes=changes))
+    model, settings = choice.model, choice.settings
+    assert settings.context_length is not None
     assert model.to_dict() == found["config"]
     assert settings.batch_size * settings.context_length == found["tokens_per_step"]
 

@@ -13,7 +13,7 @@ from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
 from kotha.train.plan.budget import Budget, budget_here, budget_on
-from kotha.train.plan.design import RECIPE, Design, propose
+from kotha.train.plan.design import RECIPE, Design, as_learned, propose
 from kotha.train.plan.gpus import GPU
 from kotha.train.plan.memory import largest_micro_batch, planned_context
 from kotha.train.plan.rules import EVALUATIONS, pace_of
@@ -83,7 +83,7 @@ def choose_settings(request: Request, text: TextSize | None = None) -> Choice:
     if settings.dropout is not None and isinstance(model, TextConfig):
         model = model.replace(dropout=settings.dropout)
     if not request.timed:
-        return Choice(model, settings)
+        return Choice(as_learned(model, settings.context_length) if isinstance(model, GPTConfig) else model, settings)
     if text is None:
         raise UsageError("what suits a time depends on the text too: name the data")
     budget = _budget(request, settings)

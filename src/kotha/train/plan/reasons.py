@@ -5,8 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 from kotha.train.plan.budget import ASIDE
-from kotha.train.plan.design import BASE, MOST_EPOCHS, RECIPE, TOKENS_PER_PARAMETER, Design
+from kotha.train.plan.design import BASE, RECIPE, TOKENS_PER_PARAMETER, Design
 from kotha.train.plan.text_size import TextSize
+from kotha.wording import size
 
 Reason = tuple[str, str, str]
 """What, its value, and why."""
@@ -32,11 +33,15 @@ def reasons_for(design: Design, text: TextSize) -> list[Reason]:
             f"{settings.batch_size * context:,} tokens a step; smaller in a short run, so that there are more steps",
         ),
         ("at once", str(settings.micro_batch_size), f"of {settings.batch_size}: what the memory holds and is of use"),
-        ("learning rates", rates, "measured at widths of 96 and 512; inverse to the width between and beyond them"),
+        (
+            "learning rates",
+            rates,
+            "measured at widths of 96 and 512, and falling with the width between and beyond them",
+        ),
         (
             "dropout, weight decay",
             f"{settings.dropout:g}, {settings.weight_decay:g}",
-            f"{design.epochs:.1f} passes over the text: the more there are, the more must hold back memorising",
+            f"{design.epochs:.1f} passes over the text: many passes must be held back from memorising, a short run not",
         ),
         ("steps", f"{settings.steps:,}", _steps(design)),
     ]
@@ -59,8 +64,8 @@ def commands_for(design: Design, text: TextSize) -> list[str]:
     """The lines that make this design, from a corpus or from a data folder."""
     lines, data = [], text.path
     if not text.prepared:
-        path, size, data = shlex.quote(text.path), design.model.vocab_size, "data"
-        lines.append(f"kotha tokenizer train {path} --kind unigram --vocab-size {size} --out tokenizer")
+        path, pieces, data = shlex.quote(text.path), design.model.vocab_size, "data"
+        lines.append(f"kotha tokenizer train {path} --kind unigram --vocab-size {pieces} --out tokenizer")
         lines.append(f"kotha prepare {path} --tokenizer tokenizer --out data")
     changes = {name: value for name, value in design.changes.items() if name != "steps" and value is not None}
     words = " ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
@@ -72,7 +77,7 @@ def commands_for(design: Design, text: TextSize) -> list[str]:
 def _vocabulary(text: TextSize) -> str:
     if text.prepared:
         return "that of the data folder's tokenizer"
-    return f"for {text.bytes / 1e6:,.1f} MB of text; with 32 MB, 8,192 pieces gave fewer bits a byte than 32,100"
+    return f"for {size(text.bytes)} of text; with 32 MB, 8,192 pieces gave fewer bits a byte than 32,100"
 
 
 def _shape(design: Design) -> str:
@@ -85,5 +90,5 @@ def _shape(design: Design) -> str:
 
 def _steps(design: Design) -> str:
     if design.text_ends:
-        return f"{MOST_EPOCHS} passes, as many as still gained on the news; the rest of the time is not used"
+        return f"{design.epochs:.0f} passes, as many as still gain; the rest of the time is not used"
     return f"what the time allows at {design.seconds_per_step:.3g} s a step, {ASIDE:.0%} kept for evaluations"

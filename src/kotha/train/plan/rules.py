@@ -1,15 +1,19 @@
 """Rules for short and long trainings: what suits a text, a width and a number of tokens.
 
-All come from what was measured here (docs/experiments.md, on Bangla news and on stories), and hold between and a little
-beyond the measured points. The designer and ``train`` with ``minutes`` ask the same ones.
+All come from what was measured here (docs/experiments.md, "What the defaults stand on"), and hold between and a little
+beyond the measured points. The designer asks them, and through it ``train``, ``plan`` and ``demo``. A run is *short*
+when it has too few steps to gain from anything that holds it back: no dropout, few passes, a long decay.
 """
 
-# Bytes of text from which a vocabulary pays; 8,192 was measured at 32 MB, the rest follows it.
-_VOCABULARIES = ((0, 1024), (200_000, 2048), (1_000_000, 4096), (4_000_000, 8192), (400_000_000, 16_384))
-_FEWEST_TOKENS_PER_STEP, _MOST_TOKENS_PER_STEP = 1024, 16_384
+# Bytes of text from which a vocabulary pays.
+_VOCABULARIES = ((0, 1024), (200_000, 2048), (600_000, 4096), (2_500_000, 8192), (400_000_000, 16_384))
+# Tokens a step. Where the text and not the time is short, steps may be smaller: there is time for more of them.
+_FEWEST, _FEWEST_OF_LITTLE_TEXT, _MOST = 1024, 256, 16_384
 _WANTED_STEPS = 500
-_WIDTH, _LEAST_WIDTH = 512, 85
-_RATE, _MUON_RATE = 1e-3, 3e-3
+# Rates at a width, how fast they fall with it, and the width below which they no longer grow.
+_WIDTH, _RATE, _MUON_RATE, _POWER, _LEAST_WIDTH = 512, 1e-3, 3e-3, 1.5, 96
+_SHORT_STEPS, _SHORT_DECAY = 2000, 0.6
+_SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
 EVALUATIONS = 8
 
@@ -23,35 +27,46 @@ def choose_vocabulary(n_bytes: int) -> int:
     return max(size for least, size in _VOCABULARIES if n_bytes >= least)
 
 
+def is_short(tokens: float) -> bool:
+    """Is a run that could see so many tokens a short one?"""
+    return tokens / _WANTED_STEPS < 4 * _FEWEST
+
+
+def most_epochs(short: bool) -> int:
+    """Passes over a text that still gained."""
+    return _SHORT_EPOCHS if short else _EPOCHS
+
+
 def context_for(tokens: float) -> int:
     """Tokens in a sequence for a run that sees so many: long ones are for those who have learned the short ones."""
     return 128 if tokens < 2e6 else 256 if tokens < 2e7 else 512
 
 
-def batch_for(tokens: float, context_length: int) -> int:
+def batch_for(tokens: float, context_length: int, little_text: bool = False) -> int:
     """Sequences in a step for a run that sees so many tokens: small in a short run, so that there are more steps.
 
-    >>> batch_for(500_000, 128), batch_for(1e8, 512)
-    (8, 32)
+    >>> batch_for(500_000, 128), batch_for(290_000, 128, little_text=True), batch_for(1e8, 512)
+    (8, 4, 32)
     """
-    per_step = min(_MOST_TOKENS_PER_STEP, max(_FEWEST_TOKENS_PER_STEP, tokens / _WANTED_STEPS))
+    fewest = _FEWEST_OF_LITTLE_TEXT if little_text else _FEWEST
+    per_step = min(_MOST, max(fewest, tokens / _WANTED_STEPS))
     return 1 << max(0, round(per_step / context_length).bit_length() - 1)
 
 
 def rates_for(width: int) -> dict[str, float]:
-    """Largest learning rates of AdamW and Muon: inverse to the width, down to a width that no more helps.
+    """Largest learning rates of AdamW and Muon: small models bear rates that large ones do not.
 
     >>> rates_for(512)
     {'learning_rate': 0.001, 'muon_learning_rate': 0.003}
     """
-    scale = _WIDTH / max(width, _LEAST_WIDTH)
+    scale = (_WIDTH / max(width, _LEAST_WIDTH)) ** _POWER
     rates = {"learning_rate": _RATE, "muon_learning_rate": _MUON_RATE}
     return {name: float(f"{rate * scale:.2g}") for name, rate in rates.items()}
 
 
-def restraint_for(epochs: float) -> dict[str, float]:
-    """Dropout and weight decay: none and little for text seen once or twice, as measured for many passes."""
-    dropout, decay = (0.0, 0.1) if epochs <= 2 else (0.1, 0.2) if epochs <= 8 else (0.3, 0.5)
+def restraint_for(epochs: float, short: bool) -> dict[str, float]:
+    """Dropout and weight decay: none and little for a short run or few passes, as measured for many."""
+    dropout, decay = (0.0, 0.1) if short or epochs <= 2 else (0.1, 0.2) if epochs <= 8 else (0.3, 0.5)
     return {"dropout": dropout, "weight_decay": decay}
 
 
@@ -62,3 +77,8 @@ def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP) -> dict[str, int]:
         "evaluate_every": max(1, -(-steps // EVALUATIONS)),
         "warmup_steps": min(warmup_steps, steps // 10),
     }
+
+
+def decay_for(steps: int) -> dict[str, int]:
+    """How long the learning rate falls at the end (WSD): most of a short run, else what the recipe has."""
+    return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
