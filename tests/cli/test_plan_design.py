@@ -8,10 +8,9 @@ import pytest
 
 from kotha.cli.main import main
 from kotha.cli.settings import from_words
-from kotha.model.presets import preset
 from kotha.train.plan.page import schedule_lines
 from kotha.train.recipes import recipe
-from kotha.train.settings import Request, choose_settings, take_sizes
+from kotha.train.settings import Request, choose_settings
 from kotha.train.show.curves import schedule_chart
 
 
@@ -65,12 +64,6 @@ def test_a_design_from_a_corpus_ends_in_commands_that_can_be_read_back(corpus: P
 
 
 _PARTS = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
-
-
-def test_sizes_are_told_from_settings() -> None:
-    model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1, "nonsense": 1})
-    assert model.n_layers == 3
-    assert rest == {"steps": 5, "dropout": 0.1, "nonsense": 1}
 
 
 def test_the_schedule_is_drawn_from_its_own_numbers() -> None:

@@ -149,8 +149,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
 
 
 def test_sizes_of_the_model_can_be_set(capsys, data: Path, tmp_path: Path) -> None:
-    words = ["--set", "n_layers=1", "--set", "d_model=32", "--set", "n_heads=2", "--set", "d_ff=64"]
-    short = ["--steps", "2", "--set", "batch_size=2", "--set", "context_length=16", "--set", "evaluate_every=2"]
+    words = ["--set", "n_layers=1", "d_model=32", "n_heads=2", "--set", "d_ff=64"]  # several after one flag, or one
+    short = ["--steps", "2", "--set", "batch_size=2", "context_length=16", "evaluate_every=2"]
     assert main(["train", str(data), "--out", str(tmp_path / "run"), "--preset", "bangla-modern", *words, *short]) == 0
     model = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["model"]
     assert (model["n_layers"], model["d_model"], model["d_ff"], model["d_head"]) == (1, 32, 64, 16)
+    assert model["context_length"] == 16  # it has learned no longer one, so nobody should measure it on one

@@ -12,7 +12,9 @@ from kotha.model.family import build
 from kotha.model.presets import PRESETS, preset
 from kotha.train.config import TrainConfig
 from kotha.train.device import hardware as machine
+from kotha.train.device.fitting import Fitting
 from kotha.train.device.precision import Arithmetic
+from kotha.train.distributed import ALONE
 from kotha.train.plan.activations import example_inputs, positions
 from kotha.train.plan.planning import plan_training
 from kotha.train.plan.step_time import predict_seconds_per_step
@@ -95,3 +97,10 @@ def test_a_gpu_that_is_not_here_has_memory_but_no_time(monkeypatch: pytest.Monke
     found = plan_training(FAMILY["gpt"], TrainConfig(), "cuda")
     assert found.memory.base == 0
     assert (found.precision, found.compiled, found.seconds_per_step) == ("bfloat16", True, None)
+
+
+def test_a_plan_counts_what_the_process_already_has() -> None:
+    arithmetic = Arithmetic(CPU, "float32", "as asked")
+    fitting = Fitting(build(FAMILY["gpt"]), TrainConfig(batch_size=2), arithmetic, ALONE)
+    before, ballast = fitting.plan().total, torch.ones(150 << 20)  # 600 MiB, as a tokenizer's training may leave
+    assert fitting.plan().total > max(before, ballast.nbytes + (100 << 20))

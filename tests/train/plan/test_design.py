@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 
 from kotha.errors import ConfigError, DataError, KothaError, UsageError
+from kotha.model.config import GPTConfig
 from kotha.model.family import build
+from kotha.model.presets import preset
 from kotha.train.plan.budget import Budget, budget_on
 from kotha.train.plan.design import Design, propose
 from kotha.train.plan.flops import count_work
 from kotha.train.plan.gpus import GPUS
 from kotha.train.plan.memory import plan_memory
 from kotha.train.plan.reasons import reasons_for
-from kotha.train.plan.rules import choose_vocabulary
+from kotha.train.plan.rules import choose_vocabulary, rates_for
 from kotha.train.plan.text_size import TextSize, measure_text
 
 NEWS = TextSize("news", 32_000_000, 12_000_000, 7000, 2_800_000, 8192, 150_000)
@@ -87,7 +89,7 @@ def test_less_memory_gives_a_smaller_batch_or_model() -> None:
             replace(SLOW, memory_bytes=300_000_000),
             r"0\.3 GB of memory is too little for 2 layers .* give at least 0\.5 GB",
         ),
-        (replace(SLOW, minutes=0.2), r"0\.2 minutes are too little .* 100 steps.*give at least \d"),
+        (replace(SLOW, minutes=0.2), r"0\.2 minutes are too little .* 20 steps.*give at least \d"),
     ],
 )
 def test_too_little_is_refused_with_what_would_do(budget: Budget, wording: str) -> None:
@@ -101,6 +103,36 @@ def test_what_a_refusal_asks_for_is_enough() -> None:
         propose(NEWS, short)
     minutes = float(str(refused.value).split()[-2])
     check(propose(NEWS, replace(SLOW, minutes=minutes)), replace(SLOW, minutes=minutes))
+
+
+def test_a_busy_machine_gets_small_steps_rather_than_few() -> None:
+    busy = replace(SLOW, minutes=2, pace=lambda *given: 20 * pace(*given))
+    design = propose(NEWS, busy)
+    check(design, busy)
+    assert design.settings.batch_size < propose(NEWS, replace(SLOW, minutes=2)).settings.batch_size
+    assert design.settings.steps > 50
+
+
+def test_given_sizes_stay_and_the_rest_follows_the_same_rules() -> None:
+    pocket = preset("pocket").replace(vocab_size=8192)
+    assert isinstance(pocket, GPTConfig)
+    design, short = propose(NEWS, replace(SLOW, minutes=2), {"seed": 3}, pocket), replace(SLOW, minutes=2)
+    settings, chosen = design.settings, propose(NEWS, short).settings
+    assert (design.model.n_layers, design.model.d_model) == (pocket.n_layers, pocket.d_model)
+    assert design.model.context_length == settings.context_length == 128
+    assert (settings.batch_size, settings.seed, settings.dropout) == (chosen.batch_size, 3, 0.0)
+    assert settings.learning_rate == rates_for(pocket.d_model)["learning_rate"]
+    assert settings.decay_steps is not None
+    assert settings.steps // 2 < settings.decay_steps < settings.steps
+
+
+def test_little_text_is_read_a_few_times_in_small_steps() -> None:
+    little = TextSize("little", 285_000, 110_000, 70, 36_000, 2048, 2000)
+    design = propose(little, replace(SLOW, minutes=5))
+    assert design.text_ends
+    assert design.epochs == pytest.approx(8, rel=0.02)
+    assert design.settings.batch_size * design.model.context_length <= 512
+    assert design.settings.dropout == 0
 
 
 def test_too_little_text_and_too_much_memory() -> None:

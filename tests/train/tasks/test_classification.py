@@ -10,6 +10,7 @@ from tests.text.conftest import trained
 
 from kotha.errors import ConfigError, DataError
 from kotha.model.config import BERTConfig, GPTConfig, TextConfig, ViTConfig
+from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
 from kotha.train.tasks.classification import ImageClasses, TextClasses
@@ -111,3 +112,11 @@ def test_unusable_texts_are_refused() -> None:
         texts(preset("pocket"), "unigram", [], [])
     with pytest.raises(ConfigError, match="a bert model cannot be trained on images; use a vit preset"):
         images(model=bert)
+
+
+def test_a_body_without_a_head_for_classes_is_told_what_to_do() -> None:
+    tokenizer = trained("unigram")
+    model = preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16)
+    task = TextClasses(model, CONFIG, ["নদী", "পাখি"], [0, 1], ["নদী"], [0], tokenizer, n_classes=2)
+    with pytest.raises(ConfigError, match=r"learned by a TextClassifier, and this is a GPT; .* yourself"):
+        task.losses(build(model), task.batch(0, 0, 2).tensors)  # type: ignore[arg-type]

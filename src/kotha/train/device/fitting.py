@@ -7,6 +7,7 @@ after all is halved and the step done again; one that the user chose is an error
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -15,6 +16,7 @@ from kotha.errors import KothaError, TrainingError
 from kotha.model.block import Block
 from kotha.model.family import Model
 from kotha.train.config import TrainConfig
+from kotha.train.device.hardware import peak_memory, resident_memory
 from kotha.train.device.precision import Arithmetic
 from kotha.train.distributed import Ranks
 from kotha.train.plan.memory import MemoryPlan, plan_memory, planned_compile, planned_micro_batch
@@ -83,10 +85,10 @@ class Fitting:
         )
 
     def plan(self) -> MemoryPlan:
-        """What a process is expected to need."""
+        """What this process is expected to need; on a CPU, beside what it already has from its work before."""
         device = self._arithmetic.device.type
         assert device in ("cpu", "cuda"), f"no plan for {device}"
-        return plan_memory(
+        planned = plan_memory(
             self._model.config,
             self._config,
             micro_batch_size=self.micro_batch_size,
@@ -97,6 +99,11 @@ class Fitting:
             ranks=self._ranks.world,
             sharded=self._ranks.sharded,
         )
+        if device != "cpu":
+            return planned
+        base = max(planned.base, resident_memory() - planned.weights - planned.average)
+        total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
+        return replace(planned, base=base, total=total)
 
     def _compile(self) -> bool:
         if not planned_compile(self._config, self._arithmetic.device.type):  # type: ignore[arg-type]

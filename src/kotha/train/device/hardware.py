@@ -81,6 +81,12 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def resident_memory() -> int:
+    """Bytes that this process has now; where the system does not say, the most that it has had."""
+    found = _fields(Path("/proc/self/status")).get("VmRSS")
+    return int(found.split()[0]) * 1024 if found else peak_memory(torch.device("cpu"))
+
+
 def _free_memory() -> int:
     found = _fields(Path("/proc/meminfo")).get("MemAvailable")
     return int(found.split()[0]) * 1024 if found else total_memory()

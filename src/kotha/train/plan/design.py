@@ -45,7 +45,9 @@ RUNGS = (
     *((10, 640), (12, 768), (16, 1024), (24, 1280), (32, 1600), (32, 2048)),
 )
 BASE, RECIPE = "bangla-modern", "modern"
-LEAST_STEPS = 100
+LEAST_STEPS = 20
+# With fewer steps than these the batch is halved: on a busy machine many small steps teach more than a few large ones.
+_FEW_STEPS, _SMALLEST_BATCH = 200, 2
 TOKENS_PER_PARAMETER = 0.5
 # A text bears a parameter for each byte, and any text a small model.
 PARAMETERS_PER_BYTE, SMALL_MODEL = 1.0, 500_000
@@ -104,7 +106,9 @@ def propose(
     ``fixed`` are settings that the user has chosen. With a ``model`` its sizes stay, and nothing is refused.
     """
     if model is not None:
-        return _Trial(text, budget, model, fixed or {}).design([])
+        only = _Trial(text, budget, model, fixed or {})
+        only.take_smaller_steps()
+        return only.design([])
     if text.bytes < _LEAST_BYTES:
         raise DataError(f"{text.path} has {text.bytes:,} bytes to train on; a model needs at least {_LEAST_BYTES:,}")
     vocab_size = text.vocab_size or choose_vocabulary(text.bytes)
@@ -171,6 +175,8 @@ class _Trial:
             return f"too slow: {wanted:,.0f} tokens would take more than the time at this machine's very best"
         if not self._smallest and _LEAST_BYTES_PER_PARAMETER * self.parameters > self._budget.memory_bytes:
             return "too large: its weights, gradients and the optimizer alone need more than the memory"
+        if self._smallest:
+            self.take_smaller_steps()
         return self._memory_verdict() or self._time_verdict(wanted)
 
     def _memory_verdict(self) -> str:
@@ -205,6 +211,17 @@ class _Trial:
     @cached_property
     def seconds_per_step(self) -> float:
         return self._budget.pace(self.model, recipe(RECIPE, **self._base), self.micro_batch_size, self.context_length)
+
+    def take_smaller_steps(self) -> None:
+        """Halve the batch as long as there would be very few steps, unless the user chose it."""
+        while (
+            self._budget.seconds < _FEW_STEPS * self.seconds_per_step
+            and self.batch_size > _SMALLEST_BATCH
+            and "batch_size" not in self._fixed
+        ):
+            self.batch_size = self._base["batch_size"] = self.batch_size // 2
+            for name in ("seconds_per_step", "micro_batch_size", "memory"):
+                self.__dict__.pop(name, None)
 
     @cached_property
     def micro_batch_size(self) -> int:

@@ -162,11 +162,13 @@ class TextClasses(_Classes):
 
     def losses(self, model: TextClassifier, tensors: Tensors) -> Tensors:
         """See Task."""
+        _check_classifier(model)
         tokens, real, labels = (tensors[name] for name in ("tokens", "real", "labels"))
         return {_PART: text_classes(model, tokens, real, labels, self._label_smoothing)}
 
     def measure(self, model: TextClassifier, tensors: Tensors) -> Tensors:
         """See Task."""
+        _check_classifier(model)
         return self._judge(model(tensors["tokens"], tensors["real"]), tensors["labels"])
 
     def _encode(self, what: str, texts: Sequence[str], tokenizer: Tokenizer) -> Ragged:
@@ -187,6 +189,15 @@ class TextClasses(_Classes):
     @cached_property
     def _validation(self) -> list[Batch]:
         return [self._as_batch(self._held_out_texts, self._held_out, rows, rows) for rows in self._slices()]
+
+
+def _check_classifier(model: object) -> None:
+    """A run folder holds bodies; what has a head for classes of texts is trained by one's own few lines."""
+    if not isinstance(model, TextClassifier):
+        raise ConfigError(
+            f"classes of texts are learned by a TextClassifier, and this is a {type(model).__name__}; a run folder "
+            "cannot hold one yet: put TextClassifier(body, n_classes) and this task into a Learner and move it yourself"
+        )
 
 
 def _marks(model: ModelConfig, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:

@@ -1,0 +1,80 @@
+"""From a request to settings: chosen from text and time, or taken as they are."""
+
+from typing import Any
+
+import pytest
+from tests.train.plan.test_design import NEWS, SLOW
+
+from kotha.errors import UsageError
+from kotha.model.presets import preset
+from kotha.train import settings as module
+from kotha.train.recipes import recipe
+from kotha.train.settings import USUAL_MINUTES, Request, choose_settings, take_sizes
+
+
+@pytest.fixture(autouse=True)
+def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    monkeypatch.setattr(module, "budget_here", lambda minutes, *_: replace(SLOW, minutes=minutes))
+
+
+def test_without_a_preset_text_and_time_decide() -> None:
+    short, long = (choose_settings(Request(minutes=minutes), NEWS) for minutes in (2, 200))
+    assert short.design is not None
+    assert long.design is not None
+    assert short.design.parameters < long.design.parameters
+    assert short.model.vocab_size == NEWS.vocab_size  # type: ignore[attr-defined]
+    assert short.settings.learning_rate > long.settings.learning_rate
+    assert (short.settings.dropout, short.settings.weight_decay) == (0.0, 0.1)
+    for word in ("layers of", "steps of", "learning rates", "32 MB of text", "2 minutes"):
+        assert word in short.sentence
+
+
+@pytest.mark.parametrize("minutes", [2, 30])
+@pytest.mark.parametrize("name", [None, "pocket"])
+def test_what_is_chosen_fits_the_time(minutes: float, name: str | None) -> None:
+    choice = choose_settings(Request(preset=name, minutes=minutes), NEWS)
+    assert choice.seconds_per_step is not None
+    assert 0 < choice.settings.steps * choice.seconds_per_step <= 60 * minutes
+
+
+def test_what_is_given_stays() -> None:
+    given = {"batch_size": 16, "learning_rate": 1e-4, "seed": 5, "d_model": 64, "n_heads": 2}
+    choice = choose_settings(Request(minutes=2, changes=given), NEWS)
+    assert (choice.settings.batch_size, choice.settings.learning_rate, choice.settings.seed) == (16, 1e-4, 5)
+    assert choice.model.d_model == 64
+    course = choose_settings(Request(preset="pocket", recipe="course", minutes=2), NEWS)
+    assert (course.settings.learning_rate, course.settings.batch_size) == (3e-4, 64)
+    assert course.settings.warmup_steps <= course.settings.steps // 10
+
+
+def test_steps_are_taken_as_they_are() -> None:
+    choice = choose_settings(Request(changes={"steps": 7}), NEWS)
+    assert choice.settings == recipe("modern", steps=7)
+    assert (choice.model.n_layers, choice.sentence) == (preset("pocket").n_layers, "")
+
+
+def test_nothing_said_is_a_run_of_the_usual_length() -> None:
+    said, unsaid = choose_settings(Request(minutes=USUAL_MINUTES), NEWS), choose_settings(Request(), NEWS)
+    assert (said.model, said.settings) == (unsaid.model, unsaid.settings)
+
+
+@pytest.mark.parametrize(
+    ("request_", "wording"),
+    [
+        ({"minutes": 0}, "minutes=0 must be above 0"),
+        ({"minutes": 1, "changes": {"steps": 5}}, "minutes and steps both say how long"),
+    ],
+)
+def test_contradictions_are_refused(request_: dict[str, Any], wording: str) -> None:
+    with pytest.raises(UsageError, match=wording):
+        Request(**request_)
+    with pytest.raises(UsageError, match="name the data"):
+        choose_settings(Request(minutes=1))
+
+
+def test_sizes_are_told_from_settings() -> None:
+    model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1, "nonsense": 1})
+    assert model.n_layers == 3
+    assert rest == {"steps": 5, "dropout": 0.1, "nonsense": 1}
