@@ -54,14 +54,17 @@ def train(
 
         dataset, folder, seat = Dataset(data), RunFolder(out), _seat()
         ranks = stack.enter_context(joined(seat, shard))
-        hear = _listener(stack, display, out / "tensorboard" if tensorboard and ranks.is_first else None)
+        if tensorboard and ranks.is_first:
+            from kotha.train.show.tensorboard import TensorBoard
+
+            display.also = stack.enter_context(TensorBoard(out / "tensorboard"))
         summary = train_run(
             dataset,
             folder,
             Request(preset=preset, recipe=recipe, minutes=minutes, changes=given),
             resume=resume or (seat.restarts > 0 and folder.exists),  # torchrun starts again where a process died
             sampler=_sampler(dataset.tokenizer, prompt),
-            on_event=hear,
+            on_event=display.show,
             on_remark=display.say,
             ranks=ranks,
         )
@@ -88,21 +91,6 @@ def _sampler(tokenizer: Any, prompt: str) -> Any:
     from kotha.model.gpt import GPT
 
     return lambda model: write(model, tokenizer, prompt, tokens=60) if isinstance(model, GPT) else None
-
-
-def _listener(stack: ExitStack, display: TrainingDisplay, board: Path | None) -> Any:
-    """What hears the figures: the display, and TensorBoard where it is wanted."""
-    if board is None:
-        return display.show
-    from kotha.train.show.tensorboard import TensorBoard
-
-    also = stack.enter_context(TensorBoard(board))
-
-    def hear(event: dict[str, Any]) -> None:
-        display.show(event)
-        also(event)
-
-    return hear
 
 
 def _seat() -> Any:

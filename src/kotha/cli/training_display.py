@@ -1,6 +1,7 @@
 """What a person sees while a model learns: one line that moves, and one that stays for each evaluation."""
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from rich.live import Live
@@ -18,6 +19,7 @@ class TrainingDisplay:
 
     def __init__(self, speaks: bool = True) -> None:
         self._speaks = speaks
+        self.also: Callable[[dict[str, Any]], None] | None = None  # another listener
         self._console = notes()
         self._live = Live(Text("starting …"), console=self._console, transient=True, refresh_per_second=4)
 
@@ -38,6 +40,8 @@ class TrainingDisplay:
 
     def show(self, event: dict[str, Any]) -> None:
         """An event of the run."""
+        if self.also is not None:
+            self.also(event)
         if "stopping" in event:
             say_at_once(f"kotha: saving after this step ({event['stopping']}) …")
         elif "validation" in event:

@@ -30,7 +30,7 @@ STANDARD_DEVIATION = 0.02
 def initialize(model: nn.Module, config: ModelConfig) -> None:
     """Give every weight of a model its first value, in place."""
     writers = residual_writers(model)
-    for module in model.modules():
+    for module in model.modules() if not next(model.parameters()).is_meta else ():  # a shape alone has no values
         if isinstance(module, nn.Linear):
             if config.initialization == "xavier":
                 nn.init.xavier_uniform_(module.weight)

@@ -31,7 +31,7 @@ from kotha.train.tasks.masking import CHOSEN
 # What one timed pass should take, so that all of the timing takes a few seconds.
 _PASS_SECONDS = 0.2
 _LEAST_TOKENS = 256  # with fewer, weights are read more than multiplied
-_ROUNDS, _ENOUGH_SECONDS = 4, 0.8
+_ROUNDS, _ENOUGH_SECONDS = 4, 0.4
 # Of a large optimizer, the slice that is timed: rows and columns.
 _SLICE = (256, 1024)
 # The step by which threads are compared: small, as those are to which it matters.
