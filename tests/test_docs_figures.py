@@ -74,6 +74,8 @@ def test_a_table_of_experiments_says_what_its_results_file_says(name: str) -> No
                 continue
             cells = [number for cell in row[1:] for number in NUMBER.findall(cell)]
             for column, cell in zip(header[1:], row[1:], strict=True):
+                if "(remembered)" in column:
+                    continue
                 scales = [
                     1.0,
                     *(scale for unit, scale in UNITS.items() if unit in column or unit in cell or unit in row[0]),

@@ -1,23 +1,38 @@
 """The demo, and the page that it leaves: what it shows is there, and what it proposes works."""
 
+import contextlib
 import html
+import io
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+import kotha
 from kotha.cli.demo_page import PAGES, Told
 from kotha.cli.main import main
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small demo's folder, whose name must be quoted in a shell."""
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A small demo's folder, with a name to be quoted, where another was before; and what it printed."""
     folder = tmp_path_factory.mktemp("demos") / "a demo"
+    kotha.write_stories(folder / "stories.jsonl", documents=20)
+    tokenizer = kotha.train_tokenizer(folder / "stories.jsonl", vocab_size=500)
+    kotha.prepare(folder / "stories.jsonl", tokenizer, folder / "data")
+    (folder / "run").mkdir()
+    (folder / "run" / "config.json").write_text("{}")
     arguments = ["demo", "--out", str(folder), "--documents", "100", "--vocab-size", "1000", "--minutes", "0.02"]
-    assert main(arguments) == 0
-    return folder
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main(arguments) == 0
+    return folder, printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def made(demo: tuple[Path, str]) -> Path:
+    return demo[0]
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +73,17 @@ def test_the_commands_that_it_proposes_run(made: Path, page: str, capsys) -> Non
     assert capsys.readouterr().out.count("নদীর ধারে") >= 1
 
 
-def test_a_second_demo_replaces_the_first(made: Path, capsys) -> None:
-    again = ["demo", "--out", str(made), "--documents", "100", "--vocab-size", "1000", "--minutes", "0.01"]
-    assert main(again) == 0
-    out = capsys.readouterr().out
-    assert "The grammar's floor" in out
-    assert "words of the stories that it read" in out
-    proposed = out.split("Three things to try next:")[1].strip().splitlines()
+def test_it_tells_what_it_does_and_what_to_try(demo: tuple[Path, str]) -> None:
+    printed = demo[1]
+    assert "The grammar's floor" in printed
+    assert "words of the stories that it read" in printed
+    proposed = printed.split("Three things to try next:")[1].strip().splitlines()
     assert [shlex.split(command)[1] for command in proposed] == ["generate", "train", "inside"]
+
+
+def test_it_replaces_what_an_earlier_demo_left(made: Path) -> None:
+    assert kotha.load(made / "run").config.vocab_size == 1000
+    assert json.loads((made / "data" / "dataset.json").read_text(encoding="utf-8"))["vocab_size"] == 1000
 
 
 def test_the_demo_counts_the_words_that_it_knows() -> None:

@@ -6,25 +6,30 @@ import re
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.padding import Padding
 
+import kotha
 from kotha.cli.demo_page import PAGES, Demo, Told, demo_page, next_steps, sample_of, shard_rows
 from kotha.cli.terminal import notes, progress, results, table
 from kotha.cli.training_display import TrainingDisplay
-from kotha.errors import UsageError
+from kotha.errors import ConfigError, UsageError
 from kotha.files import whole_file, write_whole
-from kotha.text.prepare import PrepareOptions, PrepareReport, prepare
+from kotha.text.prepare import PrepareReport
 from kotha.text.stories.corpus import Story, floor_bits_per_byte, stories
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 from kotha.text.tokenizer.view import view
 from kotha.train.show.report import read_record
+
+if TYPE_CHECKING:
+    from kotha.api.model import LanguageModel
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
 # One held-out document for so many to learn from.
@@ -59,8 +64,9 @@ def demo(
     floor = floor_bits_per_byte(held_out)
     prompts = [_beginning(_first(held_out, kind).text) for kind in ("story", "news", "entry")]
     before = _train(console, out, minutes, seed, floor, prompts[0])
-    told = _let_it_write(console, out / "run", prompts, written)
-    _look_inside(console, out, prompts[0])
+    model = kotha.load(out / "run")
+    told = _let_it_write(console, model, prompts, written)
+    _look_inside(console, model, out, prompts[0])
     made = Demo(written, tokenizer, shards, cards, read_record(out / "run"), prompts, before, told)
     write_whole(out / "report.html", demo_page(made, str(out), _program()))
     console.print(f"\nReport: [bold]{out / 'report.html'}[/] (open it in a browser)\n\nThree things to try next:")
@@ -110,9 +116,10 @@ def _learn_tokenizer(console: Console, path: Path, written: list[Story], vocab_s
 
 def _make_shards(console: Console, out: Path, tokenizer: Tokenizer) -> PrepareReport:
     _step(console, 3, "Shards", "token ids on disk, ready to be memory-mapped; each file known by its hash")
-    options = PrepareOptions(validation=out / HELD_OUT, overwrite=True)
     with progress() as advance:
-        report = prepare([out / TRAIN], tokenizer, out / "data", options, on_progress=advance)
+        report = kotha.prepare(
+            out / TRAIN, tokenizer, out / "data", on_progress=advance, validation=out / HELD_OUT, overwrite=True
+        )
     console.print(table("", ["", "train", "validation"], shard_rows(report)))
     console.print(f"left out: {report.duplicates:,} duplicates, {report.leaked:,} near-copies of validation documents")
     return report
@@ -145,17 +152,20 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float,
         return write(trained, data.tokenizer, prompt, tokens=_TOKENS_ON_THE_WAY, **_WRITING)
 
     before: list[str] = []
+    request = Request(minutes=minutes, changes={"seed": seed})
     with TrainingDisplay() as display:
-        summary = train_run(
-            data,
-            RunFolder(run),
-            Request(minutes=minutes, changes={"seed": seed}),
-            sampler=sample,
-            on_ready=lambda training: before.append(sample(training.model)),
-            on_event=display.show,
-            on_remark=display.say,
-            floors={"bits_per_byte": floor},
-        )
+        watched: dict[str, Any] = {
+            "sampler": sample,
+            "on_ready": lambda training: before.append(sample(training.model)),
+            "on_event": display.show,
+            "on_remark": display.say,
+            "floors": {"bits_per_byte": floor},
+        }
+        try:
+            summary = train_run(data, RunFolder(run), request, **watched)
+        except ConfigError as error:  # a machine too slow, or too busy, for a design: a small preset learns what it can
+            display.say(f"{error}; meanwhile, the smallest model")
+            summary = train_run(data, RunFolder(run), replace(request, preset="pocket"), **watched)
     console.print(
         f"{summary['steps']:,} steps, {summary['tokens']:,} tokens in {summary['seconds'] / 60:.1f} minutes. "
         f"On stories that it has never seen: [bold]{summary['bits_per_byte']:.3f}[/] bits per byte "
@@ -165,42 +175,25 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float,
     return before[0]
 
 
-def _let_it_write(console: Console, run: Path, prompts: list[str], written: list[Story]) -> Told:
-    from kotha import bundle
-    from kotha.generate.plain import write
-    from kotha.model.gpt import GPT
-    from kotha.runs import BEST_MODEL
-
+def _let_it_write(console: Console, model: "LanguageModel", prompts: list[str], written: list[Story]) -> Told:
     _step(console, 6, "Writing", "given the first words of texts that it has never seen")
-    best = bundle.load(run / BEST_MODEL)
-    assert isinstance(best.model, GPT) and best.tokenizer is not None, "the demo trains a GPT"
-    texts = []
-    for number, prompt in enumerate(prompts):
-        with notes().status("writing …"):
-            texts.append(write(best.model, best.tokenizer, prompt, tokens=_TOKENS, seed=number, **_WRITING))
-        console.print(Padding(texts[-1], (0, 0, 1, 2)), markup=False)
+    with notes().status("writing …"):
+        texts = model.generate(prompts, tokens=_TOKENS, **_WRITING)
+    for text in texts:
+        console.print(Padding(text, (0, 0, 1, 2)), markup=False)
     told = Told.read(texts, (document.text for document in written))
     console.print(f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read.")
     return told
 
 
-def _look_inside(console: Console, out: Path, text: str) -> None:
+def _look_inside(console: Console, model: "LanguageModel", out: Path, text: str) -> None:
     """The pages that the report leads to: what happens in the model as it reads and writes a text."""
-    from kotha import bundle
-    from kotha.inside.asked import Asked
-    from kotha.inside.attention.page import attention_view
-    from kotha.inside.flow.view import flow_view
-    from kotha.inside.heads.measuring import TextSource
-    from kotha.inside.heads.page import heads_view
-    from kotha.inside.lens.page import lens_view
-
     _step(console, 7, "A look inside", "pages that show what happens in there as it reads and writes")
-    best, asked = bundle.load(out / "run"), Asked(text, generate=_LOOKED_AT)
     with notes().status("looking …"):
-        attention_view(best, asked).save(out / "attention.html")
-        flow_view(best, text).save(out / "flow.html")
-        lens_view(best, asked).save(out / "lens.html")
-        heads_view(best, TextSource(run=out / "run"), name="The demo's model").save(out / "heads.html")
+        model.attention(text, generate=_LOOKED_AT).save(out / "attention.html")
+        model.flow(text).save(out / "flow.html")
+        model.lens(text, generate=_LOOKED_AT).save(out / "lens.html")
+        model.heads().save(out / "heads.html")
     console.print(", ".join(address for address, *_ in PAGES), markup=False)
 
 

@@ -36,8 +36,7 @@ _PYTHON = """import kotha
 lm = kotha.load("{folder}/run")
 print(lm.generate("নদীর ধারে", tokens=40, seed=1))
 print(lm.evaluate("{folder}/held-out.jsonl").bits_per_byte)
-with lm.trace("নদীর ধারে") as seen:
-    print(seen["blocks.0.attention.weights"])"""
+lm.attention("নদীর ধারে").save("{folder}/mine.html")"""
 _NAMES = {"story": "a story", "news": "a news item", "entry": "an encyclopaedia entry"}
 
 
