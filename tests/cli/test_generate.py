@@ -88,7 +88,11 @@ def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "wording"),
     [
-        (["generate", "nowhere", "মা"], 1, "there is no nowhere; name a run folder or a model folder"),
+        (
+            ["generate", "nowhere", "মা"],
+            1,
+            "there is no nowhere; name a run folder, a model folder or a Hugging Face folder",
+        ),
         (["generate", "RUN", "মা", "--temperature", "-1"], 2, "temperature=-1.0 cannot work; use 0"),
         (["generate", "RUN", "মা", "--top-p", "2"], 2, "top_p=2.0 is no share"),
         (["generate", "RUN", "মা", "--tokens", "-2"], 2, "tokens=-2 cannot be written"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from kotha.api.data import OnProgress, Place, listed
+from kotha.api.arguments import OnProgress, Place, listed
 from kotha.api.model import load
 from kotha.errors import UsageError
 from kotha.evaluate.baselines import find_data

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kotha.api.arguments import OnProgress, Place, listed
 from kotha.errors import UsageError
 from kotha.files import whole_file
 from kotha.text.corpus.documents import read_documents
@@ -19,8 +20,6 @@ from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_pieces
 
-Place = str | os.PathLike[str]
-OnProgress = Callable[[str, int, int], None]
 OnProblem = Callable[[CorpusProblem], None]
 
 
@@ -112,9 +111,3 @@ def prepare(
 def read_texts(paths: list[str], **how: Any) -> Iterator[str]:
     """The documents at paths, as plain text."""
     return (document.text for document in read_documents(paths, **how))
-
-
-def listed(paths: Place | Iterable[Place]) -> list[str]:
-    """One path or several, as a list."""
-    several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return [os.fspath(path) for path in several]

@@ -4,6 +4,7 @@
 tokenizer and its device at hand; whoever needs more than a method offers finds ``model``, ``tokenizer`` and ``engine``.
 """
 
+import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -15,14 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import torch
 
 from kotha import bundle as folders
-from kotha.api.data import OnProgress, Place
+from kotha.api.arguments import OnProgress, Place
 from kotha.api.inside import LooksInside
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError
-from kotha.evaluate.baselines import count_baselines, find_data
-from kotha.evaluate.held_out import from_texts, read_held_out
-from kotha.evaluate.perplexity import TextScore, evaluate_text
-from kotha.evaluate.seen import look_up
 from kotha.generate.answers import Request
 from kotha.generate.conversation import Conversation
 from kotha.generate.engine import Engine
@@ -31,15 +28,16 @@ from kotha.generate.weights import Weights
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
-from kotha.runs import run_config
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    from kotha.evaluate.perplexity import TextScore
     from kotha.export.parity import ParityReport
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64
+_MAX_CONFIG_BYTES = 1 << 20
 
 
 class Sampling(TypedDict, total=False):
@@ -230,7 +228,7 @@ class LanguageModel(LooksInside):
         baselines: Place | None = None,
         on_progress: OnProgress | None = None,
         **reading: Any,
-    ) -> TextScore:
+    ) -> "TextScore":
         """Measure how well it foretells a text: loss, perplexity, bits per byte; say whether it has learned from it.
 
         ``text`` is a file, a folder, a data folder (its validation split) or a list of documents; ``reading`` is
@@ -243,6 +241,12 @@ class LanguageModel(LooksInside):
         >>> lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict
         'new'
         """
+        from kotha.evaluate.baselines import count_baselines, find_data
+        from kotha.evaluate.held_out import from_texts, read_held_out
+        from kotha.evaluate.perplexity import evaluate_text
+        from kotha.evaluate.seen import look_up
+        from kotha.runs import run_config
+
         model, tokenizer = self.gpt
         if isinstance(text, str | os.PathLike):
             held_out = read_held_out(os.fspath(text), tokenizer, **reading)
@@ -291,8 +295,7 @@ class LanguageModel(LooksInside):
 
 def _is_foreign(place: Path) -> bool:
     """Whether a folder is Hugging Face's, by its config; what is broken or missing is said where it is read."""
-    from kotha.export.huggingface.config import read_json
-
-    with suppress(KothaError):
-        return "model_type" in read_json(place / folders.CONFIG_FILE)
+    file = place / folders.CONFIG_FILE
+    with suppress(OSError, ValueError, TypeError, RecursionError):
+        return file.stat().st_size <= _MAX_CONFIG_BYTES and "model_type" in json.loads(file.read_bytes())
     return False

@@ -1,9 +1,7 @@
 """``kotha corpus``: write the built-in stories, look into a corpus."""
 
 import itertools
-import json
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +9,6 @@ from cyclopts import App, Parameter
 
 from kotha.cli.terminal import Problems, print_json, progress, results, table
 from kotha.errors import UsageError
-from kotha.files import whole_file
 from kotha.text.corpus.problems import Errors
 
 app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
@@ -29,24 +26,18 @@ def stories(
 
     A .jsonl line also holds the kind and log_probability: the floor that no model can beat on average.
     """
-    from kotha.text.stories.corpus import stories as write_stories
+    import kotha
+    from kotha.text.stories.corpus import stories as endless
 
     if documents < 1:
         raise UsageError(f"--documents {documents}: give at least 1")
-    if out is not None and out.suffix not in (".jsonl", ".txt"):
-        raise UsageError(f"--out {out}: the ending decides the format; use .jsonl or .txt")
-    written = itertools.islice(write_stories(seed, kinds=kind or None), documents)
-    with whole_file(out) if out else nullcontext(sys.stdout) as file, progress() as advance:
-        for count, document in enumerate(written, start=1):
-            if out is None or out.suffix == ".txt":
-                file.write(document.text + "\n\n")
-            else:
-                row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            if count % 100 == 0 and out is not None:
-                advance("writing", count, documents)
-    if out is not None:
-        print(f"kotha: {documents:,} documents in {out}", file=sys.stderr)
+    if out is None:
+        for document in itertools.islice(endless(seed, kinds=kind or None), documents):
+            print(document.text, end="\n\n")
+        return
+    with progress() as advance:
+        kotha.write_stories(out, documents, seed=seed, kinds=kind, on_progress=advance)
+    print(f"kotha: {documents:,} documents in {out}", file=sys.stderr)
 
 
 @app.command

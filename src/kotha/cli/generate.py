@@ -45,9 +45,8 @@ def generate(
     ]
     engine = writing.open_engine(run, min(n, 64))
     if as_json:
-        rows = [
-            as_row(prompt, request, result) for request, result in zip(requests, engine.generate(requests), strict=True)
-        ]
+        answered = zip(requests, engine.generate(requests), strict=True)
+        rows = [as_row(prompt, request, result) for request, result in answered]
         from kotha.cli.terminal import print_json  # with rich, which plain text does not need
 
         print_json(rows[0] if n == 1 else {**rows[0], "samples": rows})
@@ -85,18 +84,8 @@ def as_row(prompt: str, request: "Request", result: "Result") -> dict[str, Any]:
         "seed": request.settings.seed,
     }
     if request.alternatives is not None:
-        row["probabilities"] = [
-            {
-                **_chance(token),
-                "alternatives": [_chance(other) for other in token.alternatives],
-            }
-            for token in result.written
-        ]
+        row["probabilities"] = [token.to_dict() for token in result.written]
     return row
-
-
-def _chance(token: Any) -> dict[str, Any]:
-    return {"token": token.text, "id": token.id, "probability": round(math.exp(token.log_probability), 6)}
 
 
 def _table(result: "Result") -> Iterator[str]:

@@ -9,8 +9,7 @@ from kotha.cli.terminal import Problems, print_json, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.corpus.problems import Errors
-from kotha.text.prepare import Duplicates, PrepareOptions
-from kotha.text.prepare import prepare as prepare_data
+from kotha.text.prepare import Duplicates
 
 
 def prepare(
@@ -34,22 +33,24 @@ def prepare(
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Turn documents into token shards: split, cleaned, encoded, verified by hash."""
-    from kotha.text.tokenizer.importers import import_tokenizer
+    import kotha
 
-    options = PrepareOptions(
-        validation=_validation(validation),
-        seed=seed,
-        field=field,
-        errors=errors,
-        duplicates=duplicates,
-        workers=workers,
-        overwrite=overwrite,
-        leak_threshold=DEFAULT_THRESHOLD if leaks else None,
-    )
     problems = Problems()
     with progress() as advance:
-        report = prepare_data(
-            paths, import_tokenizer(tokenizer), out, options, on_progress=advance, on_problem=problems
+        report = kotha.prepare(
+            paths,
+            tokenizer,
+            out,
+            on_progress=advance,
+            on_problem=problems,
+            validation=_validation(validation),
+            seed=seed,
+            field=field,
+            errors=errors,
+            duplicates=duplicates,
+            workers=workers,
+            overwrite=overwrite,
+            leak_threshold=DEFAULT_THRESHOLD if leaks else None,
         )
     problems.summarize()
     if as_json:

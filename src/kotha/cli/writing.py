@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from kotha.errors import UsageError
-
 if TYPE_CHECKING:
     from kotha.generate.engine import Engine
     from kotha.generate.settings import SamplingSettings
@@ -53,13 +51,7 @@ class Writing:
 
     def open_engine(self, run: Path, max_batch: int = 1) -> "Engine":
         """The engine of a run or model folder, on a GPU where there is one."""
-        import torch
+        import kotha
 
-        from kotha import bundle
-        from kotha.generate.engine import Engine
-
-        loaded = bundle.load(run, "cuda" if torch.cuda.is_available() else "cpu").widened()
-        if loaded.tokenizer is None:
-            raise UsageError(f"{run} holds a {loaded.config.family} model without a tokenizer; it writes no text")
         kind: Any = None if self.weights == "as-they-are" else self.weights
-        return Engine(loaded.model, loaded.tokenizer, max_batch=max_batch, weights=kind)  # type: ignore[arg-type]
+        return kotha.load(run).engine(max_batch, kind)

@@ -5,11 +5,12 @@ for stop strings and knows why it ended. Where nobody listens and nothing has to
 end: at hundreds of thousands of tokens a second, Python has no time for each.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,12 +58,20 @@ class Chance:
     text: str
     log_probability: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON, as a probability."""
+        return {"token": self.text, "id": self.id, "probability": round(math.exp(self.log_probability), 6)}
+
 
 @dataclass(frozen=True)
 class Written(Chance):
     """A token that was written, beside the likeliest ones at its place."""
 
     alternatives: tuple[Chance, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON, with what else could have stood there."""
+        return {**super().to_dict(), "alternatives": [other.to_dict() for other in self.alternatives]}
 
 
 @dataclass(frozen=True)

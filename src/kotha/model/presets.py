@@ -157,7 +157,8 @@ class Preset:
 def presets() -> list[Preset]:
     """All presets, from the smallest use to the published ones.
 
-    >>> [each.name for each in presets() if each.parameters < 1_000_000]
+    >>> import kotha
+    >>> [each.name for each in kotha.presets() if each.parameters < 1_000_000]
     ['mini', 'char', 'pocket', 'vit-digits']
     """
     return [Preset(name, config.family, *_ABOUT[name], config) for name, config in PRESETS.items()]

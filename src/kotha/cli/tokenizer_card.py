@@ -1,0 +1,81 @@
+"""``kotha tokenizer card``: tokenizers side by side on a text."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from kotha.cli.terminal import Problems, notes, print_json, results, table
+from kotha.errors import UsageError
+from kotha.text.corpus.documents import read_documents
+from kotha.text.corpus.problems import Errors
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")]
+Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
+OnErrors = Annotated[Errors, Parameter(help="What happens to a document that cannot be read.")]
+
+
+def card(
+    tokenizers: Annotated[tuple[str, ...], Parameter(help="Tokenizers: files, folders, or hub names.")],
+    /,
+    *,
+    text: Annotated[
+        tuple[str, ...],
+        Parameter(help="The text to measure on: files, folders, globs.", negative="", consume_multiple=True),
+    ],
+    caution: Annotated[bool, Parameter(help="Add a GPT-2-pattern BPE of the same size, as a caution.")] = True,
+    caution_text: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="What the cautionary BPE is trained on; by default --text itself, which flatters it.",
+            negative="",
+            consume_multiple=True,
+        ),
+    ] = (),
+    html: Annotated[Path | None, Parameter(help="Also write one offline HTML page.")] = None,
+    field: Field = "text",
+    errors: OnErrors = "stop",
+    as_json: Json = False,
+) -> None:
+    """Compare tokenizers on a text: tokens a word, bytes a token, unknowns, letters cut in two, round trip."""
+    from kotha.files import write_whole
+    from kotha.text.tokenizer import card as cards_module
+    from kotha.text.tokenizer.importers import import_tokenizer
+
+    documents = list(_texts(text, field, errors))
+    if not documents:
+        raise UsageError(f"--text {' '.join(text)}: no documents there")
+    loaded = {_short(name, tokenizers): import_tokenizer(name) for name in tokenizers}
+    with notes().status("measuring …"):
+        if caution:
+            size = max(tokenizer.vocab_size for tokenizer in loaded.values())
+            train_on = _texts(caution_text, field, errors) if caution_text else documents
+            loaded["GPT-2 pattern (a caution)"] = cards_module.train_gpt2_style(train_on, size)
+        cards = [cards_module.measure(name, tokenizer, documents) for name, tokenizer in loaded.items()]
+    if html is not None:
+        sample = " ".join(documents[0].split()[:60])
+        write_whole(html, cards_module.cards_page(cards, loaded, sample, ", ".join(text)))
+        print(f"kotha: page in {html}", file=sys.stderr)
+    if as_json:
+        first, *others = cards
+        print_json({**vars(first), "compared_with": [vars(other) for other in others]})
+        return
+    header = [title for _, title in cards_module.COLUMNS]
+    rows = [cards_module.cells(entry) for entry in cards]
+    results().print(table(f"on {cards[0].words:,} words", header, rows, cards_module.marks(cards)))
+
+
+def _texts(paths: tuple[str, ...], field: str, errors: Errors) -> Iterator[str]:
+    problems = Problems()
+    for document in read_documents(paths, field=field, errors=errors, on_problem=problems):
+        yield document.text
+    problems.summarize()
+
+
+def _short(name: str, names: tuple[str, ...]) -> str:
+    """The shortest way to call a tokenizer that tells it from the others."""
+    path = Path(name)
+    short = path.parent.name if path.suffix == ".json" and path.parent.name else path.name
+    return short if sum(Path(other).name == Path(name).name for other in names) == 1 else name
