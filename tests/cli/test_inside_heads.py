@@ -186,7 +186,7 @@ def test_what_cannot_be_written_is_said_before_the_wait(capsys: Any, place: Path
     (tmp_path / "mine.txt").write_text("mine")
     assert main([*words, "--out", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert "exists; choose another folder, or allow replacing a model folder with overwrite" in said
+    assert "exists; choose another folder, or replace a model folder with --overwrite" in said
     assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
 
 
@@ -195,7 +195,7 @@ def test_a_folder_that_is_there_is_left_alone(capsys: Any, place: Path, tmp_path
     (tmp_path / "small" / "mine.txt").write_text("mine")
     words = ["inside", "prune", str(place / "gpt"), "--text", TEXTS[0], "--heads", "blocks.0.attention.0"]
     assert main([*words, "--out", str(tmp_path / "small"), "--overwrite"]) == 1
-    assert "exists; choose another --out" in capsys.readouterr().err
+    assert "exists; choose another folder" in capsys.readouterr().err
     assert [each.name for each in (tmp_path / "small").iterdir()] == ["mine.txt"]
 
 

@@ -32,7 +32,7 @@ from kotha.train.tasks.masking import Masking
 
 # Longer ones cost a square in time and show nothing more of a head.
 _LONGEST, _FEWEST = 256, 9
-# So many say which heads matter; twice as many take twice as long and order them the same.
+# Time grows with them; fewer leave heads of nearly the same worth in an order of chance.
 TOKENS = 2048
 Batch = dict[str, Tensor]
 

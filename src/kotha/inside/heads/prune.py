@@ -105,7 +105,7 @@ def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
     if out.exists() and out.resolve() in (run.resolve(), find_model(run).resolve()):
         raise UsageError(f"{out} is the model itself, and it is measured beside the smaller one; name another")
     if out.is_dir() and any(out.iterdir()) and not overwrite:
-        raise UsageError(f"{out} exists; choose another folder, or allow replacing a model folder with overwrite")
+        raise UsageError(f"{out} exists; choose another folder, or replace a model folder with overwrite=True")
 
 
 def _stored_type(run: Path) -> torch.dtype:
