@@ -1,6 +1,7 @@
 """The commands as a user types them: results on stdout, remarks on stderr, exit codes, no traceback."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kotha.cli.main import COMMANDS, main
+from kotha.cli.terminal import print_json
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +203,29 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert len(done.stdout) == 10
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["corpus", "stories", "--documents", "3"], ["presets", "--json"]],
+    ids=["help", "text", "json"],
+)
+@pytest.mark.parametrize("full", ["stdout", "both"])
+def test_a_full_disk_behind_the_output_is_one_line(words: list[str], full: str) -> None:
+    with Path("/dev/full").open("w") as disk:
+        streams = {"stdout": disk, "stderr": disk if full == "both" else subprocess.PIPE}
+        done = subprocess.run([sys.executable, "-m", "kotha", *words], **streams, text=True, check=False)
+    assert done.returncode == 1
+    if full == "stdout":
+        assert done.stderr == "kotha: the output could not be written: No space left on device\n"
+
+
+def test_json_has_no_numbers_that_json_has_not(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {"nan": math.nan, "deep": [{"infinity": (math.inf, -math.inf, 1.5)}], "text": "NaN"}
+    print_json(found)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    read = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert read == {"nan": None, "deep": [{"infinity": [None, None, 1.5]}], "text": "NaN"}

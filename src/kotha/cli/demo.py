@@ -16,6 +16,7 @@ from rich.padding import Padding
 
 import kotha
 from kotha.cli.demo_page import PAGES, Demo, Told, demo_page, next_steps, sample_of, shard_rows
+from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import notes, progress, results, table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import ConfigError, UsageError
@@ -166,6 +167,9 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float,
         except ConfigError as error:  # a machine too slow, or too busy, for a design: a small preset learns what it can
             display.say(f"{error}; meanwhile, the smallest model")
             summary = train_run(data, RunFolder(run), replace(request, preset="pocket"), **watched)
+    if summary["stopped"]:
+        go_on = shlex.join(["kotha", "train", str(out / "data"), "--out", str(run), "--resume"])
+        raise StoppedError(f"stopped at step {summary['steps']:,} and saved; go on with: {go_on}")
     console.print(
         f"{summary['steps']:,} steps, {summary['tokens']:,} tokens in {summary['seconds'] / 60:.1f} minutes. "
         f"On stories that it has never seen: [bold]{summary['bits_per_byte']:.3f}[/] bits per byte "

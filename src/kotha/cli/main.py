@@ -122,7 +122,7 @@ def _in_flags(message: str) -> str:
     >>> _in_flags("replace it with overwrite=True, leave it out with errors='skip'")
     'replace it with --overwrite, leave it out with --errors skip'
     """
-    message = re.sub(r"\b([a-z_]+)=True\b", lambda found: f"--{found[1].replace('_', '-')}", message)
+    message = re.sub(r"\b(overwrite|resume|shard)=True\b", r"--\1", message)  # a model's own settings have True too
     return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)
 
 
