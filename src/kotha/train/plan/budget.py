@@ -48,10 +48,6 @@ class Budget:
         """What is left for the steps."""
         return max(0.0, 60 * self.minutes * (1 - ASIDE) - self.start_seconds)
 
-    def minutes_for(self, seconds: float) -> float:
-        """The budget in which steps that take so long fit."""
-        return (seconds + self.start_seconds) / (1 - ASIDE) / 60
-
 
 def budget_here(
     minutes: float, memory_bytes: int | None = None, device: str | None = None, precision: Precision = "auto"
