@@ -92,7 +92,7 @@ def test_the_table_carries_what_the_figures_mean(capsys, made: Path) -> None:
     assert "Has this model learned from the text? That cannot be told." in out
     capsys.readouterr()
     assert main(["evaluate", str(made / "one" / "best"), str(made / "data-a")]) == 0
-    assert "--baselines DATA names the data folder to count in" in capsys.readouterr().err
+    assert "name a data folder with --baselines" in capsys.readouterr().err
 
 
 def test_whether_a_text_was_learned_from_is_said(capsys, made: Path, tmp_path: Path) -> None:

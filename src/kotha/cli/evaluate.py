@@ -69,7 +69,7 @@ def evaluate(
         return
     print_table(score_table(score, str(run)))
     if score.baselines is None:
-        notes().print("kotha: no n-grams to compare with; --baselines DATA names the data folder to count in")
+        notes().print("kotha: no n-grams to compare with; name a data folder with --baselines")
 
 
 def _run_task(opened: "LanguageModel", path: str) -> dict[str, Any]:
