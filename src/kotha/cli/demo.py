@@ -1,6 +1,5 @@
 """``kotha demo``: the whole way, on the built-in corpus, with no network."""
 
-import itertools
 import json
 import re
 import shlex
@@ -20,12 +19,11 @@ from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import notes, progress, results, table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import ConfigError, UsageError
-from kotha.files import whole_file, write_whole
+from kotha.files import write_whole
 from kotha.text.prepare import PrepareReport
-from kotha.text.stories.corpus import Story, floor_bits_per_byte, stories
+from kotha.text.stories.corpus import Story, floor_bits_per_byte
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.text.tokenizer.trainers import train
 from kotha.text.tokenizer.view import view
 from kotha.train.show.report import read_record
 
@@ -59,7 +57,7 @@ def demo(
         raise UsageError(f"--minutes {minutes:g}: a model needs some time to learn")
     console = results()
     written, held_out = _write_stories(console, out, documents, seed)
-    tokenizer = _learn_tokenizer(console, out / "tokenizer", written, vocab_size)
+    tokenizer = _learn_tokenizer(console, out, written, vocab_size)
     shards = _make_shards(console, out, tokenizer)
     cards = _compare(console, tokenizer, written, held_out)
     floor = floor_bits_per_byte(held_out)
@@ -90,13 +88,9 @@ def _write_stories(console: Console, out: Path, documents: int, seed: int) -> tu
     found: dict[str, list[Story]] = {}
     with progress() as advance:
         for turn, (name, count) in enumerate(counts.items()):
-            found[name] = []
-            with whole_file(out / name) as file:
-                for document in itertools.islice(stories(2 * seed + turn), count):
-                    found[name].append(document)
-                    row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
-                    advance("writing", sum(map(len, found.values())), sum(counts.values()))
+            kotha.write_stories(out / name, count, seed=2 * seed + turn, on_progress=advance)
+            with (out / name).open(encoding="utf-8") as lines:
+                found[name] = [Story(**json.loads(line)) for line in lines]
     console.print("The first of them:\n")
     console.print(Padding(_first(found[TRAIN], "story").text, (0, 0, 1, 2)), markup=False)
     size = sum(len(document.text.encode()) for document in found[TRAIN])
@@ -104,11 +98,10 @@ def _write_stories(console: Console, out: Path, documents: int, seed: int) -> tu
     return found[TRAIN], found[HELD_OUT]
 
 
-def _learn_tokenizer(console: Console, path: Path, written: list[Story], vocab_size: int) -> Tokenizer:
+def _learn_tokenizer(console: Console, out: Path, written: list[Story], vocab_size: int) -> Tokenizer:
     _step(console, 2, "Tokenizer", "a unigram whose pieces are whole letters")
     with notes().status("learning …"):
-        tokenizer = train((document.text for document in written), "unigram", vocab_size)
-    tokenizer.save(path)
+        tokenizer = kotha.train_tokenizer(out / TRAIN, vocab_size=vocab_size, out=out / "tokenizer")
     pieces = "│".join(token.text for token in view(tokenizer, sample_of(written)))
     console.print(f"{tokenizer.vocab_size:,} pieces. One sentence, cut:")
     console.print(pieces, markup=False)
