@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,7 @@ from kotha.cli.demo_page import PAGES, Demo, Told, demo_page, next_steps, sample
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import notes, progress, results, table
 from kotha.cli.training_display import TrainingDisplay
-from kotha.errors import ConfigError, UsageError
+from kotha.errors import UsageError
 from kotha.files import write_whole
 from kotha.text.prepare import PrepareReport
 from kotha.text.stories.corpus import Story, floor_bits_per_byte
@@ -146,20 +145,17 @@ def _train(console: Console, out: Path, minutes: float, seed: int, floor: float,
         return write(trained, data.tokenizer, prompt, tokens=_TOKENS_ON_THE_WAY, **_WRITING)
 
     before: list[str] = []
-    request = Request(minutes=minutes, changes={"seed": seed})
     with TrainingDisplay() as display:
-        watched: dict[str, Any] = {
-            "sampler": sample,
-            "on_ready": lambda training: before.append(sample(training.model)),
-            "on_event": display.show,
-            "on_remark": display.say,
-            "floors": {"bits_per_byte": floor},
-        }
-        try:
-            summary = train_run(data, RunFolder(run), request, **watched)
-        except ConfigError as error:  # a machine too slow, or too busy, for a design: a small preset learns what it can
-            display.say(f"{error}; meanwhile, the smallest model")
-            summary = train_run(data, RunFolder(run), replace(request, preset="pocket"), **watched)
+        summary = train_run(
+            data,
+            RunFolder(run),
+            Request(minutes=minutes, changes={"seed": seed}),
+            sampler=sample,
+            on_ready=lambda training: before.append(sample(training.model)),
+            on_event=display.show,
+            on_remark=display.say,
+            floors={"bits_per_byte": floor},
+        )
     if summary["stopped"]:
         go_on = shlex.join(["kotha", "train", str(out / "data"), "--out", str(run), "--resume"])
         raise StoppedError(f"stopped at step {summary['steps']:,} and saved; go on with: {go_on}")
