@@ -10,18 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kotha.inside.worksheet.operation import Array, Operation
-from kotha.inside.worksheet.projecting import AddRow, Normed, Product, RootMeanSquare, Turned
-from kotha.inside.worksheet.weighing import (
-    Largest,
-    MaskedScores,
-    OverRoot,
-    Powers,
-    RowsProduct,
-    RowSums,
-    Shares,
-    ShiftedPowers,
-)
+from kotha.inside.worksheet import operations
+from kotha.inside.worksheet.operations import Array, Operation, Product, Turned
 
 # The steps that every sheet has, by the names that JSON and tests rely on.
 RESULTS = ("Q", "K", "V", "scores", "masked", "weights", "output")
@@ -110,9 +100,24 @@ class GrowingSheet:
     key_tokens: tuple[str, ...]
     made: dict[str, SheetStep] = field(default_factory=dict)
 
-    def give(self, name: str, title: str, values: Array, rows: Sequence[str] = (), columns: Sequence[str] = ()) -> str:
-        """Put in a matrix that is not worked out."""
-        return self._put(name, title, values, None, rows, columns)
+    def give(
+        self,
+        name: str,
+        title: str,
+        values: Array,
+        rows: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        operation: Operation | None = None,
+    ) -> str:
+        """Put in a matrix; rows and columns without labels are counted."""
+        assert name not in self.made, f"two steps are called {name}"
+        down, across = (
+            tuple(given) or tuple(str(number) for number in range(1, size + 1))
+            for given, size in zip((rows, columns), values.shape, strict=True)
+        )
+        assert (len(down), len(across)) == values.shape, f"{name} has as many labels as rows and columns"
+        self.made[name] = SheetStep(name, title, down, across, values.astype(np.float64), operation)
+        return name
 
     def work_out(
         self, name: str, title: str, operation: Operation, rows: Sequence[str], columns: Sequence[str] = ()
@@ -120,23 +125,7 @@ class GrowingSheet:
         """Put in a matrix that an operation makes from earlier ones."""
         assert all(operand in self.made for operand in operation.operands), f"{name} reads what is not there yet"
         values = operation.compute({each: self.made[each].values for each in operation.operands})
-        return self._put(name, title, values, operation, rows, columns)
-
-    def _put(
-        self,
-        name: str,
-        title: str,
-        values: Array,
-        operation: Operation | None,
-        rows: Sequence[str],
-        columns: Sequence[str],
-    ) -> str:
-        assert name not in self.made, f"two steps are called {name}"
-        height, width = values.shape
-        labels = tuple(rows) or _counted(height), tuple(columns) or _counted(width)
-        assert (len(labels[0]), len(labels[1])) == (height, width), f"{name} has as many labels as rows and columns"
-        self.made[name] = SheetStep(name, title, *labels, values.astype(np.float64), operation)
-        return name
+        return self.give(name, title, values, rows, columns, operation)
 
 
 def lay_out(
@@ -151,22 +140,16 @@ def lay_out(
         memory = steps.give("M", "M, the source as the encoder left it", head.memory, rows=looked_at)
     for letter, projection in (("Q", head.query), ("K", head.key), ("V", head.value)):
         steps.give(f"W_{letter}", f"W_{letter}, this head's part", projection.weight)
-    _turning(steps, head)
+    if head.speeds is not None:
+        steps.give("places", "places, counted from 0", np.arange(len(asking), dtype=np.float64)[:, None], asking)
+        steps.give("speeds", "speeds, by which each pair of numbers turns", head.speeds)
+        steps.work_out("angles", "angles = places × speeds", Product(("places", "speeds")), asking)
     _project(steps, "Q", x, head.query, asking, head)
     _project(steps, "K", memory, head.key, looked_at, head)
     _project(steps, "V", memory, head.value, looked_at, head)
     _weigh(steps, head, shifted)
-    steps.work_out("output", "output = weights × V", Product("weights", "V"), asking)
+    steps.work_out("output", "output = weights × V", Product(("weights", "V")), asking)
     return steps.made
-
-
-def _turning(steps: GrowingSheet, head: Head) -> None:
-    if head.speeds is None:
-        return
-    places = np.arange(len(steps.tokens), dtype=np.float64)[:, None]
-    steps.give("places", "places, counted from 0", places, steps.tokens)
-    steps.give("speeds", "speeds, by which each pair of numbers turns", head.speeds)
-    steps.work_out("angles", "angles = places × speeds", Product("places", "speeds"), steps.tokens)
 
 
 def _project(
@@ -177,45 +160,48 @@ def _project(
     n_left = 1 + (projection.bias is not None) + (projection.gain is not None) + turns
     names = [*(f"{letter}{number}" for number in range(n_left - 1)), letter]
     name = names.pop(0)
-    steps.work_out(name, f"{name} = {source} × W_{letter}", Product(source, f"W_{letter}"), rows)
+    steps.work_out(name, f"{name} = {source} × W_{letter}", Product((source, f"W_{letter}")), rows)
     if projection.bias is not None:
         before, name = name, names.pop(0)
         bias = steps.give(f"b_{letter}", f"b_{letter}, the bias", projection.bias)
-        steps.work_out(name, f"{name} = {before} + {bias}", AddRow(before, bias), rows)
+        steps.work_out(name, f"{name} = {before} + {bias}", operations.add_row(before, bias), rows)
     if projection.gain is not None:
         before, name = name, names.pop(0)
         if "eps" not in steps.made:
             steps.give("eps", "ε, which keeps the norm's root above zero", np.array([[head.eps]]))
         gain = steps.give(f"g_{letter}", f"g_{letter}, the norm's gains", projection.gain)
         size = steps.work_out(
-            f"size_{letter}", f"size of {before} = √(mean of squares + ε)", RootMeanSquare(before, "eps"), rows
+            f"size_{letter}",
+            f"size of {before} = √(mean of squares + ε)",
+            operations.root_mean_square(before, "eps"),
+            rows,
         )
-        steps.work_out(name, f"{name} = {before} / size × {gain}", Normed(before, size, gain), rows)
+        steps.work_out(name, f"{name} = {before} / size × {gain}", operations.normed(before, size, gain), rows)
     if turns:
         before, name = name, names.pop(0)
-        steps.work_out(name, f"{name} = {before}, each pair turned by its angle", Turned(before, "angles"), rows)
+        steps.work_out(name, f"{name} = {before}, each pair turned by its angle", Turned((before, "angles")), rows)
 
 
 def _weigh(steps: GrowingSheet, head: Head, shifted: bool) -> None:
     """From queries and keys to weights."""
     rows, columns = steps.tokens, steps.key_tokens
     steps.give("d_k", "d_k, the head's width", np.array([[float(head.query.weight.shape[1])]]))
-    steps.work_out("products", "products = Q × Kᵀ", RowsProduct("Q", "K"), rows, columns)
-    read = steps.work_out("scores", "scores = products / √d_k", OverRoot("products", "d_k"), rows, columns)
+    steps.work_out("products", "products = Q × Kᵀ", Product(("Q", "K"), by_rows=True), rows, columns)
+    read = steps.work_out("scores", "scores = products / √d_k", operations.over_root("products", "d_k"), rows, columns)
     if head.mask is not None:
         steps.give("mask", "mask: 1 may be looked at, 0 may not", head.mask, rows, columns)
         read = steps.work_out(
-            "masked", "masked = scores, −∞ where the mask is 0", MaskedScores("scores", "mask"), rows, columns
+            "masked",
+            "masked = scores, −∞ where the mask is 0",
+            operations.masked_scores("scores", "mask"),
+            rows,
+            columns,
         )
-    powers: Operation = Powers(read)
-    title = f"powers = e^{read}"
     if shifted:
-        steps.work_out("largest", f"largest of each row of {read}", Largest(read), rows)
-        powers, title = ShiftedPowers(read, "largest"), f"powers = e^({read} − largest)"
-    steps.work_out("powers", title, powers, rows, columns)
-    steps.work_out("sums", "sums of each row of powers", RowSums("powers"), rows)
-    steps.work_out("weights", "weights = powers / sums", Shares("powers", "sums"), rows, columns)
-
-
-def _counted(count: int) -> tuple[str, ...]:
-    return tuple(str(number) for number in range(1, count + 1))
+        steps.work_out("largest", f"largest of each row of {read}", operations.largest(read), rows)
+        title = f"powers = e^({read} − largest)"
+        steps.work_out("powers", title, operations.shifted_powers(read, "largest"), rows, columns)
+    else:
+        steps.work_out("powers", f"powers = e^{read}", operations.powers(read), rows, columns)
+    steps.work_out("sums", "sums of each row of powers", operations.row_sums("powers"), rows)
+    steps.work_out("weights", "weights = powers / sums", operations.shares("powers", "sums"), rows, columns)

@@ -8,6 +8,7 @@ show the same.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from kotha.errors import UsageError
 from kotha.inside.worksheet.numerals import written
@@ -58,8 +59,7 @@ class Shown:
 
 def show(sheet: Sheet, look: Look) -> Iterator[Shown]:
     """Every step of a sheet, in order."""
-    for step in sheet.steps.values():
-        yield show_step(sheet, step, look)
+    return (show_step(sheet, step, look) for step in sheet.steps.values())
 
 
 def show_step(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
@@ -67,25 +67,22 @@ def show_step(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
     height, width = step.values.shape
     most_rows = look.most_weight_rows if step.name.startswith("W_") else look.most_rows
     rows, columns = _some(height, most_rows), _some(width, look.most_columns)
-    cells = _aligned(
-        [
-            [_GAP if row is None or column is None else _cell(step, row, column, look) for column in columns]
-            for row in rows
-        ]
+    values = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
+    # Counts and marks have no decimals to show, and ε would round to nothing.
+    spell = (
+        "{:g}".format if step.name in ("mask", "places", "d_k", "eps") else partial(written, precision=look.precision)
     )
+    cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
     labels = [_GAP if row is None else step.rows[row] for row in rows]
-    shares: list[list[float | None]] = []
-    if step.name == "weights":
-        shares = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
     return Shown(
         name=step.name,
         title=step.title,
         is_given=step.operation is None,
         header=["", *(_GAP if column is None else step.columns[column] for column in columns)],
         rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
-        shares=shares,
+        shares=values if step.name == "weights" else [],
         sums=list(worked_out(sheet, step, look, columns)),
-        remark=_remark(height, width, rows, columns),
+        remark=f"Part of {height:,} × {width:,} numbers; the JSON has them all." if None in (*rows, *columns) else "",
     )
 
 
@@ -130,12 +127,6 @@ def _plain(rows: list[list[float]]) -> list[list[float | None]]:
     return [[None if value == -math.inf else value for value in row] for row in rows]
 
 
-def _cell(step: SheetStep, row: int, column: int, look: Look) -> str:
-    value = float(step.values[row, column])
-    # Counts and marks have no decimals to show, and ε would round to nothing.
-    return f"{value:g}" if step.name in ("mask", "places", "d_k", "eps") else written(value, look.precision)
-
-
 def _aligned(cells: list[list[str]]) -> list[list[str]]:
     """Numbers with equally many decimals, so that their points stand below each other.
 
@@ -158,9 +149,3 @@ def _some(count: int, most: int) -> list[int | None]:
     if count <= most:
         return list(range(count))
     return [*range(max(1, most - 3)), None, count - 2, count - 1]
-
-
-def _remark(height: int, width: int, rows: list[int | None], columns: list[int | None]) -> str:
-    if None not in rows and None not in columns:
-        return ""
-    return f"Part of {height:,} × {width:,} numbers; the JSON has them all."

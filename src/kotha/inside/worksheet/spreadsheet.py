@@ -11,7 +11,7 @@ from typing import Any
 
 from kotha.errors import KothaError, UsageError
 from kotha.inside.worksheet.numerals import MINUS_INFINITY
-from kotha.inside.worksheet.operation import SPELLED_OUT
+from kotha.inside.worksheet.operations import SPELLED_OUT
 from kotha.inside.worksheet.sheet import Sheet, SheetStep
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"
@@ -30,6 +30,11 @@ class Area:
     height: int
     width: int
     turned: bool
+
+    @property
+    def prefix(self) -> str:
+        """What an address on the page of steps begins with."""
+        return f"{self.page}!" if self.page == INPUTS else ""
 
 
 class Areas:
@@ -54,7 +59,7 @@ class Areas:
         """The address of a cell."""
         area = self.of[name]
         row, column = (column, row) if area.turned else (row, column)
-        return _page(area) + _address(area.row + row, area.column + column)
+        return area.prefix + _address(area.row + row, area.column + column)
 
     def row(self, name: str, row: int) -> str:
         """The address of a row."""
@@ -70,7 +75,7 @@ class Areas:
 
     def _line(self, area: Area, line: int) -> str:
         first = _address(area.row + line, area.column)
-        return f"{_page(area)}{first}:{_address(area.row + line, area.column + area.width - 1)}"
+        return f"{area.prefix}{first}:{_address(area.row + line, area.column + area.width - 1)}"
 
 
 def spreadsheet(sheet: Sheet) -> bytes:
@@ -87,7 +92,10 @@ def spreadsheet(sheet: Sheet) -> bytes:
     if areas.is_wide:
         pages[INPUTS] = book.add_worksheet(INPUTS)
     for page in pages.values():
-        _prepare(page, sheet, formats)
+        page.write_string(0, 0, sheet.title, formats["title"])
+        page.set_column(0, 0, 24)
+        page.set_column(1, max(step.values.shape[1] for step in sheet.steps.values()) + 1, 11)
+        page.freeze_panes(1, 1)
     for name, step in sheet.steps.items():
         _write(pages[areas.of[name].page], sheet, step, areas, formats)
     _write_readme(book.add_worksheet(README), sheet, areas, formats)
@@ -121,13 +129,6 @@ def _formats(book: Any) -> dict[str, Any]:
         "formula": book.add_format(number),
         "result": book.add_format({**number, "bold": True, "bg_color": "#e8f3ee"}),
     }
-
-
-def _prepare(page: Any, sheet: Sheet, formats: dict[str, Any]) -> None:
-    page.write_string(0, 0, sheet.title, formats["title"])
-    page.set_column(0, 0, 24)
-    page.set_column(1, max(step.values.shape[1] for step in sheet.steps.values()) + 1, 11)
-    page.freeze_panes(1, 1)
 
 
 def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any]) -> None:
@@ -172,10 +173,6 @@ def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any]
     page.write_string(0, 0, sheet.title, formats["title"])
     for row, line in enumerate(lines, 2):
         page.write_string(row, 0, line, formats["about"])
-
-
-def _page(area: Area) -> str:
-    return f"{area.page}!" if area.page == INPUTS else ""
 
 
 def _address(row: int, column: int) -> str:

@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 from kotha.errors import UsageError
 from kotha.inside.sites import attention_at, layers
-from kotha.inside.trace import Trace, trace
-from kotha.inside.worksheet.operation import Array
+from kotha.inside.trace import trace
+from kotha.inside.worksheet.operations import Array
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
 from kotha.model.attention import Attention
 from kotha.model.norm import RMSNorm
 from kotha.model.position import RotaryPositions
 
-# GrowingSheet of the sheet, and the places of a trace that show the same.
+# Steps of the sheet, and the places of a trace that show the same.
 SAME = {
     "Q": "queries",
     "K": "keys",
@@ -49,25 +49,37 @@ def read_head(
     """The sheet of one head at one attention, for inputs of a batch of one; float32 or float64."""
     attention = attention_at(model, place)
     own = Slices.of(attention, place, head)
-    layer = place.rpartition(".")[0]
-    crosses = place.endswith(".cross")
+    layer, _, part = place.rpartition(".")
+    crosses = part == "cross"
     with torch.no_grad(), trace(model, layers=[layer]) as seen:
         model(*inputs)
-    x = _asking(seen, model, layer, crosses)
-    memory = _numbers(seen["encoder.norm"][0]) if crosses else None
-    rotary = None if crosses else _rotary(model)
-    steps = lay_out(_head(attention, own, x, memory, _mask(seen, place, own), rotary), tokens, key_tokens, shifted)
+    # The attention is handed vectors that are normed before it, or as they come.
+    stream = "residual_mid" if crosses else "residual_in"
+    x = _numbers(seen[f"{layer}.{f'{part}_norm' if layers(model)[layer].norm_order == 'pre' else stream}"][0])
+    hidden = torch.isneginf(seen[f"{place}.masked_scores"][0, own.query])
+    norm = attention.query_norm
+    given = Head(
+        x=x,
+        query=_projection(attention.query, own.query, attention.d_head, norm),
+        key=_projection(attention.key, own.key, attention.d_head, attention.key_norm),
+        value=_projection(attention.value, own.key, attention.d_head, None),
+        memory=_numbers(seen["encoder.norm"][0]) if crosses else None,
+        mask=_numbers(~hidden) if bool(hidden.any()) else None,
+        speeds=None if crosses else _speeds(model, attention.d_head),
+        eps=norm.eps if isinstance(norm, RMSNorm) else 0.0,
+    )
     sheet = Sheet(
-        steps=steps,
+        steps=lay_out(given, tokens, key_tokens, shifted),
         tokens=tuple(tokens),
         key_tokens=tuple(tokens if key_tokens is None else key_tokens),
         text="",
         place=place,
         layer=int(layer.rpartition(".")[2]),
         head=head,
-        remarks=tuple(_remarks(own, place)),
+        remarks=own.remarks + (("Queries come from the target, keys and values from the source.",) if crosses else ()),
     )
-    check(sheet, torch_results(seen, place, own))
+    heads = {name: own.key if name in ("K", "V") else own.query for name in SAME}
+    check(sheet, {name: seen[f"{place}.{where}"][0, heads[name]] for name, where in SAME.items()})
     return sheet
 
 
@@ -80,6 +92,12 @@ class Slices:
     sharing: tuple[int, ...]
     """All heads that use the same keys and values, by name."""
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Who else uses them."""
+        others = ", ".join(map(str, self.sharing))
+        return (f"Heads {others} share these keys and values.",) if len(self.sharing) > 1 else ()
+
     @classmethod
     def of(cls, attention: Attention, place: str, head: int) -> "Slices":
         """The slices of the head with this name."""
@@ -89,13 +107,6 @@ class Slices:
         key_heads = [key for key, n_sharing in enumerate(attention.shares) for _ in range(n_sharing)]
         key = key_heads[query]
         return cls(query, key, tuple(each for each, of in zip(attention.heads, key_heads, strict=True) if of == key))
-
-
-def torch_results(seen: Trace, place: str, own: Slices) -> dict[str, Tensor]:
-    """What torch computed for one head, by the sheet's names."""
-    return {
-        name: seen[f"{place}.{where}"][0, own.key if name in ("K", "V") else own.query] for name, where in SAME.items()
-    }
 
 
 def check(sheet: Sheet, computed: dict[str, Tensor]) -> None:
@@ -112,47 +123,10 @@ def check(sheet: Sheet, computed: dict[str, Tensor]) -> None:
         assert off <= allowed, f"{name}: the sheet is {off:.1e} off what torch computed; {allowed:.1e} is allowed"
 
 
-def _asking(seen: Trace, model: nn.Module, layer: str, crosses: bool) -> Array:
-    """The vectors that the attention is handed: normed before it, or as they come, (T, C)."""
-    if layers(model)[layer].norm_order == "pre":
-        return _numbers(seen[f"{layer}.{'cross' if crosses else 'attention'}_norm"][0])
-    return _numbers(seen[f"{layer}.{'residual_mid' if crosses else 'residual_in'}"][0])
-
-
-def _mask(seen: Trace, place: str, own: Slices) -> Array | None:
-    """1 where torch looked, 0 where it hid; None where nothing was hidden from anyone, (T, S)."""
-    hidden = torch.isneginf(seen[f"{place}.masked_scores"][0, own.query])
-    return _numbers(~hidden) if bool(hidden.any()) else None
-
-
-def _rotary(model: nn.Module) -> RotaryPositions | None:
-    return next((module for module in model.modules() if isinstance(module, RotaryPositions)), None)
-
-
-def _head(
-    attention: Attention,
-    own: Slices,
-    x: Array,
-    memory: Array | None,
-    mask: Array | None,
-    rotary: RotaryPositions | None,
-) -> Head:
-    width = attention.d_head
-    speeds = None
-    if rotary is not None:
-        pairs = np.arange(0, width, 2, dtype=np.float64)
-        speeds = (1.0 / rotary.base ** (pairs / width))[None]  # (1, D/2)
-    norm = attention.query_norm
-    return Head(
-        x=x,
-        query=_projection(attention.query, own.query, width, attention.query_norm),
-        key=_projection(attention.key, own.key, width, attention.key_norm),
-        value=_projection(attention.value, own.key, width, None),
-        memory=memory,
-        mask=mask,
-        speeds=speeds,
-        eps=norm.eps if isinstance(norm, RMSNorm) else 0.0,
-    )
+def _speeds(model: nn.Module, width: int) -> Array | None:
+    """How fast each pair of numbers turns from place to place, (1, D/2); None where places do not turn."""
+    rotary = next((module for module in model.modules() if isinstance(module, RotaryPositions)), None)
+    return None if rotary is None else (1.0 / rotary.base ** (np.arange(0, width, 2) / width))[None]
 
 
 def _projection(matrix: nn.Linear, head: int, width: int, norm: nn.Module | None) -> Projection:
@@ -163,15 +137,6 @@ def _projection(matrix: nn.Linear, head: int, width: int, norm: nn.Module | None
         bias=None if matrix.bias is None else _numbers(matrix.bias[own])[None],
         gain=_numbers(norm.weight)[None] if isinstance(norm, RMSNorm) else None,
     )
-
-
-def _remarks(own: Slices, place: str) -> list[str]:
-    said = []
-    if len(own.sharing) > 1:
-        said.append(f"Heads {', '.join(map(str, own.sharing))} share these keys and values.")
-    if place.endswith(".cross"):
-        said.append("Queries come from the target, keys and values from the source.")
-    return said
 
 
 def _numbers(tensor: Tensor) -> Array:

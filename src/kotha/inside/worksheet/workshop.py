@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kotha.errors import UsageError
-from kotha.inside.worksheet.operation import Array
+from kotha.inside.worksheet.operations import Array
 from kotha.inside.worksheet.page import SheetView, sheet_view
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
 from kotha.inside.worksheet.shown import Look
