@@ -90,7 +90,7 @@ def huggingface(theirs: GPT2LMHeadModel, precision: str, batch: int, device: str
 
 def write_gguf(model: GPT, precision: str, path: Path) -> None:
     """The same weights as llama.cpp reads them; ids are passed in, so a small vocabulary will do."""
-    from kotha.export.gguf.file import write_file
+    from kotha.export.gguf.export import write_file
 
     kind = {"float32": "f32", "int8": "q8_0"}[precision]
     write_file(model, train((story.text for story in islice(stories(seed=0), 100)), "bpe", vocab_size=512), path, kind)

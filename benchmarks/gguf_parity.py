@@ -27,7 +27,7 @@ import record
 
 from kotha import bundle
 from kotha.export.gguf.check import Reply, ask_llamacpp, gelu_remark, logits_of, windows_of
-from kotha.export.gguf.file import KINDS, write_file
+from kotha.export.gguf.export import KINDS, write_file
 from kotha.export.gguf.llamacpp import MOST_POSITIONS
 from kotha.model.gpt import GPT
 from kotha.text.corpus.documents import read_documents

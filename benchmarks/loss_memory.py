@@ -51,7 +51,7 @@ def compute(variant: str, hidden: Any, weight: Any, targets: Any) -> Any:
     import torch.nn.functional as functional
     from torch import nn
 
-    from kotha.model.loss import IGNORED, chunked_loss, next_token_loss
+    from kotha.model.loss import chunked_loss, next_token_loss
 
     match variant:
         case "plain":
@@ -64,8 +64,8 @@ def compute(variant: str, hidden: Any, weight: Any, targets: Any) -> Any:
         case "kotha":
             return next_token_loss(hidden, weight, targets)
         case "kotha, twin":
-            return chunked_loss(hidden, weight, targets, None, 0.0, IGNORED)
-    return chunked_loss(hidden, weight, targets, None, 0.1, IGNORED)
+            return chunked_loss(hidden, weight, targets, None, 0.0)
+    return chunked_loss(hidden, weight, targets, None, 0.1)
 
 
 def high_water_bytes() -> int:

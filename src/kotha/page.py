@@ -111,6 +111,10 @@ def _in_bangla(text: str) -> str:
     return f'<small lang="bn">{escape(text)}</small>' if text else ""
 
 
+def _cells(tags: Iterable[str], cells: Sequence[str]) -> str:
+    return "".join(f"<td{tag}>{escape(cell)}</td>" for tag, cell in zip(tags, cells, strict=True))
+
+
 def framed(html: str, title: str) -> str:
     """A whole page inside a notebook: in a frame of its own, from which it reaches neither notebook nor network."""
     # A page that may not look out of its frame cannot ask for the height it needs, so a screen's serves all.
@@ -178,14 +182,8 @@ class Page:
         body = ""
         for row, cells in enumerate(rows):
             tags = (f' class="{marks[row, column]}"' if (row, column) in marks else "" for column in range(len(cells)))
-            body += (
-                "<tr>"
-                + "".join(f"<td{tag}>{escape(cell)}</td>" for tag, cell in zip(tags, cells, strict=True))
-                + "</tr>"
-            )
-        self._parts.append(
-            f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        )
+            body += f"<tr>{_cells(tags, cells)}</tr>"
+        self._scrolling(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 
     def matrix(
         self,
@@ -200,15 +198,16 @@ class Page:
         for place, (label, *cells) in enumerate(rows):
             of_row = shares[place] if shares else [None] * len(cells)
             tags = (f' style="--share:{share:.3f}"' if share is not None else "" for share in of_row)
-            numbers = "".join(f"<td{tag}>{escape(cell)}</td>" for tag, cell in zip(tags, cells, strict=True))
-            body += f'<tr><th scope="row">{escape(label)}</th>{numbers}</tr>'
+            body += f'<tr><th scope="row">{escape(label)}</th>{_cells(tags, cells)}</tr>'
         kind = "matrix given" if given else "matrix"
-        table = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-        self._parts.append(f'<div class="scroll">{table}</div>')
+        self._scrolling(f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>')
 
     def sums(self, lines: Iterable[str]) -> None:
         """Lines of arithmetic, one below the other; a long one scrolls."""
-        self._parts.append(f'<div class="scroll"><div class="sums">{escape(chr(10).join(lines))}</div></div>')
+        self._scrolling(f'<div class="sums">{escape(chr(10).join(lines))}</div>')
+
+    def _scrolling(self, part: str) -> None:
+        self._parts.append(f'<div class="scroll">{part}</div>')
 
     def settings(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Names and values, in as many columns as there is room for."""

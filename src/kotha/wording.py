@@ -4,12 +4,14 @@ Sizes are decimal, as disks and data sheets have them: 1 GB is 1,000,000,000 byt
 with a figure takes it from ``--json`` or from Python.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal
 
 Language = Literal["en", "bn"]
+# What long work says of itself: what it does, how much is done, of how much.
+OnProgress = Callable[[str, int, int], None]
 LANGUAGES: tuple[Language, ...] = ("en", "bn")
 
 # Each digit beside its twin: the one table of the house.
@@ -17,7 +19,9 @@ DIGITS = tuple(zip("0123456789", "০১২৩৪৫৬৭৮৯", strict=True))
 _TO_BANGLA = str.maketrans(dict(DIGITS))
 _TO_ASCII = str.maketrans({bangla: ascii_ for ascii_, bangla in DIGITS})
 
-_TIMES = {"second": "সেকেন্ড", "minute": "মিনিট", "hour": "ঘণ্টা", "day": "দিন"}
+# A unit of time in Bangla, its seconds, and below how many it is used.
+_TIMES = {"second": ("সেকেন্ড", 1, 120), "minute": ("মিনিট", 60, 7200), "hour": ("ঘণ্টা", 3600, 259_200)}
+_LONGEST = ("day", ("দিন", 86_400, 0))
 
 
 def bangla_digits(text: str) -> str:
@@ -70,13 +74,10 @@ def duration(seconds: float, language: Language = "en") -> str:
     >>> duration(600, "bn")
     '১০ মিনিট'
     """
-    name, unit = next(
-        ((name, unit) for name, unit, most in (("second", 1, 120), ("minute", 60, 7200), ("hour", 3600, 259_200))
-         if seconds < most), ("day", 86_400)
-    )  # fmt: skip
+    name, (bangla, unit, _) = next((each for each in _TIMES.items() if seconds < each[1][2]), _LONGEST)
     amount = f"{seconds:.1g}" if 0 < seconds < 0.1 else _short(seconds / unit, 10)
     if language == "bn":
-        return f"{bangla_digits(amount)} {_TIMES[name]}"
+        return f"{bangla_digits(amount)} {bangla}"
     return f"{amount} {name}{'' if amount == '1' else 's'}"
 
 

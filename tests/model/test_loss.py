@@ -34,7 +34,7 @@ def chosen(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None,
 
 
 def twin(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, smoothing: float) -> Tensor:
-    return chunked_loss(hidden.flatten(0, -2), weight, targets.flatten(), bias, smoothing, -100)
+    return chunked_loss(hidden.flatten(0, -2), weight, targets.flatten(), bias, smoothing)
 
 
 def inputs(seed: int, n_batch: int = 3, n_tokens: int = 7, with_bias: bool = True) -> list[Tensor | None]:

@@ -1,10 +1,9 @@
-"""What calls of the face take: places on disk, and listeners."""
+"""What calls of the face take: places on disk."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 Place = str | os.PathLike[str]
-OnProgress = Callable[[str, int, int], None]
 
 
 def listed(paths: Place | Iterable[Place]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from kotha.api.arguments import OnProgress, Place, listed
+from kotha.api.arguments import Place, listed
 from kotha.api.model import load
 from kotha.errors import UsageError
 from kotha.evaluate.baselines import find_data
@@ -14,6 +14,7 @@ from kotha.evaluate.held_out import read_held_out
 from kotha.evaluate.perplexity import Nats, check_windows, document_nats, score
 from kotha.evaluate.seen import look_up
 from kotha.runs import run_config
+from kotha.wording import OnProgress
 
 
 def compare(

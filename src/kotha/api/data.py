@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kotha.api.arguments import OnProgress, Place, listed
+from kotha.api.arguments import Place, listed
 from kotha.errors import UsageError
 from kotha.files import whole_file
 from kotha.text.corpus.documents import read_documents
@@ -19,6 +19,7 @@ from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_pieces
+from kotha.wording import OnProgress
 
 OnProblem = Callable[[CorpusProblem], None]
 

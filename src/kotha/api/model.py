@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import torch
 
 from kotha import bundle as folders
-from kotha.api.arguments import OnProgress, Place
+from kotha.api.arguments import Place
 from kotha.api.inside import LooksInside
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError
@@ -30,6 +30,7 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.wording import OnProgress
 
 if TYPE_CHECKING:
     from kotha.evaluate.perplexity import TextScore

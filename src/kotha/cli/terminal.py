@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from kotha.cli.controls import plain_stream, visible
 from kotha.text.corpus.problems import CorpusProblem
+from kotha.wording import OnProgress
 
 if TYPE_CHECKING:
     from kotha.evaluate.tables import Table as Made
@@ -94,7 +95,7 @@ def _plain(cell: str) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str, int, int], None]]:
+def progress() -> Iterator[OnProgress]:
     """A function (stage, done, total) that draws a bar for each stage, with the time left."""
     console = notes()
     share = (TextColumn("{task.description:<12}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))

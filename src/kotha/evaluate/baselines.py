@@ -8,7 +8,7 @@ not beat them has learned nothing that counting does not give in a minute.
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,10 @@ from kotha.errors import DataError
 from kotha.evaluate.held_out import HeldOut, Line, tokens_of
 from kotha.evaluate.ngram import KneserNey
 from kotha.evaluate.perplexity import perplexity
+from kotha.runs import mapping
 from kotha.text.frequencies import frequency_nats
 from kotha.text.shards import DATASET_FILE, Dataset
-
-OnProgress = Callable[[str, int, int], None]
+from kotha.wording import OnProgress
 
 ORDERS = (3, 5)
 # Counting this many takes a minute or two; of more text the first are counted, and the answer says so.
@@ -79,19 +79,11 @@ def count_baselines(
 
 
 def baselines(
-    learned: Line,
-    text: HeldOut,
-    vocab_size: int,
-    orders: Sequence[int] = ORDERS,
-    on_progress: OnProgress | None = None,
+    learned: Line, text: HeldOut, vocab_size: int, orders: Sequence[int] = ORDERS, on_progress: OnProgress | None = None
 ) -> list[Baseline]:
     """Figures to beat on a text, from tokens of documents end to end that may be counted."""
-    rows = [
-        _row("ln V", math.log(vocab_size), text),
-        _row(
-            "unigram", frequency_nats(*(np.bincount(each, minlength=vocab_size) for each in (learned, text.line))), text
-        ),
-    ]
+    counts = (np.bincount(each, minlength=vocab_size) for each in (learned, text.line))
+    rows = [_row("ln V", math.log(vocab_size), text), _row("unigram", frequency_nats(*counts), text)]
     for done, order in enumerate(orders):
         if on_progress is not None:
             on_progress("counting", done, len(orders))
@@ -104,8 +96,8 @@ def baselines(
 
 def find_data(config: dict[str, Any], run: Path) -> Path | None:
     """The data folder that a run's config names, where it still is as it was: there, or beside the run folder."""
-    named = config.get("data")
-    if not isinstance(named, dict) or not isinstance(named.get("path"), str):
+    named = mapping(config, "data")
+    if not isinstance(named.get("path"), str):
         return None
     places = (Path(named["path"]), run.parent / Path(named["path"]).name)
     return next((path for path in places if _tokenizer_of(path) == named.get("tokenizer")), None)

@@ -22,8 +22,8 @@ from kotha.evaluate.seen import Familiarity
 from kotha.evaluate.tables import comparison_table
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.parameters import count_parameters
-from kotha.runs import RunFolder, figure
-from kotha.text.shards import DATASET_FILE, Dataset
+from kotha.runs import RunFolder, figure, mapping
+from kotha.text.shards import Dataset
 
 # The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
 _SAME_BYTES = 0.01
@@ -51,8 +51,8 @@ class Row:
     name: str
     model: str
     parameters: int | None
-    task: str | None
-    tokenizer: str | None
+    task: str | None = None
+    tokenizer: str | None = None
     measured: Measured | None = None
     steps: int | None = None
     tokens: int | None = None
@@ -95,16 +95,14 @@ def reached(run: Path) -> dict[str, Any]:
 
 def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data: Path | None = None) -> Row:
     """A row from the files of a run folder; ``data`` is its data folder, where that still exists."""
-    given, training = config.get("data"), figure(summary, "loss_nats")
+    training = figure(summary, "loss_nats")
     found = ((key, figure(summary, key)) for key in ("steps", "tokens", "best_step"))
     counts: dict[str, Any] = {key: None if value is None else int(value) for key, value in found}
-    described, parameters = _describe(config.get("model"))
     return Row(
-        name=name,
-        model=described,
-        parameters=parameters,
+        name,
+        *_describe(config.get("model")),
         task=config.get("task"),
-        tokenizer=given.get("tokenizer") if isinstance(given, dict) else None,
+        tokenizer=mapping(config, "data").get("tokenizer"),
         measured=None if data is None else validation_of(data),
         bits_per_byte=figure(summary, "bits_per_byte"),
         bits_per_character=figure(summary, "bits_per_character"),
@@ -129,8 +127,7 @@ def row_of_score(row: Row, score: TextScore) -> Row:
 
 def row_of_model(name: str, config: ModelConfig) -> Row:
     """A row for a model folder that comes without its run."""
-    described, parameters = _describe(config.to_dict())
-    return Row(name=name, model=described, parameters=parameters, task=None, tokenizer=None)
+    return Row(name, *_describe(config.to_dict()))
 
 
 def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:
@@ -141,7 +138,6 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
     remarks = []
     tokenizers = list(dict.fromkeys(row.tokenizer or "unknown" for row in rows))
     texts, unknown = _texts(rows)
-    one_task = all(row.task == _WORD_TASK for row in rows)
     if len(tokenizers) > 1:
         remarks.append(
             f"Perplexity is left out: the models read with {len(tokenizers)} tokenizers "
@@ -158,10 +154,10 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
             f"On which text {', '.join(unknown)} was measured is not known any more (its data folder is gone); "
             "measure all on one text."
         )
-    if not one_task:
-        tasks = sorted({str(row.task) for row in rows})
+    tasks = sorted({str(row.task) for row in rows})
+    if tasks not in ([], [_WORD_TASK]):
         remarks.append(f"Perplexity is of next tokens, and these learned {', '.join(tasks)}; it is left out.")
-    if len(tokenizers) > 1 or texts > 1 or unknown or not one_task:
+    if remarks:
         rows = [replace(row, perplexity=None) for row in rows]
     best, why = _best(rows, nats) if len(rows) > 1 else (None, "")
     return Comparison(list(rows), remarks, best, why, text)
@@ -188,8 +184,6 @@ def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> tuple[str | None,
 
 def validation_of(data: Path) -> Measured | None:
     """What the validation split of a data folder holds."""
-    if not (data / DATASET_FILE).is_file():
-        return None
     with suppress(KothaError):
         info = Dataset(data, verify=False)["validation"].info
         return Measured(info.documents, info.bytes)

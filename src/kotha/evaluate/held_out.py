@@ -103,8 +103,8 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
     held_out = data[split]
     if not held_out.info.tokens:
         raise DataError(f"{data.path} has no {split} documents; prepare it with a share of validation, or give a text")
-    line = tokens_of(held_out)
-    return _made(f"{data.path} ({split})", line, held_out.info.bytes, held_out.info.characters, tokenizer)
+    info = held_out.info
+    return _made(f"{data.path} ({split})", tokens_of(held_out), info.bytes, info.characters, tokenizer)
 
 
 def tokens_of(split: Split, most: int | None = None) -> Line:
@@ -127,5 +127,4 @@ def end_token(tokenizer: Tokenizer) -> int:
 def _made(name: str, line: Line, n_bytes: int, n_characters: int, tokenizer: Tokenizer) -> HeldOut:
     unknown = tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
-    end = end_token(tokenizer)
-    return HeldOut(name, line, end, n_bytes, n_characters, tokenizer.fingerprint, n_unknown)
+    return HeldOut(name, line, end_token(tokenizer), n_bytes, n_characters, tokenizer.fingerprint, n_unknown)

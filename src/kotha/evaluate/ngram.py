@@ -121,15 +121,13 @@ class KneserNey:
         for level in range(self.order):
             given = estimate_discounts(counts[level]) if discounts is None else discounts[level]
             self.discounts.append(given)
-            self._orders.append(self._discounted(keys[level], counts[level], given, n_histories))
+            taken = np.array([0.0, *given])[counts[level].clip(max=3)]
+            histories = keys[level] // self.vocab_size
+            totals, saved = (
+                np.bincount(histories, each, n_histories).astype(np.float64) for each in (counts[level], taken)
+            )
+            self._orders.append(_Order(keys[level], counts[level] - taken, totals, saved))
             n_histories = len(keys[level])
-
-    def _discounted(self, keys: Line, counts: Line, discounts: Discounts, n_histories: int) -> _Order:
-        taken = np.array([0.0, *discounts])[counts.clip(max=3)]
-        histories = keys // self.vocab_size
-        totals: Amounts = np.bincount(histories, counts, n_histories).astype(np.float64)
-        saved: Amounts = np.bincount(histories, taken, n_histories).astype(np.float64)
-        return _Order(keys, counts - taken, totals, saved)
 
     def _padded(self, line: Line) -> tuple[Line, Line]:
         """The line with ``order - 1`` ends before each document, and each token's place in its document so padded."""

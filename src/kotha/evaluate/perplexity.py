@@ -13,7 +13,7 @@ byte and per character spread the same nats over the text itself.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from kotha.errors import UsageError
 from kotha.evaluate.held_out import HeldOut, Line
@@ -29,13 +29,13 @@ from kotha.evaluate.tables import score_table
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
+from kotha.wording import OnProgress
 
 if TYPE_CHECKING:
     from kotha.evaluate.baselines import Baselines
     from kotha.evaluate.seen import Familiarity
 
 Nats = NDArray[np.float64]
-OnProgress = Callable[[str, int, int], None]
 
 # Positions that go through the model at once; a GPU needs more to be busy.
 _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
@@ -198,9 +198,7 @@ def token_nats_plainly(model: GPT, sequence: Sequence[int], context: int, stride
 
 
 def _shelf_nats(model: GPT, shelf: list[Line], context: int, stride: int) -> list[Nats]:
-    places = [
-        (number, window) for number, each in enumerate(shelf) for window in windows(len(each) - 1, context, stride)
-    ]
+    places = [(number, each) for number, line in enumerate(shelf) for each in windows(len(line) - 1, context, stride)]
     places.sort(key=lambda place: place[1].stop - place[1].start, reverse=True)
     found = [np.zeros(max(0, len(each) - 1)) for each in shelf]
     device = model.tokens.weight.device
@@ -209,19 +207,16 @@ def _shelf_nats(model: GPT, shelf: list[Line], context: int, stride: int) -> lis
     while first < len(places):
         width = places[first][1].stop - places[first][1].start
         batch = places[first : first + max(1, room // width)]
-        nats = _batch_nats(model, [shelf[number][window.start : window.stop + 1] for number, window in batch], width)
+        nats = _batch_nats(model, [shelf[number][window.start : window.stop + 1] for number, window in batch])
         for (number, window), row in zip(batch, nats, strict=True):
             found[number][window.scored : window.stop] = row[window.scored - window.start : window.stop - window.start]
         first += len(batch)
     return found
 
 
-def _batch_nats(model: GPT, rows: list[Line], width: int) -> Nats:
-    """Nats of every token but the first of each row: -> (B, width); what lies beyond a row's end means nothing."""
-    filled = np.zeros((len(rows), width + 1), np.int64)
-    for place, row in enumerate(rows):
-        filled[place, : len(row)] = row
-    tokens: Tensor = torch.from_numpy(filled).to(model.tokens.weight.device)
+def _batch_nats(model: GPT, rows: list[Line]) -> Nats:
+    """Nats of every token but the first of each row: -> (B, T); what lies beyond a row's end means nothing."""
+    tokens = pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True).to(model.tokens.weight.device)
     hidden = model.hidden(tokens[:, :-1])  # (B, T, C)
     nats = token_losses(hidden, model.head.weight, tokens[:, 1:], model.head.bias)
     found: Nats = nats.double().cpu().numpy()

@@ -11,7 +11,6 @@ once, so memory does not grow with the data.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +83,11 @@ def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
         held = np.isin(wanted, _among(split, np.unique(wanted)))
         shares = np.bincount(owners, held, len(lengths)) / np.maximum(1, n_windows)
         found = long & (shares >= _NEARLY_ALL)
-    equals = {length: _documents(split, length) for length in set(lengths[~long].tolist())}
+    offsets: Line = np.asarray(split.offsets, np.int64)
+    short = np.flatnonzero(np.isin(np.diff(offsets), lengths[~long]))
+    equals = {np.asarray(split[int(place)], np.int64).tobytes() for place in short}
     for place in np.flatnonzero(~long):
-        found[place] = text.line[text.offsets[place] : text.offsets[place + 1]].tobytes() in equals[int(lengths[place])]
+        found[place] = text.line[text.offsets[place] : text.offsets[place + 1]].tobytes() in equals
     return found
 
 
@@ -123,9 +124,3 @@ def _chunks(split: Split) -> Iterator[Line]:
             chunk = shard[start : start + _CHUNK + _WINDOW - 1]
             if len(chunk) >= _WINDOW:
                 yield np.asarray(chunk, np.int64)
-
-
-def _documents(split: Split, length: int) -> set[bytes]:
-    """The documents of a split that have so many tokens."""
-    offsets: NDArray[Any] = np.asarray(split.offsets, np.int64)
-    return {np.asarray(split[int(place)], np.int64).tobytes() for place in np.flatnonzero(np.diff(offsets) == length)}

@@ -6,7 +6,7 @@ compared only where cutting into words, case and references were the same, so ea
 (https://aclanthology.org/W18-6319). Install it with ``pip install kotha[scores]``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,7 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.documents import read_pairs
 from kotha.text.corpus.problems import Errors
 from kotha.text.tokenizer.tokenizer import Tokenizer
-
-OnProgress = Callable[[str, int, int], None]
+from kotha.wording import OnProgress
 
 # chrF with words is chrF++: runs of up to two.
 _WORDS = 2
@@ -79,12 +78,7 @@ def evaluate_pairs(
 
 
 def translate(
-    model: Seq2Seq,
-    tokenizer: Tokenizer,
-    sources: Sequence[str],
-    *,
-    beams: int = 4,
-    on_progress: OnProgress | None = None,
+    model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str], beams: int = 4, on_progress: OnProgress | None = None
 ) -> list[str]:
     """Translate by beam search, with the marks of training; of a source that is too long the beginning is read."""
     if not {"bos", "eos"} <= tokenizer.special.keys():

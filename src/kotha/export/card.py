@@ -14,6 +14,8 @@ from kotha.bundle import Bundle
 from kotha.errors import KothaError
 from kotha.export.huggingface.config import read_json
 from kotha.export.huggingface.layouts import Layout
+from kotha.model.config import TextConfig
+from kotha.runs import mapping
 
 _UNKNOWN = "unknown"
 _TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}
@@ -69,50 +71,47 @@ def _front(layout: Layout, bundle: Bundle, about: About, license: str | None) ->
 def _what(layout: Layout, bundle: Bundle, dtype: str) -> str:
     config = bundle.config
     count = sum(parameter.numel() for parameter in bundle.model.parameters())
-    context = getattr(config, "context_length", None)
     facts = [
         f"- layout: `{layout.architecture}`, weights in {dtype}",
         f"- {count:,} parameters: {config.n_layers} layers, width {config.d_model}, {config.n_heads} heads",
     ]
-    if context is not None:
-        facts.append(f"- context: {context:,} tokens")
+    if isinstance(config, TextConfig):
+        facts.append(f"- context: {config.context_length:,} tokens")
     if bundle.tokenizer is not None:
         kind, size = bundle.tokenizer.kind, bundle.tokenizer.vocab_size
         facts.append(f"- tokenizer: {kind}, {size:,} tokens, fingerprint `{bundle.tokenizer.fingerprint}`")
     return "\n".join([*facts, f"- exported by Kotha {kotha.__version__}"])
 
 
+def _section(title: str, lines: list[str]) -> str:
+    return "\n".join([f"## {title}\n", *(lines or [_UNKNOWN])])
+
+
 def _data(about: About) -> str:
-    data = about.config.get("data")
-    if not isinstance(data, dict):
-        return f"## Data\n\n{_UNKNOWN}"
-    facts = []
-    if isinstance(data.get("path"), str):
-        facts.append(f"- data folder: `{Path(data['path']).name}`")
+    data = mapping(about.config, "data")
+    facts = [f"- data folder: `{Path(data['path']).name}`"] if isinstance(data.get("path"), str) else []
     facts += [f"- {key.replace('_', ' ')}: {value:,}" for key, value in data.items() if isinstance(value, int)]
-    return "\n".join(["## Data\n", *facts]) if facts else f"## Data\n\n{_UNKNOWN}"
+    return _section("Data", facts)
 
 
 def _recipe(about: About) -> str:
-    training = about.config.get("training")
-    if not isinstance(training, dict):
-        return f"## Training\n\n{_UNKNOWN}"
-    facts = [f"- {key.replace('_', ' ')}: {training[key]}" for key in _RECIPE if training.get(key) is not None]
+    if not about.trained_here:
+        return _section("Training", [])
+    training, facts = about.config["training"], [f"- task: {about.config.get('task', _UNKNOWN)}"]
     steps, tokens = about.summary.get("steps"), about.summary.get("tokens")
     if isinstance(steps, int) and isinstance(tokens, int):
-        facts.insert(0, f"- {steps:,} steps, {tokens:,} tokens read")
-    return "\n".join([f"## Training\n\n- task: {about.config.get('task', _UNKNOWN)}", *facts])
+        facts.append(f"- {steps:,} steps, {tokens:,} tokens read")
+    facts += [f"- {key.replace('_', ' ')}: {training[key]}" for key in _RECIPE if training.get(key) is not None]
+    return _section("Training", facts)
 
 
 def _scores(about: About) -> str:
     known = [(title, about.summary.get(key)) for key, title in _SCORES.items()]
     rows = [f"| {title} | {value:.4f} |" for title, value in known if isinstance(value, int | float)]
-    if not rows:
-        return f"## Scores\n\n{_UNKNOWN}"
     step = about.summary.get("best_step", _UNKNOWN)
     how = f"Measured by `kotha train` on the validation split of the data above, for the weights of step {step}."
     caution = "Numbers a token compare only between models with the same tokenizer; bits per byte compare across them."
-    return "\n".join(["## Scores\n", "| | |", "|---|---|", *rows, "", how, caution])
+    return _section("Scores", ["| | |", "|---|---|", *rows, "", how, caution] if rows else [])
 
 
 def _use(layout: Layout, bundle: Bundle) -> str:

@@ -11,7 +11,7 @@ judges and shows.
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 import torch
@@ -174,13 +174,10 @@ def with_greedy(report: ParityReport, ours: Sequence[int], theirs: Sequence[int]
 
 def with_lines(report: ParityReport, ours: Encode, theirs: Encode, lines: Iterable[str]) -> ParityReport:
     """Add how many lines give the same token ids."""
-    n_lines, different = 0, []
-    for line in lines:
-        n_lines += 1
-        if list(ours(line)) != list(theirs(line)):
-            different.append(line)
+    lines = list(lines)
+    different = [line for line in lines if list(ours(line)) != list(theirs(line))]
     first = different[0] if different else None
-    return replace(report, lines=n_lines, lines_different=len(different), first_line_different=first)
+    return replace(report, lines=len(lines), lines_different=len(different), first_line_different=first)
 
 
 def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int | None:
@@ -189,10 +186,7 @@ def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int | None:
     >>> first_difference([5, 6, 7], [5, 9]), first_difference([5], [5, 6]), first_difference([5], [5])
     (1, 1, None)
     """
-    for place, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
-        if mine != other:
-            return place
-    return None if len(ours) == len(theirs) else min(len(ours), len(theirs))
+    return next((place for place, (mine, other) in enumerate(zip_longest(ours, theirs)) if mine != other), None)
 
 
 def with_remarks(report: ParityReport, *remarks: str | None) -> ParityReport:

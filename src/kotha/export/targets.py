@@ -7,7 +7,7 @@ a config alone: open, or closed by these settings. Whoever passes is compared on
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from kotha.errors import ConfigError, UsageError, nearest
 from kotha.export.huggingface.layouts import choose_layout
@@ -57,24 +57,20 @@ def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = U
 
     A report that has not ``passed`` is about something that is written all the same.
     """
-    if to == "hf":
-        from kotha.export.huggingface.export import export_hf
+    from kotha.export.gguf.export import export_gguf
+    from kotha.export.huggingface.export import export_hf
+    from kotha.export.onnx.export import export_onnx
 
-        return export_hf(bundle, out, settings)
-    if to == "gguf":
-        from kotha.export.gguf.export import export_gguf
-
-        return export_gguf(bundle, out, settings)
-    if to == "onnx":
-        from kotha.export.onnx.export import export_onnx
-
-        return export_onnx(bundle, out, settings)
-    raise UsageError(f"to={to!r} is no door; hf, gguf and onnx are{nearest(to, get_args(Target))}")
+    ways = {"hf": export_hf, "gguf": export_gguf, "onnx": export_onnx}
+    if to not in ways:
+        raise UsageError(f"to={to!r} is no door; hf, gguf and onnx are{nearest(to, ways)}")
+    return ways[to](bundle, out, settings)
 
 
 def doors(config: ModelConfig, tokenizer_kind: str | None = None) -> list[Door]:
     """The doors hf, gguf and onnx, for a config and (where it is known) a kind of tokenizer."""
-    return [_hf(config), _gguf(config, tokenizer_kind), _onnx(config)]
+    cache = ", with a cache" if isinstance(config, GPTConfig) else ""
+    return [_hf(config), _gguf(config, tokenizer_kind), Door("onnx", True, f"opens in onnxruntime{cache}")]
 
 
 def _hf(config: ModelConfig) -> Door:
@@ -93,8 +89,3 @@ def _gguf(config: ModelConfig, tokenizer_kind: str | None) -> Door:
     if tokenizer_kind is not None and tokenizer_kind not in GGUF_TOKENIZERS:
         return Door("gguf", False, f"a {tokenizer_kind} tokenizer: llama.cpp repeats {' and '.join(GGUF_TOKENIZERS)}")
     return Door("gguf", True, f"opens in llama.cpp as {architecture_of(config)}")
-
-
-def _onnx(config: ModelConfig) -> Door:
-    cache = ", with a cache" if isinstance(config, GPTConfig) else ""
-    return Door("onnx", True, f"opens in onnxruntime{cache}")

@@ -18,7 +18,6 @@ from kotha.bundle import shape_alone
 from kotha.errors import KothaError
 from kotha.model.config import ModelConfig
 
-_LAYER, _KIND = "{n}", "*"
 _ANY = 1 << 30  # tensors; these are no file's
 
 Shape = tuple[int, ...]
@@ -45,11 +44,7 @@ def _squares(config: Any) -> Shape:
 
 AS_IS = How(lambda ours, _: ours[0], lambda theirs: [theirs], lambda shapes, _: shapes[0])
 # GPT-2's own matrices are (in, out), ours as nn.Linear's (out, in).
-TURNED = How(
-    lambda ours, _: _upright(ours[0]),
-    lambda theirs: [_upright(theirs)],
-    lambda shapes, _: shapes[0][::-1],
-)
+TURNED = How(lambda ours, _: _upright(ours[0]), lambda theirs: [_upright(theirs)], lambda shapes, _: shapes[0][::-1])
 QUERY_KEY_VALUE = How(
     lambda ours, _: torch.cat([_upright(each) for each in ours], dim=-1),
     lambda theirs: [_upright(each) for each in theirs.chunk(3, dim=-1)],
@@ -133,21 +128,18 @@ class WeightMap:
 
     def usual(self, written: str) -> str | None:
         """Their usual name for one met in a file; None for what need not be read."""
-        name = self._respelled(written)
+        name = written
+        for met, usual in self.spellings:
+            name = name.replace(met, usual)
+        if self.body and not self._known(name) and self._known(self.body + name):
+            name = self.body + name
         if any(_pattern(each).fullmatch(name) for each in self.computed):
             return None
         return dict(self.copies).get(name, name)
 
-    def _respelled(self, name: str) -> str:
-        for met, usual in self.spellings:
-            name = name.replace(met, usual)
-        if self.body and not self._known(name) and self._known(self.body + name):
-            return self.body + name
-        return name
-
     def _known(self, name: str) -> bool:
-        tables = [*(row.theirs for row in self.rows), *self.computed, *dict(self.copies)]
-        return any(_pattern(each).fullmatch(name) for each in tables)
+        names = (*(row.theirs for row in self.rows), *self.computed, *dict(self.copies))
+        return any(_pattern(each).fullmatch(name) for each in names)
 
     @cached_property
     def _by_ours(self) -> list[tuple[re.Pattern[str], Renamed, int]]:
@@ -176,10 +168,8 @@ def with_zeros(weights: dict[str, Tensor], full: ModelConfig) -> dict[str, Tenso
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     """A name of a table as what it matches; a layer's number has no leading zeros."""
-    exact = (
-        re.escape(name).replace(re.escape(_LAYER), r"(0|[1-9][0-9]{0,9})").replace(re.escape(_KIND), "(weight|bias)")
-    )
-    return re.compile(exact)
+    layers = re.escape(name).replace(re.escape("{n}"), r"(0|[1-9][0-9]{0,9})")
+    return re.compile(layers.replace(re.escape("*"), "(weight|bias)"))
 
 
 def _fill(name: str, blanks: tuple[str, ...]) -> str:

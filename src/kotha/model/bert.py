@@ -13,7 +13,7 @@ from torch.nn.functional import gelu
 from kotha.model.block import Block, Stack
 from kotha.model.config import BERTConfig
 from kotha.model.initialization import initialize
-from kotha.model.inputs import check_ids, check_length
+from kotha.model.inputs import check_ids, positions_of
 from kotha.model.masks import looking_around
 from kotha.model.norm import make_norm
 from kotha.model.position import make_positions
@@ -58,9 +58,7 @@ class BERT(nn.Module):
 
     def hidden(self, tokens: Tensor, segments: Tensor | None = None, real: Tensor | None = None) -> Tensor:
         """Every token in the light of all: (B, T) -> (B, T, C)."""
-        check_ids(tokens, self.config.vocab_size)
-        check_length(tokens.shape[1], self.config.context_length)
-        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        positions = positions_of(tokens, self.config)
         segments = torch.zeros_like(tokens) if segments is None else segments
         check_ids(segments, self.config.n_segments, what="segment", table="the segments")
         x = self.positions(self.tokens(tokens) + self.segments(segments), positions)  # (B, T, C)

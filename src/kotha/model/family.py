@@ -1,5 +1,8 @@
 """The family: which body a config makes."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from kotha.errors import ConfigError
@@ -10,6 +13,7 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 
 Model = GPT | BERT | Seq2Seq | ViT
+_BODIES: dict[Any, Callable[[Any], Model]] = {GPTConfig: GPT, BERTConfig: BERT, Seq2SeqConfig: Seq2Seq, ViTConfig: ViT}
 
 
 def build(config: ModelConfig, device: str | torch.device | None = None) -> Model:
@@ -19,14 +23,7 @@ def build(config: ModelConfig, device: str | torch.device | None = None) -> Mode
     >>> type(build(preset("vit-digits"))).__name__
     'ViT'
     """
+    if type(config) not in _BODIES:
+        raise ConfigError(f"{type(config).__name__} is no family's config")
     with torch.device(device or "cpu"):
-        match config:
-            case GPTConfig():
-                return GPT(config)
-            case BERTConfig():
-                return BERT(config)
-            case Seq2SeqConfig():
-                return Seq2Seq(config)
-            case ViTConfig():
-                return ViT(config)
-    raise ConfigError(f"{type(config).__name__} is no family's config")
+        return _BODIES[type(config)](config)

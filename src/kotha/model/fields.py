@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
@@ -55,13 +55,10 @@ def refuse_unknown(kind: Any, values: Mapping[str, object]) -> None:
 
 def refuse_missing(kind: Any, values: Mapping[str, object]) -> None:
     """Refuse values that leave out a field with no default."""
-    missing = [each.name for each in fields(kind) if _required(each) and each.name not in values]
+    required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+    missing = [name for name in required if name not in values]
     if missing:
         raise ConfigError(f"{kind.__name__} needs {', '.join(missing)}")
-
-
-def _required(each: "Field[Any]") -> bool:
-    return each.default is MISSING and each.default_factory is MISSING
 
 
 def closest_divisor(number: int, wanted: int) -> int:

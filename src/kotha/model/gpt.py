@@ -5,14 +5,13 @@ Qwen3. The config decides, this file does not know. Where the head uses the matr
 one parameter under two names.
 """
 
-import torch
 from torch import Tensor, nn
 
 from kotha.model.block import Block, Stack
 from kotha.model.cache import Cache
 from kotha.model.config import GPTConfig
 from kotha.model.initialization import initialize
-from kotha.model.inputs import check_ids, check_length, check_positions
+from kotha.model.inputs import positions_of
 from kotha.model.masks import looking_back
 from kotha.model.position import make_positions
 
@@ -39,14 +38,8 @@ class GPT(nn.Module):
 
     def hidden(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """What the head reads: (B, T) -> (B, T, C); a loss can take it from here without all logits at once."""
-        check_ids(tokens, self.config.vocab_size)
-        n_new = tokens.shape[1]
-        check_length(n_new, self.config.context_length)
-        if cache is None:
-            positions, mask = torch.arange(n_new, device=tokens.device), looking_back(real)
-        else:
-            positions, mask = cache.positions(n_new), cache.mask(n_new)
-            check_positions(positions, self.config.context_length)
+        positions = positions_of(tokens, self.config, cache)
+        mask = looking_back(real) if cache is None else cache.mask(tokens.shape[1])
         x = self.positions(self.tokens(tokens), positions)  # (B, T, C)
         y: Tensor = self.stack(self.dropout(x), mask, self.positions.rotation(positions), cache)
         return y

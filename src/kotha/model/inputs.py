@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
+from kotha.model.cache import Cache
+from kotha.model.config import TextConfig
 
 
 def check_ids(ids: Tensor, n_known: int, what: str = "token id", table: str = "the vocabulary") -> None:
@@ -24,8 +26,7 @@ def check_ids(ids: Tensor, n_known: int, what: str = "token id", table: str = "t
         )
 
 
-def check_length(n_positions: int, context_length: int) -> None:
-    """Refuse more positions than the context has."""
+def _check_length(n_positions: int, context_length: int) -> None:
     if n_positions > context_length:
         raise UsageError(
             f"{n_positions:,} tokens are more than context_length={context_length:,}; "
@@ -33,10 +34,17 @@ def check_length(n_positions: int, context_length: int) -> None:
         )
 
 
-def check_positions(positions: Tensor, context_length: int) -> None:
-    """Refuse a position at or beyond the end of the context."""
+def positions_of(tokens: Tensor, config: TextConfig, cache: Cache | None = None) -> Tensor:
+    """Where tokens stand that a model can read, after those in its cache: (B, T) -> (T,), or as the cache has it."""
+    check_ids(tokens, config.vocab_size)
+    n_new = tokens.shape[1]
+    _check_length(n_new, config.context_length)
+    if cache is None:
+        return torch.arange(n_new, device=tokens.device)
+    positions = cache.positions(n_new)
     if _values_can_be_read(positions) and positions.numel():
-        check_length(int(positions.max()) + 1, context_length)
+        _check_length(int(positions.max()) + 1, config.context_length)
+    return positions
 
 
 def _values_can_be_read(tensor: Tensor) -> bool:

@@ -35,9 +35,8 @@ def next_token_loss(
     bias: Tensor | None = None,
     *,
     label_smoothing: float = 0.0,
-    ignore_index: int = IGNORED,
 ) -> Tensor:
-    """Mean nats over the targets that count: (..., C), (V, C), (...) -> ().
+    """Mean nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
     ``hidden`` is what the model's head would read and ``weight`` that head's matrix. Under autocast both are used in
     its type; the losses themselves are always summed in float32.
@@ -47,17 +46,15 @@ def next_token_loss(
         rows, weight, bias = _autocast(rows, weight, bias)
         size = _chunk_rows(rows.shape[0], weight)
         options = _torch_options(batch_chunk_size=size, chunking_method=None)
-        loss: Tensor = _torch_loss(rows, weight, flat, linear_bias=bias, ignore_index=ignore_index, options=options)
+        loss: Tensor = _torch_loss(rows, weight, flat, linear_bias=bias, ignore_index=IGNORED, options=options)
         return loss.float()
-    return chunked_loss(rows, weight, flat, bias, label_smoothing, ignore_index)
+    return chunked_loss(rows, weight, flat, bias, label_smoothing)
 
 
-def chunked_loss(
-    rows: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, label_smoothing: float, ignore_index: int
-) -> Tensor:
+def chunked_loss(rows: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, label_smoothing: float) -> Tensor:
     """The same with no help from torch: (N, C), (V, C), (N,) -> ()."""
     rows = rows.to(_product_type(rows, weight))
-    loss: Tensor = _Chunked.apply(rows, weight, bias, targets, label_smoothing, ignore_index)  # type: ignore[no-untyped-call]
+    loss: Tensor = _Chunked.apply(rows, weight, bias, targets, label_smoothing)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -76,16 +73,10 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        rows: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        targets: Tensor,
-        label_smoothing: float,
-        ignore_index: int,
+        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, label_smoothing: float
     ) -> Tensor:
         wanted = ctx.needs_input_grad[:3]
-        counted = targets != ignore_index  # (N,)
+        counted = targets != IGNORED  # (N,)
         share = 1 / counted.sum()
         total = torch.zeros((), device=rows.device)
         n_words = weight.shape[0]
@@ -105,15 +96,17 @@ class _Chunked(torch.autograd.Function):
                 grad_bias += slope.float().sum(0)
             if grad_rows is not None:
                 grad_rows[here] = slope @ head
-            if grad_weight is not None:
-                _add_product(grad_weight, slope.mT, rows[here])
+            if grad_weight is not None and grad_weight.dtype == slope.dtype:
+                grad_weight.addmm_(slope.mT, rows[here])
+            elif grad_weight is not None:
+                grad_weight += slope.mT @ rows[here]
         kept = [None if each is None else each[:n_words] for each in (grad_weight, grad_bias)]
         ctx.save_for_backward(grad_rows, _like(kept[0], weight), _like(kept[1], bias))
         return total
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), None, None, None
+        return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), None, None
 
 
 def loss_and_slope(
@@ -174,13 +167,6 @@ class _Kernel:
 
 
 _loss_and_slope = _Kernel()
-
-
-def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
-    if total.dtype == a.dtype:
-        total.addmm_(a, b)
-    else:
-        total += a @ b
 
 
 def _logits(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

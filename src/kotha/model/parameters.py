@@ -14,6 +14,15 @@ from kotha.model.norm import RMSNorm
 from kotha.model.position import NoPositions
 from kotha.model.vit import ViT
 
+# Which modules make which part; what else there is belongs to the part that it stands in.
+_PARTS: dict[str, tuple[type[nn.Module], ...]] = {
+    "token_embedding": (PatchEmbedding,),
+    "positions": (NoPositions, GridPositions),
+    "attention": (Attention,),
+    "feedforward": (FeedForward, SwiGLU),
+    "norms": (nn.LayerNorm, RMSNorm),
+}
+
 
 @dataclass(frozen=True)
 class ParameterCount:
@@ -61,11 +70,13 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
     _count(model, "", "head", parts, set())
     attention = next(module for module in model.modules() if isinstance(module, Attention))
     feedforward = next(module for module in model.modules() if isinstance(module, FeedForward | SwiGLU))
+    query_side = _size(attention.query) + attention.output.weight.numel()
+    key_side = _size(attention.key) + _size(attention.value)
     return ParameterCount(
         **parts,
         total=sum(parts.values()),
         attention_per_layer=_size(attention) - _size(attention.query_norm) - _size(attention.key_norm),
-        attention_per_head=_one_head(attention),
+        attention_per_head=query_side // len(attention.heads) + key_side // len(attention.shares),
         feedforward_per_layer=_size(feedforward),
         tied_head=not isinstance(model, ViT) and model.head.weight is model.tokens.weight,
     )
@@ -73,34 +84,14 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
 
 def _count(module: nn.Module, name: str, part: str, parts: dict[str, int], seen: set[nn.Parameter]) -> None:
     """Add a module's own parameters to the part that it belongs to, then its children's."""
-    part = _part_of(module, name, part)
+    named = {"tokens": "token_embedding", "segments": "segments"}.get(name, part)
+    part = next((each for each, kinds in _PARTS.items() if isinstance(module, kinds)), named)
     for own_name, parameter in module.named_parameters(recurse=False):
         if parameter not in seen:
             parts["token_embedding" if own_name == "class_token" else part] += parameter.numel()
             seen.add(parameter)
     for child_name, child in module.named_children():
         _count(child, child_name, part, parts, seen)
-
-
-def _part_of(module: nn.Module, name: str, outer: str) -> str:
-    match module:
-        case nn.LayerNorm() | RMSNorm():
-            return "norms"
-        case Attention():
-            return "attention"
-        case FeedForward() | SwiGLU():
-            return "feedforward"
-        case NoPositions() | GridPositions():
-            return "positions"
-        case PatchEmbedding():
-            return "token_embedding"
-    return {"tokens": "token_embedding", "segments": "segments"}.get(name, outer)
-
-
-def _one_head(attention: Attention) -> int:
-    query_side = _size(attention.query) + attention.output.weight.numel()
-    key_side = _size(attention.key) + _size(attention.value)
-    return query_side // len(attention.heads) + key_side // len(attention.shares)
 
 
 def _size(module: nn.Module) -> int:

@@ -35,8 +35,11 @@ TRANSFORMER: dict[str, Any] = {"vocab_size": 37_000, "context_length": 512}
 # https://arxiv.org/abs/2010.11929, ImageNet
 VIT: dict[str, Any] = {"image_size": 224, "patch_size": 16, "n_classes": 1000, "n_layers": 12}
 
+# The notes' block: a bias in the head, norms after the sums.
+NOTES: dict[str, Any] = {"activation": "relu", "norm_order": "post", "tied_head": False, "head_bias": True}
+
 PRESETS: dict[str, ModelConfig] = {
-    # The notes' block: no positions, no bias in attention, a bias in the head, norms after the sums.
+    # The block alone: no positions, no bias in attention.
     "mini": GPTConfig(
         vocab_size=20,
         context_length=4,
@@ -44,38 +47,19 @@ PRESETS: dict[str, ModelConfig] = {
         d_model=8,
         n_heads=2,
         d_ff=16,
-        activation="relu",
-        norm_order="post",
         positions="none",
         attention_bias=False,
-        tied_head=False,
-        head_bias=True,
+        **NOTES,
     ),
     # The session's sizes; its diagram puts a norm after blocks that already end in one.
     "char": GPTConfig(
-        vocab_size=16,
-        context_length=64,
-        n_layers=4,
-        d_model=16,
-        n_heads=4,
-        d_ff=64,
-        activation="relu",
-        norm_order="post",
-        final_norm=True,
-        tied_head=False,
-        head_bias=True,
+        vocab_size=16, context_length=64, n_layers=4, d_model=16, n_heads=4, d_ff=64, final_norm=True, **NOTES
     ),
     "pocket": GPTConfig(vocab_size=4096, context_length=256, n_layers=2, d_model=96, n_heads=3, d_ff=192, **MODERN),
     "pocket-bert": BERTConfig(vocab_size=4096, context_length=128, n_layers=4, d_model=192, n_heads=6, d_ff=384),
     # Positions as Marian has them, so that it opens in Hugging Face.
     "pocket-seq2seq": Seq2SeqConfig(
-        vocab_size=4096,
-        context_length=128,
-        n_layers=2,
-        d_model=192,
-        n_heads=6,
-        d_ff=384,
-        positions="sinusoidal-halves",
+        vocab_size=4096, context_length=128, n_layers=2, d_model=192, n_heads=6, d_ff=384, positions="sinusoidal-halves"
     ),
     "bangla-58m": GPTConfig(
         vocab_size=32_100,

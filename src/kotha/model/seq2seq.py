@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable
 from typing import cast
 
-import torch
 from torch import Tensor, nn
 
 from kotha.model.attention import Attention, KeysValues
@@ -15,7 +14,7 @@ from kotha.model.block import Block, Stack
 from kotha.model.cache import Cache
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.initialization import initialize
-from kotha.model.inputs import check_ids, check_length, check_positions
+from kotha.model.inputs import positions_of
 from kotha.model.masks import looking_around, looking_back
 from kotha.model.position import make_positions
 
@@ -74,12 +73,6 @@ class Seq2Seq(nn.Module):
 
     def _embed(self, tokens: Tensor, cache: Cache | None = None) -> tuple[Tensor, Tensor]:
         """Vectors of tokens, and where they stand: (B, T) -> (B, T, C) and (T,)."""
-        check_ids(tokens, self.config.vocab_size)
-        check_length(tokens.shape[1], self.config.context_length)
-        if cache is None:
-            positions = torch.arange(tokens.shape[1], device=tokens.device)
-        else:
-            positions = cache.positions(tokens.shape[1])
-            check_positions(positions, self.config.context_length)
+        positions = positions_of(tokens, self.config, cache)
         x = self.tokens(tokens) * math.sqrt(self.config.d_model)
         return self.dropout(self.positions(x, positions)), positions

@@ -28,6 +28,7 @@ from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.shards import DATASET_FILE, DTYPES, SplitInfo, SplitWriter, dtype_for, write_description
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.wording import OnProgress
 
 TRAIN, VALIDATION = _SPLITS = "train", "validation"
 _STDIN_FILE = "stdin.txt"
@@ -35,7 +36,6 @@ _STDIN_FILE = "stdin.txt"
 _SMALL_BYTES = 4 << 20
 
 Duplicates = Literal["keep", "exact", "near"]
-OnProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

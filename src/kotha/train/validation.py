@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from kotha.model.evaluating import evaluating
 from kotha.train.device.precision import Arithmetic
 from kotha.train.distributed import Ranks, let_go
 from kotha.train.tasks.task import Score, Task
@@ -22,22 +23,20 @@ def validate(
     batches = task.validation()
     sums: defaultdict[str, float] = defaultdict(float)
     targets: Counter[str] = Counter()
-    was_training = learner.training
-    learner.eval()
     hurried = False
-    for turn in range(0, len(batches), ranks.world):
-        hurried = until is not None and until()
-        if hurried:
-            break
-        mine = turn + ranks.rank
-        batch = batches[mine if mine < len(batches) else 0]  # all must compute, or those who gather weights would wait
-        with arithmetic.autocast():
-            found = learner(batch.to(arithmetic.device))
-        counts = mine < len(batches)
-        for name, each in found.items():
-            sums[name] += float(each) * counts
-        targets.update({name: count * counts for name, count in batch.targets.items()})
-    learner.train(was_training)
+    with evaluating(learner):
+        for turn in range(0, len(batches), ranks.world):
+            hurried = until is not None and until()
+            if hurried:
+                break
+            mine = turn + ranks.rank
+            batch = batches[mine if mine < len(batches) else 0]  # all compute, or who gathers weights would wait
+            with arithmetic.autocast():
+                found = learner(batch.to(arithmetic.device))
+            counts = mine < len(batches)
+            for name, each in found.items():
+                sums[name] += float(each) * counts
+            targets.update({name: count * counts for name, count in batch.targets.items()})
     let_go(learner)
     if hurried:
         return None

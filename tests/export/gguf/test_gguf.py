@@ -13,10 +13,10 @@ from tests.conftest import SHARED_DATA
 
 from kotha.bundle import Bundle
 from kotha.errors import ConfigError, KothaError, TokenizerError, UsageError
-from kotha.export.gguf import check, file, vocabulary
+from kotha.export.gguf import check, vocabulary
+from kotha.export.gguf import export as door
 from kotha.export.gguf import layouts as layout
-from kotha.export.gguf.export import export_gguf
-from kotha.export.gguf.file import KINDS
+from kotha.export.gguf.export import KINDS, export_gguf, write_file
 from kotha.export.gguf.vocabulary import PieceKind, vocabulary_of
 from kotha.export.parity import AWKWARD_LINES
 from kotha.export.targets import ExportSettings
@@ -113,7 +113,7 @@ def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None
     sizes, differences = [], []
     for kind in KINDS:
         path = tmp_path / f"{kind}.gguf"
-        file.write_file(small, text, path, kind)
+        write_file(small, text, path, kind)
         theirs = check.ask_llamacpp(path, windows=windows).logits
         assert theirs is not None
         differences.append(float((ours - theirs).abs().max()))
@@ -125,7 +125,7 @@ def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None
 
 def test_text_comes_back_and_losses_agree(tmp_path: Path, llamacpp: None) -> None:
     path, small, text = tmp_path / "m.gguf", model("classic"), tokenizer("unigram")
-    file.write_file(small, text, path, "f32")
+    write_file(small, text, path, "f32")
     ids = [text.encode(line) for line in story_lines()]
     window = [token for each in ids for token in each][:20]
     answer = check.ask_llamacpp(path, decode=ids, losses=[(window, 1), (window, 5)])
@@ -165,7 +165,7 @@ def test_a_broken_file_is_told_without_a_crash(tmp_path: Path, llamacpp: None) -
 
 
 def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
-    monkeypatch.setattr(file, "architecture_of", lambda config: "no-such-architecture")
+    monkeypatch.setattr(door, "architecture_of", lambda config: "no-such-architecture")
     report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
     assert not report.checked and not report.passed
     assert report.failures[0].startswith("llama.cpp gave up on") and "no-such-architecture" in report.failures[0]
@@ -202,7 +202,7 @@ def test_a_pruned_model_is_refused(tmp_path: Path) -> None:
 def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     text = tokenizer("unigram")
     small = model("modern", vocab_size=text.vocab_size + 3)
-    file.write_file(small, text, tmp_path / "m.gguf", "f16")
+    write_file(small, text, tmp_path / "m.gguf", "f16")
     fields = gguf.GGUFReader(tmp_path / "m.gguf").fields
     said = {name: fields[name].contents() for name in fields if not name.startswith("tokenizer.ggml.scores")}
     assert said["general.architecture"] == "qwen3" and said["tokenizer.ggml.model"] == "t5"

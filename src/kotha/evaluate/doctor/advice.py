@@ -42,11 +42,7 @@ ADVICE: dict[str, dict[str, Said]] = {
         "bn": (
             "প্রশিক্ষণের লস {low:.2f} ন্যাটে নেমেছিল, ধাপ {step:,}-এ বেড়ে {high:.2f} হয়েছে: পদক্ষেপগুলো এত বড় যে লক্ষ্য "
             "ডিঙিয়ে যাচ্ছে।",
-            [
-                "learning_rate তিন ভাগের এক ভাগ করুন; সর্বোচ্চ ছিল {rate:g}।",
-                "ওয়ার্ম-আপ লম্বা করুন।",
-                "gradient_clip=1.0 দিন।",
-            ],
+            ["learning_rate তিন ভাগের এক ভাগ করুন; সর্বোচ্চ ছিল {rate:g}।", "ওয়ার্ম-আপ লম্বা করুন।", "gradient_clip=1.0 দিন।"],
         ),
     },
     "untrained": {
@@ -202,11 +198,8 @@ HEALTHY = {
 }
 
 
-def describe(kind: str, evidence: Symptoms) -> dict[str, str]:
-    """What was seen, by language."""
-    return {language: fill(ADVICE[kind][language][0], language, evidence) for language in LANGUAGES}
-
-
-def advise(kind: str, evidence: Symptoms) -> dict[str, list[str]]:
-    """What to try, by language."""
-    return {language: [fill(each, language, evidence) for each in ADVICE[kind][language][1]] for language in LANGUAGES}
+def advise(kind: str, evidence: Symptoms) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """What was seen, and what to try, both by language."""
+    said = {language: ADVICE[kind][language] for language in LANGUAGES}
+    seen: dict[str, str] = {language: fill(words, language, evidence) for language, (words, _) in said.items()}
+    return seen, {language: [fill(each, language, evidence) for each in told] for language, (_, told) in said.items()}

@@ -72,9 +72,8 @@ def read_curve(
     tokens, corpus = _last(learned, "tokens"), figure(config, "data", "train_tokens")
     model, training = mapping(config, "model"), mapping(config, "training")
     noisy = (figure(model, "dropout"), figure(training, "label_smoothing"), figure(training, "ema_decay"))
-    known = {
-        name: float(value) for name, value in mapping(config, "references").items() if isinstance(value, int | float)
-    }
+    named = mapping(config, "references").items()
+    known = {name: float(value) for name, value in named if isinstance(value, int | float)}
     vocab_size = figure(model, "vocab_size")
     return Curve(
         steps=[int(row["step"]) for row in finite],

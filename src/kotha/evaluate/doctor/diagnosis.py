@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kotha.evaluate.doctor import signs
-from kotha.evaluate.doctor.advice import Symptoms, advise, describe
+from kotha.evaluate.doctor.advice import Symptoms, advise
 from kotha.evaluate.doctor.curve import Curve, read_curve
 from kotha.evaluate.doctor.signs import Thresholds
 from kotha.evaluate.held_out import tokens_of
@@ -101,12 +101,11 @@ def look_at(data: Dataset) -> DataFacts:
 
 
 def _about_data(data: DataFacts | None, limits: Thresholds) -> list[Finding]:
-    found = []
-    if data is not None and data.unknown_share > limits.unknown_share:
-        found.append(_finding("mismatch-unknown", {"share": 100 * data.unknown_share}))
-    if data is not None and data.copied_share > limits.copied_share:
-        found.append(_finding("leak-copies", {"share": 100 * data.copied_share}))
-    return found
+    if data is None:
+        return []
+    shares = [("mismatch-unknown", data.unknown_share, limits.unknown_share)]
+    shares.append(("leak-copies", data.copied_share, limits.copied_share))
+    return [_finding(kind, {"share": 100 * share}) for kind, share, most in shares if share > most]
 
 
 def _first(curve: Curve, limits: Thresholds, group: dict[str, Sign]) -> list[Finding]:
@@ -119,4 +118,4 @@ def _first(curve: Curve, limits: Thresholds, group: dict[str, Sign]) -> list[Fin
 
 def _finding(kind: str, evidence: Symptoms) -> Finding:
     severity: Severity = "notice" if kind in _NOTICES else "alarm"
-    return Finding(kind, severity, evidence, describe(kind, evidence), advise(kind, evidence))
+    return Finding(kind, severity, evidence, *advise(kind, evidence))

@@ -18,6 +18,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -126,30 +127,27 @@ def _rewrite(text: str, entries: dict[str, str], longest: int) -> str:
 # -- the double array -------------------------------------------------------------------------------------------------
 
 
-class _Node:
-    __slots__ = ("children", "value")
-
-    def __init__(self) -> None:
-        self.children: dict[int, _Node] = {}
-        self.value: int | None = None
-
-
 def _pack(table: CharacterMap) -> bytes:
-    """The table in the file's layout: the array's size, the array, the replacements each with a zero behind it."""
-    root, places, texts = _Node(), dict[bytes, int](), bytearray()
+    """The table in the file's layout: the array's size, the array, the replacements each with a zero behind it.
+
+    A node of its tree has children by their bytes, and under 0, which no text holds, the place of its replacement.
+    """
+    root, places, texts = dict[int, Any](), dict[bytes, int](), bytearray()
     for text, rewritten in sorted(table.items()):
+        if b"\0" in text:
+            continue
         if rewritten not in places:
             places[rewritten] = len(texts)
             texts += rewritten + b"\0"
         node = root
         for byte in text:
-            node = node.children.setdefault(byte, _Node())
-        node.value = places[rewritten]
+            node = node.setdefault(byte, {})
+        node[0] = places[rewritten]
     array = _double_array(root)
     return struct.pack("<I", len(array)) + array + bytes(texts)
 
 
-def _double_array(root: _Node) -> bytes:
+def _double_array(root: dict[int, Any]) -> bytes:
     """Units of 32 bits: a child by byte c of the node whose children begin at b lies at b ^ c, its value at b ^ 0.
 
     A unit knows its byte and not its parent, so no two nodes may begin their children at the same place.
@@ -159,7 +157,7 @@ def _double_array(root: _Node) -> bytes:
     waiting = [(0, root, 0)]
     while waiting:
         place, node, label = waiting.pop()
-        labels = np.array([*([0] if node.value is not None else []), *node.children])
+        labels = np.array(list(node))
         start, fits = first_open, np.zeros(0, bool)
         while not fits.any():
             if start == len(units):
@@ -174,9 +172,9 @@ def _double_array(root: _Node) -> bytes:
         taken[base ^ labels], begun[base] = True, True
         while first_open < len(units) and taken[first_open : first_open + 256].sum() > _FULL:
             first_open += 256
-        units[place] = (place ^ base) << 10 | (node.value is not None) << 8 | label
-        if node.value is not None:
-            units[base] = 1 << 31 | node.value
-        waiting += [(base ^ byte, child, byte) for byte, child in node.children.items()]
+        units[place] = (place ^ base) << 10 | (0 in node) << 8 | label
+        if 0 in node:
+            units[base] = 1 << 31 | node[0]
+        waiting += [(base ^ byte, child, byte) for byte, child in node.items() if byte]
     assert len(units) < 1 << 21, "a map of characters too large for its layout"
     return units.astype("<u4").tobytes()

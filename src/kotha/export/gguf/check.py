@@ -24,11 +24,10 @@ from torch import Tensor, nn
 from kotha.errors import KothaError
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary
-from kotha.export.parity import ParityReport, built_in_lines, with_greedy, with_lines, with_logits
+from kotha.export.parity import ParityReport, built_in_lines, with_greedy, with_lines, with_logits, with_remarks
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-DOOR = "gguf"
 # Best tokens that must be the same; eight bits turn some near draws, and at four bits it is told and not judged.
 _LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
 _POSITIONS, _GREEDY_TOKENS = 512, 64
@@ -72,7 +71,7 @@ def check_file(
     model: GPT, tokenizer: Tokenizer, path: Path, kind: str, vocabulary: Vocabulary, lines: Sequence[str] | None
 ) -> ParityReport:
     """Compare a file in llama.cpp with the model that it was written from."""
-    report = ParityReport(DOOR, tolerance=None, least_best_equal=_LEAST_EQUAL.get(kind), greedy_judged=False)
+    report = ParityReport("gguf", tolerance=None, least_best_equal=_LEAST_EQUAL.get(kind), greedy_judged=False)
     if importlib.util.find_spec("xllamacpp") is None:
         return replace(report, remark="not checked: real llama.cpp is missing (pip install xllamacpp)")
     raw = list(built_in_lines() if lines is None else lines)
@@ -100,7 +99,7 @@ def check_file(
             f"llama.cpp does not normalize: {as_written:,} of {len(raw):,} lines read otherwise there as they stand, "
             "so give it normalized text"
         )
-    return replace(report, remark="; ".join([*remarks, *([vocabulary.remark] if vocabulary.remark else [])]))
+    return with_remarks(report, *remarks, vocabulary.remark)
 
 
 def windows_of(model: GPT, tokenizer: Tokenizer, lines: Sequence[str], positions: int = _POSITIONS) -> list[list[int]]:
@@ -113,8 +112,7 @@ def windows_of(model: GPT, tokenizer: Tokenizer, lines: Sequence[str], positions
 def logits_of(model: GPT, windows: Sequence[Sequence[int]]) -> Tensor:
     """Our logits of all windows, one after the other: (positions, V)."""
     device = model.tokens.weight.device
-    read = [model(torch.tensor([list(window)], device=device))[0].float().cpu() for window in windows]
-    return torch.cat(read)
+    return torch.cat([model(torch.tensor([list(window)], device=device))[0].float().cpu() for window in windows])
 
 
 def greedy(model: GPT, prompt: Sequence[int], n_tokens: int) -> list[int]:

@@ -1,21 +1,37 @@
 """GGUF: the file that llama.cpp, and what is built on it, opens.
 
 ``layouts.py`` says which of its architectures a model is, ``vocabulary.py`` turns the tokenizer into its words,
-``file.py`` writes, ``check.py`` asks real llama.cpp (``llamacpp.py``) whether it is still the same model.
+``check.py`` asks real llama.cpp (``llamacpp.py``) whether it is still the same model. Here the file is written: what
+the model is, its vocabulary, its weights in the chosen kind.
+
+``f32`` and ``f16`` store numbers as they are or rounded; quantization (``q8_0``, ``q4_0``) stores blocks of 32 along a
+row with one scale. Norms, biases and positions are small and stay in float32. A row that does not divide into blocks
+stays in float16 and is named in the result; embeddings and head are kept at eight bits in ``q4_0``, as llama.cpp does.
 """
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
+
+from torch import Tensor
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.gguf.check import check_file
-from kotha.export.gguf.file import KINDS, write_file
-from kotha.export.gguf.layouts import architecture_of
+from kotha.export.gguf.layouts import architecture_of, tensors_of
+from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
+from kotha.export.huggingface.export import chat_template
 from kotha.export.parity import ParityReport, our_side, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
+from kotha.files import whole_path
+from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+# The kinds of weights, and what a file of each is called there.
+KINDS = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "q8_0": "MOSTLY_Q8_0", "q4_0": "MOSTLY_Q4_0"}
+_TABLES = ("token_embd.weight", "output.weight")
 
 
 def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
@@ -27,22 +43,104 @@ def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
     if bundle.tokenizer is None:
         raise KothaError("this model folder has no tokenizer, and a GGUF file needs one; train or save it with one")
     path = out if out.suffix == ".gguf" else out / f"model-{kind}.gguf"
-    if not settings.overwrite and _is_there(path):
-        raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
+    try:
+        if not settings.overwrite and path.exists():
+            raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
+    except OSError as error:
+        raise KothaError(f"{path} could not be written: {error.strerror or error}") from error
     model = cast("GPT", our_side(bundle).model)  # what has an architecture there is one
     vocabulary, wider = write_file(model, bundle.tokenizer, path, kind)
     report = check_file(model, bundle.tokenizer, path, kind, vocabulary, settings.lines)
     report = replace(report, architecture=architecture, weights=kind)
-    if not wider:
-        return report
-    names = ", ".join(wider[:4])
-    return with_remarks(
-        report, f"{len(wider)} matrices have rows that are no multiple of 32 and stay in float16: {names}"
-    )
+    said = f"{len(wider)} matrices have rows that are no multiple of 32 and stay in float16: {', '.join(wider[:4])}"
+    return with_remarks(report, said if wider else None)
 
 
-def _is_there(path: Path) -> bool:
+def write_file(model: GPT, tokenizer: Tokenizer, path: Path, kind: str) -> tuple[Vocabulary, list[str]]:
+    """Write a model as one file, whole or not at all; the vocabulary as written, and the weights kept in float16."""
     try:
-        return path.exists()
-    except OSError as error:
-        raise KothaError(f"{path} could not be written: {error.strerror or error}") from error
+        import gguf as library
+    except ImportError as error:
+        raise KothaError(
+            "writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf"
+        ) from error
+    vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
+    with whole_path(path) as partial:
+        writer = library.GGUFWriter(partial, architecture_of(model.config))
+        writer.add_name(path.stem)
+        writer.add_file_type(library.LlamaFileType[KINDS[kind]])
+        writer.add_quantization_version(library.GGML_QUANT_VERSION)
+        _describe(writer, model.config)
+        _add_vocabulary(writer, vocabulary)
+        template = chat_template(tokenizer)
+        if template is not None:  # left out, llama.cpp would write ChatML, with marks that this vocabulary lacks
+            writer.add_chat_template(template)
+        wider = []
+        for name, tensor in tensors_of(model).items():
+            stored = _stored_kind(name, tensor, kind)
+            _add_tensor(library, writer, name, tensor, stored)
+            if kind.startswith("q") and stored == "f16":
+                wider.append(name)
+        with closing(writer):
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
+    return vocabulary, wider
+
+
+def _describe(writer: Any, config: GPTConfig) -> None:
+    sizes: dict[str, float] = {
+        "vocab_size": config.vocab_size,
+        "context_length": config.context_length,
+        "embedding_length": config.d_model,
+        "block_count": config.n_layers,
+        "feed_forward_length": config.d_ff,
+        "head_count": config.n_heads,
+        "head_count_kv": config.n_kv_heads,
+    }
+    if config.norm == "layer":
+        sizes["layer_norm_eps"] = config.norm_eps
+    else:
+        sizes |= {"layer_norm_rms_eps": config.norm_eps, "rope_freq_base": config.rotary_base}
+        sizes |= dict.fromkeys(("key_length", "value_length", "rope_dimension_count"), config.d_head)
+    for name, value in sizes.items():
+        getattr(writer, f"add_{name}")(value)
+
+
+def _add_vocabulary(writer: Any, vocabulary: Vocabulary) -> None:
+    writer.add_tokenizer_model(vocabulary.model)
+    writer.add_tokenizer_pre(vocabulary.pre)
+    writer.add_token_list(vocabulary.pieces)
+    writer.add_token_types([int(kind) for kind in vocabulary.kinds])
+    if vocabulary.scores is not None:
+        writer.add_token_scores(vocabulary.scores)
+    if vocabulary.merges is not None:
+        writer.add_token_merges(vocabulary.merges)
+    if vocabulary.charsmap is not None:
+        writer.add_precompiled_charsmap(vocabulary.charsmap)
+    for role, token in vocabulary.special.items():
+        writer.add_uint32(f"tokenizer.ggml.{role}_token_id", token)
+    for flag, on in vocabulary.flags.items():
+        writer.add_bool(f"tokenizer.ggml.{flag}", on)
+
+
+def _stored_kind(name: str, tensor: Tensor, kind: str) -> str:
+    if kind == "f32" or tensor.dim() < 2 or name == "position_embd.weight":
+        return "f32"
+    if kind.startswith("q") and tensor.shape[-1] % 32:
+        return "f16"
+    return "q8_0" if kind == "q4_0" and name in _TABLES else kind
+
+
+def _add_tensor(library: Any, writer: Any, name: str, tensor: Tensor, kind: str) -> None:
+    values = tensor.numpy()
+    if kind == "f16":
+        largest = float(tensor.abs().max())
+        if largest > 65504:
+            raise KothaError(f"{name} holds {largest:g}, more than float16 can write (65504); f32 can")
+        writer.add_tensor(name, values.astype("float16"))
+    elif kind == "f32":
+        writer.add_tensor(name, values)
+    else:
+        stored = library.GGMLQuantizationType[kind.upper()]
+        writer.add_tensor(name, library.quants.quantize(values, stored), raw_dtype=stored)

@@ -29,7 +29,6 @@ _PRE_TOKENIZERS = {"qwen35": "qwen35", "gpt2": "gpt-2"}
 # letter costs 1000 and must stay dearer than any piece; and a float32 must carry the whole number.
 _SCALE, _STEP, _DEAREST = 10.0, 1e-4, 400.0
 _NEVER = -100_000.0  # below what plamo2 takes for a score: a text that spells a special token never becomes it
-_SPACE = "\u2581"
 # The roles that GGUF has a key for.
 _ROLES = {"bos": "bos", "eos": "eos", "end": "eot", "unk": "unknown", "pad": "padding", "mask": "mask"}
 
@@ -99,57 +98,37 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     if by_bytes["add_prefix_space"] or model["ignore_merges"] or foreign_rules:
         raise TokenizerError("this BPE has a prefix, merges or a normalization that llama.cpp cannot repeat; use hf")
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
-    pre = _PRE_TOKENIZERS[name]
-    return Vocabulary(
-        "gpt2",
-        list(tokenizer.pieces),
-        _kinds(state, tokenizer),
-        merges=merges,
-        pre=pre,
-        normalizes=not _rules(tokenizer),
-    )
+    pieces, kinds, pre = list(tokenizer.pieces), _kinds(state, tokenizer), _PRE_TOKENIZERS[name]
+    return Vocabulary("gpt2", pieces, kinds, merges=merges, pre=pre, normalizes=not _rules(tokenizer))
 
 
 def _unigram_with_bytes(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     kinds = _kinds(state, tokenizer, with_bytes=True)
-    scores = _scores(state, tokenizer)
-    dearest = max((-score for score, kind in zip(scores, kinds, strict=True) if kind == PieceKind.NORMAL), default=1.0)
-    scale = min(_SCALE, _DEAREST / max(dearest, 1.0))
-    scaled = [
-        round(score * scale / _STEP) * _STEP if kind == PieceKind.NORMAL else _NEVER
-        for score, kind in zip(scores, kinds, strict=True)
-    ]
-    pieces = list(tokenizer.pieces)
     if kinds.count(PieceKind.BYTE) != 256 or kinds[0] == PieceKind.BYTE:
         raise TokenizerError("llama.cpp's unigram wants a piece for each of the 256 bytes, none of them with id 0")
-    return Vocabulary("plamo2", pieces, kinds, scores=scaled, normalizes=True)
+    scores = list(zip(_scores(state, tokenizer), kinds, strict=True))
+    dearest = max((-score for score, kind in scores if kind == PieceKind.NORMAL), default=1.0)
+    scale = min(_SCALE, _DEAREST / max(dearest, 1.0))
+    scaled = [round(score * scale / _STEP) * _STEP if kind == PieceKind.NORMAL else _NEVER for score, kind in scores]
+    return Vocabulary("plamo2", list(tokenizer.pieces), kinds, scores=scaled, normalizes=True)
 
 
 def _unigram_with_map(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     kinds = _kinds(state, tokenizer, with_bytes=True)
-    scores = _scores(state, tokenizer)
-    spelled = [piece for piece, kind in zip(tokenizer.pieces, kinds, strict=True) if kind == PieceKind.NORMAL]
-    pieces = [
-        byte_piece(int(piece[3:5], 16)) if kind == PieceKind.BYTE else piece.replace(" ", _SPACE)
-        for piece, kind in zip(tokenizer.pieces, kinds, strict=True)
-    ]
-    kinds = [PieceKind.UNUSED if kind == PieceKind.BYTE else kind for kind in kinds]
-    charsmap = make_charsmap(tokenizer.normalize, spelled)
-    flags = {"add_space_prefix": False, "remove_extra_whitespaces": False}
+    named = list(zip(tokenizer.pieces, kinds, strict=True))
     return Vocabulary(
         "t5",
-        pieces,
-        kinds,
-        scores=scores,
-        flags=flags,
-        charsmap=charsmap,
+        [byte_piece(int(piece[3:5], 16)) if kind == PieceKind.BYTE else _spaced(piece) for piece, kind in named],
+        [PieceKind.UNUSED if kind == PieceKind.BYTE else kind for kind in kinds],
+        scores=_scores(state, tokenizer),
+        flags={"add_space_prefix": False, "remove_extra_whitespaces": False},
+        charsmap=make_charsmap(tokenizer.normalize, [piece for piece, kind in named if kind == PieceKind.NORMAL]),
         normalizes=True,
         remark="letters that have no piece are read there by their bytes, but written as nothing",
     )
 
 
 def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
-    scores = _scores(state, tokenizer)
     normalizer = state["normalizer"]
     steps = (normalizer or {}).get("normalizers", [normalizer] if normalizer else [])
     kinds = [step["type"] for step in steps]
@@ -163,22 +142,24 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     merged = any(step.get("pattern") == {"Regex": " {2,}"} for step in steps)
     return Vocabulary(
         "t5",
-        [piece.replace(" ", _SPACE) for piece in tokenizer.pieces],
+        [_spaced(piece) for piece in tokenizer.pieces],
         _kinds(state, tokenizer, with_bytes=True),
-        scores=scores,
+        scores=_scores(state, tokenizer),
         flags={"add_space_prefix": prefix, "remove_extra_whitespaces": merged},
         charsmap=charsmap,
         normalizes=not ours or not _rules(tokenizer),
     )
 
 
+def _spaced(piece: str) -> str:
+    return piece.replace(" ", "\u2581")
+
+
 def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[PieceKind]:
-    kinds = [PieceKind.NORMAL if piece else PieceKind.UNUSED for piece in tokenizer.pieces]
+    special = {"": PieceKind.UNUSED}
     if with_bytes:
-        spelled = {f"<0x{byte:02X}>" for byte in range(256)}
-        kinds = [
-            PieceKind.BYTE if piece in spelled else kind for piece, kind in zip(tokenizer.pieces, kinds, strict=True)
-        ]
+        special |= {f"<0x{byte:02X}>": PieceKind.BYTE for byte in range(256)}
+    kinds = [special.get(piece, PieceKind.NORMAL) for piece in tokenizer.pieces]
     for added in state["added_tokens"]:
         kinds[added["id"]] = PieceKind.CONTROL if added["special"] else PieceKind.USER_DEFINED
     if "unk" in tokenizer.special:
@@ -193,7 +174,7 @@ def _scores(state: dict[str, Any], tokenizer: Tokenizer) -> list[float]:
 
 
 def _rules(tokenizer: Tokenizer) -> tuple[str, ...]:
-    return tokenizer.normalizer.rules if tokenizer.normalizer is not None else ()
+    return () if tokenizer.normalizer is None else tokenizer.normalizer.rules
 
 
 def _fill_up(vocabulary: Vocabulary, vocab_size: int) -> None:

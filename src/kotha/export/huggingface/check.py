@@ -28,7 +28,7 @@ from kotha.export.parity import (
     with_logits,
 )
 from kotha.model.bert import BERT
-from kotha.model.config import TextConfig, ViTConfig
+from kotha.model.config import TextConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -46,11 +46,7 @@ Pairs = list[tuple[Tensor, Tensor]]
 
 @torch.no_grad()
 def check_hf(
-    folder: Path,
-    bundle: Bundle,
-    layout: Layout,
-    lines: Sequence[str] | None = None,
-    greedy_tokens: int = GREEDY_TOKENS,
+    folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None, greedy_tokens: int = GREEDY_TOKENS
 ) -> ParityReport:
     """Compare a folder, as transformers reads it, with a model of ours; says so where transformers is missing."""
     report = ParityReport(door="hf")
@@ -152,7 +148,9 @@ def _ids(bundle: Bundle, lines: Sequence[str]) -> list[Tensor]:
 
 def _logits(ours: Model, theirs: Any, ids: list[Tensor]) -> Pairs:
     if isinstance(ours, ViT):
-        return [_of_images(ours, theirs)]
+        shape = (2, ours.config.n_channels, ours.config.image_size, ours.config.image_size)
+        images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+        return [(ours(images), theirs(images).logits)]
     found: Pairs = []
     for each in ids:
         seen = torch.ones_like(each)
@@ -173,13 +171,6 @@ def _of_bert(ours: BERT, theirs: Any, ids: Tensor) -> Pairs:
     if not hasattr(other, "seq_relationship_logits"):
         return [(mine.token_logits, other.logits)]
     return [(mine.token_logits, other.prediction_logits), (mine.pair_logits, other.seq_relationship_logits)]
-
-
-def _of_images(ours: ViT, theirs: Any) -> tuple[Tensor, Tensor]:
-    config: ViTConfig = ours.config
-    shape = (2, config.n_channels, config.image_size, config.image_size)
-    images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    return ours(images), theirs(images).logits
 
 
 def _greedy(ours: GPT | Seq2Seq, theirs: Any, ids: Tensor, n_tokens: int) -> tuple[list[int], list[int]]:

@@ -7,6 +7,7 @@ were never there, how a model was started); it is believed only where it says th
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,7 @@ def write_config(layout: Layout, config: ModelConfig, tokenizer: Tokenizer | Non
     written = {value: key for key, value in reversed(ACTIVATIONS.items())}
     values: dict[str, Any] = {theirs: getattr(config, ours) for ours, (theirs, _) in layout.settings.items()}
     values[layout.settings["activation"][0]] = written[config.activation]
-    values |= {name: allowed[0] for name, allowed in layout.fixed.items()}
-    values |= {name: values[other] for name, other in layout.twins.items()}
+    values |= {**layout.fixed, **{name: values[other] for name, other in layout.twins.items()}}
     if layout.model_type == "gpt2":
         values["embd_pdrop"] = config.dropout
     if isinstance(config, TextConfig) and config.positions == "rotary":
@@ -89,8 +89,7 @@ def read_json(file: Path, limit: int = MAX_JSON_BYTES) -> dict[str, Any]:
 def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {twice[:200]!r} comes twice")
     return values
 
@@ -99,14 +98,13 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
     """The layout that a ``config.json`` names, and our config with all that the layout has."""
     layout = _layout(values)
     _refuse_fixed(layout, values)
-    ours: dict[str, Any] = {}
-    for name, (theirs, left_out) in layout.settings.items():
-        ours[name] = values.get(theirs, left_out)
+    ours = {name: values.get(theirs, left_out) for name, (theirs, left_out) in layout.settings.items()}
     ours["activation"] = _activation(layout, ours["activation"])
     if "rotary" in layout.always.get("positions", ((), ""))[0]:
         ours["rotary_base"] = _rotary_base(values)
     if layout is VIT:
-        ours["n_classes"] = _n_classes(values)
+        labels = values.get("id2label")
+        ours["n_classes"] = len(labels) if isinstance(labels, dict) else values.get("num_labels", 2)
     usual = {name: allowed[0] for name, (allowed, _) in layout.always.items() if name not in ours}
     try:
         return layout, layout.family(**{**usual, **ours, **dict.fromkeys(layout.fills, True)})
@@ -134,10 +132,8 @@ def _layout(values: dict[str, Any]) -> Layout:
     known = {layout.model_type: layout for layout in LAYOUTS}
     kind = values.get("model_type")
     if kind is None:
-        ours = (
-            "this is a model of Kotha already" if values.get("format") == FORMAT else "this is no Hugging Face folder"
-        )
-        raise KothaError(f"it names no model_type; {ours}")
+        what = "a model of Kotha already" if values.get("format") == FORMAT else "no Hugging Face folder"
+        raise KothaError(f"it names no model_type; this is {what}")
     if not isinstance(kind, str) or kind not in known:
         raise KothaError(f"model_type={str(kind)[:100]!r} cannot be read{nearest(str(kind)[:100], known)}")
     layout = known[kind]
@@ -153,12 +149,11 @@ def _layout(values: dict[str, Any]) -> Layout:
 
 
 def _refuse_fixed(layout: Layout, values: dict[str, Any]) -> None:
-    for name, allowed in layout.fixed.items():
-        value = values.get(name, _LEFT_OUT.get(name, allowed[0]))
-        if value not in allowed:
-            raise KothaError(
-                f"{name}={json.dumps(value)[:200]} is not what our {layout.title} has: {json.dumps(allowed[0])}"
-            )
+    for name, fixed in layout.fixed.items():
+        value = values.get(name, _LEFT_OUT.get(name, fixed))
+        if value != fixed:
+            ours = f"what our {layout.title} has: {json.dumps(fixed)}"
+            raise KothaError(f"{name}={json.dumps(value)[:200]} is not {ours}")
     left_out = dict(layout.settings.values())
     for name, other in layout.twins.items():
         expected = values.get(other, left_out[other])
@@ -195,16 +190,9 @@ def _rotary_base(values: dict[str, Any]) -> Any:
     return base
 
 
-def _n_classes(values: dict[str, Any]) -> Any:
-    labels = values.get("id2label")
-    return len(labels) if isinstance(labels, dict) else values.get("num_labels", 2)
-
-
 def _in_their_words(layout: Layout, message: str) -> str:
     """An error of our config that speaks of their setting."""
-    theirs_of = {"rotary_base": "rope_theta", "n_classes": "num_labels"}
-    theirs_of |= {ours: theirs for ours, (theirs, _) in layout.settings.items()}
-    for ours, theirs in theirs_of.items():
-        if message.startswith(f"{ours}="):
-            return theirs + message.removeprefix(ours)
-    return message
+    theirs = {"rotary_base": "rope_theta", "n_classes": "num_labels"}
+    theirs |= {ours: name for ours, (name, _) in layout.settings.items()}
+    ours, mark, rest = message.partition("=")
+    return theirs.get(ours, ours) + mark + rest

@@ -9,6 +9,9 @@
     README.md                               the model card
 
 The folder appears whole or not at all. Whether it says the same as ours is asked by ``check.py``.
+
+Our normalization is part of ``tokenizer.json``, so the ids are the same there. One habit differs: ``transformers``
+reads a special token that a text spells out as the token itself, unless it is told ``split_special_tokens=True``.
 """
 
 import json
@@ -25,7 +28,6 @@ from kotha.export.card import About, model_card
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_json, special_ids, write_config
 from kotha.export.huggingface.layouts import MARIAN, VIT, Layout, choose_layout
-from kotha.export.huggingface.tokenizer import write_tokenizer
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.weight_map import with_zeros
@@ -34,13 +36,16 @@ from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
 from kotha.model.config import ModelConfig, TextConfig, ViTConfig
 from kotha.model.gpt import GPT
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 DTYPES = ("float32", "bfloat16", "float16")
+_ROLES = ("bos", "eos", "pad", "unk", "mask", "cls", "sep")
 
 
 def export_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
     """Write the folder, and let transformers compare it; a folder that it cannot open is a proof that failed."""
-    layout = write_hf(bundle, out, settings, chat=_takes_turns(bundle))
+    taught = isinstance(bundle.model, GPT) and was_taught(Engine(bundle.model, bundle.tokenizer, max_batch=1))
+    layout = write_hf(bundle, out, settings, chat=taught)
     name = settings.weights or DTYPES[0]
     dtype: torch.dtype = getattr(torch, name)
     try:
@@ -69,14 +74,12 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
         if isinstance(bundle.config, TextConfig):
             _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config))
             if bundle.tokenizer is not None:
-                write_tokenizer(partial, bundle.tokenizer, bundle.config.context_length, chat)
+                bundle.tokenizer.save(partial)
+                settings_there = _tokenizer_settings(bundle.tokenizer, bundle.config.context_length, chat)
+                _write_json(partial / "tokenizer_config.json", settings_there)
         write_weights(partial / WEIGHTS_FILE, weights)
         write_whole(partial / "README.md", model_card(layout, bundle, about, dtype, settings.license))
     return layout
-
-
-def _takes_turns(bundle: Bundle) -> bool:
-    return isinstance(bundle.model, GPT) and was_taught(Engine(bundle.model, bundle.tokenizer, max_batch=1))
 
 
 def foreign_weights(bundle: Bundle, layout: Layout, dtype: str = "float32") -> dict[str, Tensor]:
@@ -101,19 +104,42 @@ def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str,
     return {**ids, **longest, **({"num_beams": 1} if layout is MARIAN else {})}
 
 
+def _tokenizer_settings(tokenizer: Tokenizer, context_length: int, chat: bool) -> dict[str, Any]:
+    """What ``tokenizer_config.json`` says; with a chat template where turns were taught."""
+    texts = {role: tokenizer.pieces[token] for role, token in tokenizer.special.items()}
+    template = chat_template(tokenizer) if chat else None
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": context_length,
+        "clean_up_tokenization_spaces": False,
+        **{f"{role}_token": texts[role] for role in _ROLES if role in texts},
+        **({} if template is None else {"chat_template": template}),
+    }
+
+
+def chat_template(tokenizer: Tokenizer) -> str | None:
+    """Turns as the model was taught them: the speaker's mark, the text, the end's mark; None without such marks."""
+    texts = {role: tokenizer.pieces[token] for role, token in tokenizer.special.items()}
+    if not {"user", "assistant", "end"} <= texts.keys():
+        return None
+    speakers = {role: texts[role] for role in ("system", "user", "assistant") if role in texts}
+    return (
+        f"{{% set marks = {json.dumps(speakers)} %}}"
+        "{% for message in messages %}"
+        "{% if message['role'] not in marks %}{{ raise_exception('no such role: ' + message['role']) }}{% endif %}"
+        "{{ marks[message['role']] + message['content'] + " + json.dumps(texts["end"]) + " }}"
+        "{% endfor %}"
+        "{% if add_generation_prompt %}{{ marks['assistant'] }}{% endif %}"
+    )
+
+
 def _pixels(config: ModelConfig) -> dict[str, Any]:
     """Bytes of 0 to 255 become numbers of -1 to 1, as in our training."""
     assert isinstance(config, ViTConfig)
-    half = [0.5] * config.n_channels
-    scaled = {
-        "do_rescale": True,
-        "rescale_factor": 1 / 255,
-        "do_normalize": True,
-        "image_mean": half,
-        "image_std": half,
-    }
-    size = {"height": config.image_size, "width": config.image_size}
-    return {"image_processor_type": "ViTImageProcessor", "do_resize": True, "size": size, **scaled}
+    size = dict.fromkeys(("height", "width"), config.image_size)
+    half = dict.fromkeys(("image_mean", "image_std"), [0.5] * config.n_channels)
+    steps = {"do_resize": True, "size": size, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True}
+    return {"image_processor_type": "ViTImageProcessor", **steps, **half}
 
 
 def _write_json(file: Path, values: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """A model comes in: a Hugging Face folder becomes a model of ours, weight by weight, with its tokenizer.
 
 GPT-2, Qwen3, Llama, BERT, Marian and ViT, as their ``config.json`` says. The folder is checked before anything is
-built: names, shapes and types against what the config asks for. What a layout always has and a model of ours never had
-(biases that are all zero) goes again, so that a model that went out through our door comes back bit by bit.
+built: every name, shape and type of its files against what the config asks for. A weight that two names share may come
+once or twice, but then with the same numbers. What a layout always has and a model of ours never had (biases that are
+all zero) goes again, so that a model that went out through our door comes back bit by bit.
 """
 
 from collections.abc import Sequence
@@ -13,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import Bundle, assemble, save, shape_alone
+from kotha.bundle import DTYPES, Bundle, assemble, first_names, save, shape_alone
 from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, read_json, recorded, vocabulary_mark
 from kotha.export.huggingface.layouts import Layout
-from kotha.export.huggingface.matching import match, read, surplus
-from kotha.export.huggingface.weight_files import find_weights, inside
+from kotha.export.huggingface.weight_files import FoundWeight, find_weights, inside
 from kotha.export.parity import ParityReport, with_remarks
+from kotha.export.weight_map import Shape
 from kotha.model.config import ModelConfig, TextConfig
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -33,6 +34,8 @@ _TOKENIZER_FILES = (
 _BESIDE_THEM = ("merges.txt", "tokenizer_config.json")
 # Rows of an embedding that no token uses: up to here they are padding to a round number, beyond it a mismatch.
 _SPARE_ROWS, _SPARE_SHARE = 1024, 0.1
+# What a BERT for masked words alone does not have; zeros there say "no opinion".
+_MAY_LACK = {"bert": ("bert.pooler.", "cls.seq_relationship.")}
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,7 @@ class Imported:
 
 
 def import_model(
-    folder: Path,
-    out: Path,
-    *,
-    with_tokenizer: bool = True,
-    lines: Sequence[str] | None = None,
-    overwrite: bool = False,
+    folder: Path, out: Path, *, with_tokenizer: bool = True, lines: Sequence[str] | None = None, overwrite: bool = False
 ) -> tuple[Imported, ParityReport]:
     """Bring a Hugging Face folder in as a model folder of ours, compared with what transformers makes of it."""
     if out.resolve() == folder.resolve():
@@ -74,25 +72,83 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     tokenizer = _tokenizer(folder) if with_tokenizer and isinstance(full, TextConfig) else None
     if tokenizer is not None and isinstance(full, TextConfig):
         _check_tokenizer(folder, values, tokenizer, full)
-    matched = match(folder, layout, full, find_weights(folder))
-    theirs, widened = read(matched)
-    ours = layout.weights.to_ours(theirs)
+    theirs, absent = _read_weights(folder, layout, full)
+    dtypes = {tensor.dtype for tensor in theirs.values()}
+    widest = torch.float64 if torch.float64 in dtypes else torch.float32
+    dtype = widest if len(dtypes) > 1 else next(iter(dtypes))
+    theirs |= {name: torch.zeros(shape) for name, shape in absent.items()}
+    ours = layout.weights.to_ours({name: tensor.to(dtype) for name, tensor in theirs.items()})
     config = _without_fills(ours, full, recorded(values, layout, full))
     remarks = []
     if isinstance(full, TextConfig) and tokenizer is None:
         remarks.append("no tokenizer came along; the model reads token ids alone")
-    if matched.absent:
-        remarks.append(f"the folder lacks {', '.join(matched.absent)}; zeros stand there and have no opinion")
-    if widened:
+    if absent:
+        remarks.append(f"the folder lacks {', '.join(absent)}; zeros stand there and have no opinion")
+    if len(dtypes) > 1:
         remarks.append("weights of several types were widened to one, which changes no number")
     return Imported(Bundle(assemble(shape_alone(config, len(ours)), ours), tokenizer), layout, tuple(remarks))
+
+
+# -- the weights ------------------------------------------------------------------------------------------------------
+
+
+def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[dict[str, Tensor], dict[str, Shape]]:
+    """The weights by their usual names, and the shapes of those that may be absent and are.
+
+    Each has its place before any is read; what has none, and a place without a weight, is refused.
+    """
+    found = find_weights(folder)
+    shapes, shared = _expected(folder, layout, config, len(found))
+    placed: dict[str, list[FoundWeight]] = {}
+    for weight in found:
+        name = layout.weights.usual(weight.name)
+        if name is not None:
+            _check(weight, name, shapes)
+            placed.setdefault(shared.get(name, name), []).append(weight)
+    absent = {name: shape for name, shape in shapes.items() if name not in placed and name not in shared}
+    for name in absent:
+        if not name.startswith(_MAY_LACK.get(layout.model_type, ())):
+            raise KothaError(f"{folder} lacks {name}, which its config asks for")
+    theirs = {name: weights[0].read() for name, weights in placed.items()}
+    for name, (first, *copies) in placed.items():
+        for copy in copies:
+            if not torch.equal(theirs[name], copy.read()):
+                raise KothaError(
+                    f"{copy.file}: {copy.name} differs from {first.name}, and the config says that they are one"
+                )
+    return theirs, absent
+
+
+def _expected(
+    folder: Path, layout: Layout, config: ModelConfig, n_found: int
+) -> tuple[dict[str, Shape], dict[str, str]]:
+    """Every usual name with its shape; and names of what is stored under another, with that."""
+    try:
+        model = shape_alone(config, n_found)
+    except KothaError as error:
+        raise KothaError(f"{folder}: {error} in its files") from error
+    ours = {name: tuple(each.shape) for name, each in model.named_parameters(remove_duplicate=False)}
+    stored = {name: first for name, first in first_names(model).items() if name != first}
+    shared = {layout.weights.name_of(name): layout.weights.name_of(first) for name, first in stored.items()}
+    return layout.weights.shapes(ours, config), shared
+
+
+def _check(weight: FoundWeight, name: str, shapes: dict[str, Shape]) -> None:
+    if name not in shapes:
+        raise KothaError(f"{weight.file} has {weight.name[:200]}, which its config has no place for")
+    if weight.shape != shapes[name]:
+        asked = list(shapes[name])
+        raise KothaError(f"{weight.file}: {weight.name} has shape {list(weight.shape)}, its config asks for {asked}")
+    if weight.dtype not in DTYPES:
+        raise KothaError(f"{weight.file}: {weight.name} is {weight.dtype}; weights of {', '.join(DTYPES)} can be read")
 
 
 def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfig | None) -> ModelConfig:
     """Take the biases out that our model never had, where its own config is known and they are all zero still."""
     if exact is None:
         return full
-    unknown = surplus(ours, exact)
+    places = first_names(shape_alone(exact, len(ours)))
+    unknown = [name for name in ours if name not in places]
     if any(torch.count_nonzero(ours[name]) for name in unknown):
         return full  # trained further elsewhere
     for name in unknown:
@@ -105,16 +161,15 @@ def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfi
 
 def _tokenizer(folder: Path) -> Tokenizer | None:
     """The folder's tokenizer; None where it has none."""
-    there = [name for name in _TOKENIZER_FILES if (folder / name).exists()]
-    for name in (*there, *_BESIDE_THEM):
-        if (folder / name).exists():
-            inside(folder, name)
+    there = [name for name in (*_TOKENIZER_FILES, *_BESIDE_THEM) if (folder / name).exists()]
+    for name in there:
+        inside(folder, name)
     if _MARIAN_PAIR in there and "tokenizer.json" not in there:
         raise KothaError(
             f"{folder} has Marian's pair of SentencePiece models, one for each language, and a model of ours has one "
             "tokenizer; take the weights alone, without a tokenizer"
         )
-    return import_tokenizer(folder) if there else None
+    return import_tokenizer(folder) if set(there) & set(_TOKENIZER_FILES) else None
 
 
 def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer, config: TextConfig) -> None:

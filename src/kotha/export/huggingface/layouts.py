@@ -34,8 +34,8 @@ class Layout:
     """Ours that cannot be chosen there."""
     fills: tuple[str, ...] = ()
     """Biases that are always there, as zeros where a model has none."""
-    fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Theirs that must have one of these values; the first is written."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Theirs that must have this value."""
     twins: Mapping[str, str] = field(default_factory=dict)
     """Theirs that must have the value of another of theirs."""
     whole_heads: bool = True
@@ -78,6 +78,7 @@ _LAYER_NORM: dict[str, Rule] = {"norm": (("layer",), "has LayerNorm")}
 _NO_QK_NORM: dict[str, Rule] = {"qk_norm": ((False,), "has no norm on queries and keys")}
 _NO_HEAD_BIAS: dict[str, Rule] = {"head_bias": ((False,), "has no bias in its head")}
 _LEARNED: dict[str, Rule] = {"positions": (("learned",), "learns its positions")}
+_BIASES = ("attention_bias", "feedforward_bias")
 
 
 def _ungated(*activations: str) -> dict[str, Rule]:
@@ -104,20 +105,9 @@ GPT2 = Layout(
         "attention_dropout": ("attn_pdrop", 0.1),
         "tied_head": ("tie_word_embeddings", True),
     },
-    always={
-        **_BEFORE,
-        **_LAYER_NORM,
-        **_LEARNED,
-        **_ungated("gelu-tanh", "gelu", "relu"),
-        **_NO_QK_NORM,
-        **_NO_HEAD_BIAS,
-    },
-    fills=("attention_bias", "feedforward_bias"),
-    fixed={
-        "scale_attn_weights": (True,),
-        "scale_attn_by_inverse_layer_idx": (False,),
-        "add_cross_attention": (False,),
-    },
+    always=_BEFORE | _LAYER_NORM | _LEARNED | _ungated("gelu-tanh", "gelu", "relu") | _NO_QK_NORM | _NO_HEAD_BIAS,
+    fills=_BIASES,
+    fixed={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
 )
 
 _LLAMA_SETTINGS: dict[str, tuple[str, Any]] = {
@@ -149,7 +139,7 @@ LLAMA = Layout(
     family=GPTConfig,
     weights=weight_names.LLAMA,
     settings={**_LLAMA_SETTINGS, "feedforward_bias": ("mlp_bias", False)},
-    always={**_LLAMA_ALWAYS, **_NO_QK_NORM},
+    always=_LLAMA_ALWAYS | _NO_QK_NORM,
     whole_heads=False,
 )
 QWEN3 = Layout(
@@ -171,7 +161,7 @@ QWEN3 = Layout(
         "qk_norm": ((True,), "has a norm on queries and keys"),
         "feedforward_bias": ((False,), "has no biases in its feed-forward"),
     },
-    fixed={"use_sliding_window": (False,)},
+    fixed={"use_sliding_window": False},
     whole_heads=False,
 )
 
@@ -197,20 +187,14 @@ BERT = Layout(
         "dropout": ("hidden_dropout_prob", 0.1),
         "attention_dropout": ("attention_probs_dropout_prob", 0.1),
     },
-    always={
-        **_AFTER,
-        **_LAYER_NORM,
-        **_LEARNED,
-        "activation": (("gelu",), "shares its activation with the word head, which is gelu here"),
-        **_NO_QK_NORM,
-    },
-    fills=("attention_bias", "feedforward_bias"),
-    fixed={
-        "is_decoder": (False,),
-        "add_cross_attention": (False,),
-        "position_embedding_type": ("absolute",),
-        "tie_word_embeddings": (True,),
-    },
+    always=_AFTER
+    | _LAYER_NORM
+    | _LEARNED
+    | {"activation": (("gelu",), "shares its activation with the word head, which is gelu here")}
+    | _NO_QK_NORM,
+    fills=_BIASES,
+    fixed=dict.fromkeys(("is_decoder", "add_cross_attention"), False)
+    | {"position_embedding_type": "absolute", "tie_word_embeddings": True},
 )
 VIT = Layout(
     title="ViT",
@@ -226,9 +210,9 @@ VIT = Layout(
         "dropout": ("hidden_dropout_prob", 0.0),
         "attention_dropout": ("attention_probs_dropout_prob", 0.0),
     },
-    always={**_BEFORE, **_LAYER_NORM, **_ungated("gelu", "gelu-tanh", "relu"), **_NO_QK_NORM},
-    fills=("attention_bias", "feedforward_bias"),
-    fixed={"qkv_bias": (True,)},
+    always=_BEFORE | _LAYER_NORM | _ungated("gelu", "gelu-tanh", "relu") | _NO_QK_NORM,
+    fills=_BIASES,
+    fixed={"qkv_bias": True},
 )
 MARIAN = Layout(
     title="Marian",
@@ -256,16 +240,10 @@ MARIAN = Layout(
         **_ungated("relu", "gelu", "gelu-tanh"),
         **_NO_QK_NORM,
     },
-    fills=("attention_bias", "feedforward_bias", "head_bias"),
-    fixed={
-        "scale_embedding": (True,),
-        "share_encoder_decoder_embeddings": (True,),
-        "tie_word_embeddings": (True,),
-        "static_position_embeddings": (True,),
-        "normalize_before": (False,),
-        "normalize_embedding": (False,),
-        "add_final_layer_norm": (False,),
-    },
+    fills=(*_BIASES, "head_bias"),
+    fixed={"scale_embedding": True, "share_encoder_decoder_embeddings": True, "tie_word_embeddings": True}
+    | {"static_position_embeddings": True, "normalize_before": False, "normalize_embedding": False}
+    | {"add_final_layer_norm": False},
     twins={
         "decoder_attention_heads": "encoder_attention_heads",
         "decoder_ffn_dim": "encoder_ffn_dim",

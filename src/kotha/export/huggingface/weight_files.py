@@ -65,7 +65,9 @@ def find_weights(folder: Path) -> list[FoundWeight]:
     file = inside(folder, start)
     if not start.endswith(_INDEX):
         return _weights_of(file)
-    placed = _read_index(file)
+    placed = read_json(file, _MAX_INDEX_BYTES).get("weight_map")
+    if not isinstance(placed, dict) or not placed or not all(isinstance(shard, str) for shard in placed.values()):
+        raise KothaError(f"{file} is broken: weight_map must say for each weight the file that holds it")
     ending = Path(start.removesuffix(_INDEX)).suffix
     shards = sorted(set(placed.values()))
     if len(shards) > _MAX_SHARDS:
@@ -103,13 +105,6 @@ def inside(folder: Path, name: str) -> Path:
     if not target.is_file():
         raise KothaError(f"{folder / name} is not a file")
     return folder / name
-
-
-def _read_index(file: Path) -> dict[str, str]:
-    placed = read_json(file, _MAX_INDEX_BYTES).get("weight_map")
-    if not isinstance(placed, dict) or not placed or not all(isinstance(shard, str) for shard in placed.values()):
-        raise KothaError(f"{file} is broken: weight_map must say for each weight the file that holds it")
-    return placed
 
 
 def _weights_of(file: Path) -> list[FoundWeight]:

@@ -10,6 +10,13 @@ from kotha.export.weight_map import ONE_ROW, ONE_TOKEN, PATCHES, QUERY_KEY_VALUE
 _BLOCK = "stack.blocks.{n}."
 _QUERY_KEY_VALUE = (_BLOCK + "attention.query.*", _BLOCK + "attention.key.*", _BLOCK + "attention.value.*")
 
+
+def _attention(theirs: str, *names: str) -> tuple[Renamed, ...]:
+    """Their names for query, key, value and, where it is called like them, output."""
+    pairs = zip(("query", "key", "value", "output"), names, strict=False)
+    return tuple(Renamed(f"{_BLOCK}attention.{mine}.*", f"{theirs}.{name}.*") for mine, name in pairs)
+
+
 GPT2 = WeightMap(
     rows=(
         Renamed("tokens.weight", "transformer.wte.weight"),
@@ -30,10 +37,7 @@ GPT2 = WeightMap(
 _LLAMA_ROWS = (
     Renamed("tokens.weight", "model.embed_tokens.weight"),
     Renamed(_BLOCK + "attention_norm.weight", "model.layers.{n}.input_layernorm.weight"),
-    Renamed(_BLOCK + "attention.query.*", "model.layers.{n}.self_attn.q_proj.*"),
-    Renamed(_BLOCK + "attention.key.*", "model.layers.{n}.self_attn.k_proj.*"),
-    Renamed(_BLOCK + "attention.value.*", "model.layers.{n}.self_attn.v_proj.*"),
-    Renamed(_BLOCK + "attention.output.*", "model.layers.{n}.self_attn.o_proj.*"),
+    *_attention("model.layers.{n}.self_attn", "q_proj", "k_proj", "v_proj", "o_proj"),
     Renamed(_BLOCK + "feedforward_norm.weight", "model.layers.{n}.post_attention_layernorm.weight"),
     Renamed(_BLOCK + "feedforward.gate.*", "model.layers.{n}.mlp.gate_proj.*"),
     Renamed(_BLOCK + "feedforward.up.*", "model.layers.{n}.mlp.up_proj.*"),
@@ -57,9 +61,7 @@ BERT = WeightMap(
         Renamed("segments.weight", "bert.embeddings.token_type_embeddings.weight"),
         Renamed("positions.table.weight", "bert.embeddings.position_embeddings.weight"),
         Renamed("embedding_norm.*", "bert.embeddings.LayerNorm.*"),
-        Renamed(_BLOCK + "attention.query.*", "bert.encoder.layer.{n}.attention.self.query.*"),
-        Renamed(_BLOCK + "attention.key.*", "bert.encoder.layer.{n}.attention.self.key.*"),
-        Renamed(_BLOCK + "attention.value.*", "bert.encoder.layer.{n}.attention.self.value.*"),
+        *_attention("bert.encoder.layer.{n}.attention.self", "query", "key", "value"),
         Renamed(_BLOCK + "attention.output.*", "bert.encoder.layer.{n}.attention.output.dense.*"),
         Renamed(_BLOCK + "attention_norm.*", "bert.encoder.layer.{n}.attention.output.LayerNorm.*"),
         Renamed(_BLOCK + "feedforward.up.*", "bert.encoder.layer.{n}.intermediate.dense.*"),
@@ -84,9 +86,7 @@ VIT = WeightMap(
         Renamed("class_token", "vit.embeddings.cls_token", ONE_TOKEN),
         Renamed("positions.table.weight", "vit.embeddings.position_embeddings", ONE_ROW),
         Renamed(_BLOCK + "attention_norm.*", "vit.encoder.layer.{n}.layernorm_before.*"),
-        Renamed(_BLOCK + "attention.query.*", "vit.encoder.layer.{n}.attention.attention.query.*"),
-        Renamed(_BLOCK + "attention.key.*", "vit.encoder.layer.{n}.attention.attention.key.*"),
-        Renamed(_BLOCK + "attention.value.*", "vit.encoder.layer.{n}.attention.attention.value.*"),
+        *_attention("vit.encoder.layer.{n}.attention.attention", "query", "key", "value"),
         Renamed(_BLOCK + "attention.output.*", "vit.encoder.layer.{n}.attention.output.dense.*"),
         Renamed(_BLOCK + "feedforward_norm.*", "vit.encoder.layer.{n}.layernorm_after.*"),
         Renamed(_BLOCK + "feedforward.up.*", "vit.encoder.layer.{n}.intermediate.dense.*"),
@@ -107,29 +107,22 @@ VIT = WeightMap(
 )
 
 
-def _marian_side(ours: str, theirs: str) -> tuple[Renamed, ...]:
-    """The rows of encoder or decoder, without the decoder's look at the encoder."""
-    return (
-        *_marian_attention(f"{ours}.blocks.{{n}}.attention", f"{theirs}.layers.{{n}}.self_attn"),
-        Renamed(f"{ours}.blocks.{{n}}.attention_norm.*", f"{theirs}.layers.{{n}}.self_attn_layer_norm.*"),
-        Renamed(f"{ours}.blocks.{{n}}.feedforward.up.*", f"{theirs}.layers.{{n}}.fc1.*"),
-        Renamed(f"{ours}.blocks.{{n}}.feedforward.down.*", f"{theirs}.layers.{{n}}.fc2.*"),
-        Renamed(f"{ours}.blocks.{{n}}.feedforward_norm.*", f"{theirs}.layers.{{n}}.final_layer_norm.*"),
-    )
-
-
-def _marian_attention(ours: str, theirs: str) -> tuple[Renamed, ...]:
-    pairs = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
-    return tuple(Renamed(f"{ours}.{mine}.*", f"{theirs}.{other}.*") for mine, other in pairs.items())
+def _marian(side: str, attentions: dict[str, str]) -> tuple[Renamed, ...]:
+    """Encoder or decoder: the attentions of a layer, each with its norm, and the feed-forward."""
+    names = {"feedforward.up": "fc1", "feedforward.down": "fc2", "feedforward_norm": "final_layer_norm"}
+    for mine, name in attentions.items():
+        parts = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+        names |= {f"{mine}.{part}": f"{name}.{other}" for part, other in parts.items()}
+        names[f"{mine}_norm"] = f"{name}_layer_norm"
+    pairs = ((f"{side}.blocks.{{n}}.{mine}.*", f"model.{side}.layers.{{n}}.{name}.*") for mine, name in names.items())
+    return tuple(Renamed(*each) for each in pairs)
 
 
 MARIAN = WeightMap(
     rows=(
         Renamed("tokens.weight", "model.shared.weight"),
-        *_marian_side("encoder", "model.encoder"),
-        *_marian_side("decoder", "model.decoder"),
-        *_marian_attention("decoder.blocks.{n}.cross", "model.decoder.layers.{n}.encoder_attn"),
-        Renamed("decoder.blocks.{n}.cross_norm.*", "model.decoder.layers.{n}.encoder_attn_layer_norm.*"),
+        *_marian("encoder", {"attention": "self_attn"}),
+        *_marian("decoder", {"attention": "self_attn", "cross": "encoder_attn"}),
         Renamed("head.weight", "lm_head.weight"),
         Renamed("head.bias", "final_logits_bias", ONE_ROW),
     ),

@@ -22,7 +22,6 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-DOOR = "onnx"
 _GREEDY_TOKENS, _ROWS = 100, 2
 
 
@@ -46,7 +45,7 @@ class Session:
 
 def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines: Sequence[str] | None) -> ParityReport:
     """Compare a folder's graphs in onnxruntime with the model that they were made from."""
-    report = ParityReport(DOOR)
+    report = ParityReport("onnx")
     if importlib.util.find_spec("onnxruntime") is None:
         return replace(report, remark="not checked: onnxruntime is missing (pip install onnxruntime)")
     report = replace(report, peer=f"onnxruntime {version('onnxruntime')}")
@@ -70,7 +69,7 @@ def _check_gpt(report: ParityReport, model: GPT, session: Session, rows: Tensor)
     past = _named_past(model.stack.blocks, rows.shape[0])
     whole = session(ids=rows, **past)["logits"]
     report = with_logits(report, [(ours(rows), whole), (ours(rows), _in_two_parts(session, rows, past))])
-    prompt = rows[:1, : _prompt_length(model.config)]
+    prompt = rows[:1, : max(1, model.config.context_length // 8)]
     return _with_both_greedy(report, ours, session, prompt, _named_past(model.stack.blocks, 1), model.config)
 
 
@@ -152,17 +151,11 @@ def _named_past(blocks: nn.ModuleList, batch: int) -> dict[str, Tensor]:
     return dict(zip(past_names(len(blocks)), empty_past(blocks, batch), strict=True))
 
 
-def _prompt_length(config: TextConfig) -> int:
-    return max(1, config.context_length // 8)
-
-
 def _rows(model: GPT | BERT | Seq2Seq, tokenizer: Tokenizer | None, lines: Sequence[str] | None) -> Tensor:
     """Rows of real text, (B, T); of any ids where the model came without a tokenizer."""
-    config = model.config
-    length = min(config.context_length, 128)
+    length = min(model.config.context_length, 128)
     if tokenizer is None:
-        generator = torch.Generator().manual_seed(0)
-        return torch.randint(config.vocab_size, (_ROWS, length), generator=generator)
+        return torch.randint(model.config.vocab_size, (_ROWS, length), generator=torch.Generator().manual_seed(0))
     text = built_in_lines() if lines is None else lines
     ids = [token for line in text if line for token in tokenizer.encode(line)]
     while len(ids) < _ROWS * length:

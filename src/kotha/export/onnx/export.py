@@ -34,7 +34,9 @@ _MOST_BYTES = 1_900_000_000
 
 def export_onnx(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
     """Write a folder of graphs, whole or not at all, and compare it in onnxruntime before it is handed over."""
-    _need_libraries()
+    for name in ("onnx", "onnxscript"):
+        if importlib.util.find_spec(name) is None:
+            raise KothaError(f"writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript")
     ours, spelled = our_side(bundle), our_side(bundle).model
     set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
     with whole_folder(out, lambda old: settings.overwrite and (old / DESCRIPTION).is_file()) as folder:
@@ -94,12 +96,6 @@ def _describe(bundle: Bundle, graphs: Sequence[Graph]) -> dict[str, Any]:
         "model": bundle.config.to_dict(),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.fingerprint,
     }
-
-
-def _need_libraries() -> None:
-    for name in ("onnx", "onnxscript"):
-        if importlib.util.find_spec(name) is None:
-            raise KothaError(f"writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript")
 
 
 @contextmanager

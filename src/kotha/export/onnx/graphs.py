@@ -112,13 +112,20 @@ def graphs_of(model: Model) -> list[Graph]:
     """The graphs of a model, with its weights."""
     match model:
         case GPT():
-            return [_gpt(model)]
+            n_layers = model.config.n_layers
+            examples = (_ids(_LENGTH), empty_past(model.stack.blocks, _BATCH, _PAST))
+            inputs = {"ids": _text("length"), **_past(n_layers)}
+            return [Graph("model", GPTGraph(model), examples, inputs, _answers(n_layers))]
         case BERT():
-            return [_bert(model)]
+            inputs = {name: _text("length") for name in ("ids", "segments", "real")}
+            outputs = {"token_logits": _text("length"), "pair_logits": {0: "batch"}, "pooled": {0: "batch"}}
+            return [Graph("model", BERTGraph(model), (_ids(_LENGTH), _ids(_LENGTH), _real(_LENGTH)), inputs, outputs)]
         case Seq2Seq():
             return [_encoder(model), _decoder(model)]
         case ViT():
-            return [_vit(model)]
+            size = model.config.image_size
+            images = torch.zeros(_BATCH, model.config.n_channels, size, size)
+            return [Graph("model", model, (images,), {"images": {0: "batch"}}, {"logits": {0: "batch"}})]
     raise ConfigError(f"{type(model).__name__} has no graph")
 
 
@@ -141,45 +148,26 @@ def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> 
     return [torch.zeros(size) for size in sizes for _ in ("key", "value")]
 
 
-def _gpt(model: GPT) -> Graph:
-    n_layers = model.config.n_layers
-    examples = (_ids(_LENGTH), empty_past(model.stack.blocks, _BATCH, _PAST))
-    return Graph("model", GPTGraph(model), examples, {"ids": _text("length"), **_past(n_layers)}, _answers(n_layers))
-
-
 def _encoder(model: Seq2Seq) -> Graph:
     inputs = {"source": _text("source_length"), "real": _text("source_length")}
-    examples = (_ids(_SOURCE), torch.ones(_BATCH, _SOURCE, dtype=torch.bool))
-    return Graph("encoder", EncoderGraph(model), examples, inputs, {"encoded": _text("source_length")})
+    outputs = {"encoded": _text("source_length")}
+    return Graph("encoder", EncoderGraph(model), (_ids(_SOURCE), _real(_SOURCE)), inputs, outputs)
 
 
 def _decoder(model: Seq2Seq) -> Graph:
     n_layers = model.config.n_decoder_layers
     inputs = {"ids": _text("length"), "encoded": _text("source_length"), "real": _text("source_length")}
-    examples = (
-        _ids(_LENGTH),
-        torch.zeros(_BATCH, _SOURCE, model.config.d_model),
-        torch.ones(_BATCH, _SOURCE, dtype=torch.bool),
-        empty_past(model.decoder.blocks, _BATCH, _PAST),
-    )
+    encoded, past = torch.zeros(_BATCH, _SOURCE, model.config.d_model), empty_past(model.decoder.blocks, _BATCH, _PAST)
+    examples = (_ids(_LENGTH), encoded, _real(_SOURCE), past)
     return Graph("decoder", DecoderGraph(model), examples, {**inputs, **_past(n_layers)}, _answers(n_layers))
-
-
-def _bert(model: BERT) -> Graph:
-    inputs = {name: _text("length") for name in ("ids", "segments", "real")}
-    examples = (_ids(_LENGTH), _ids(_LENGTH), torch.ones(_BATCH, _LENGTH, dtype=torch.bool))
-    outputs = {"token_logits": _text("length"), "pair_logits": {0: "batch"}, "pooled": {0: "batch"}}
-    return Graph("model", BERTGraph(model), examples, inputs, outputs)
-
-
-def _vit(model: ViT) -> Graph:
-    size = model.config.image_size
-    images = torch.zeros(_BATCH, model.config.n_channels, size, size)
-    return Graph("model", model, (images,), {"images": {0: "batch"}}, {"logits": {0: "batch"}})
 
 
 def _ids(length: int) -> Tensor:
     return torch.zeros(_BATCH, length, dtype=torch.int64)
+
+
+def _real(length: int) -> Tensor:
+    return torch.ones(_BATCH, length, dtype=torch.bool)
 
 
 def _text(length: str) -> Sizes:

@@ -23,10 +23,10 @@ from kotha.errors import UsageError
 from kotha.inside.heads.silence import every_head, gated, silence
 from kotha.inside.sites import attentions
 from kotha.model.evaluating import evaluating
+from kotha.wording import OnProgress
 
 Batch = TypeVar("Batch")
 Loss = Callable[[Any, Batch], Tensor]
-OnProgress = Callable[[str, int, int], None]
 
 
 def mean_loss(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> float:

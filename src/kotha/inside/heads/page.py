@@ -7,13 +7,13 @@ from typing import Any
 from kotha.bundle import Bundle
 from kotha.inside.assets import styled
 from kotha.inside.heads.evidence import BROAD_THRESHOLD, LEANING, THRESHOLD, Evidence
-from kotha.inside.heads.importance import OnProgress
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
 from kotha.inside.heads.study import HeadReport, Study, study_text
 from kotha.inside.inputs import name_piece
 from kotha.inside.view import View
 from kotha.page import Page, escape
+from kotha.wording import OnProgress
 
 # A token's text from its id.
 Show = Callable[[int], str]

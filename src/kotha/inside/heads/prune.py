@@ -19,10 +19,11 @@ from kotha.errors import UsageError
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
-from kotha.inside.heads.importance import OnProgress, by_ablation, least_important, mean_loss
+from kotha.inside.heads.importance import by_ablation, least_important, mean_loss
 from kotha.inside.heads.measuring import Examined, TextSource, gather
 from kotha.inside.heads.silence import every_head, places_of
 from kotha.model.pruning import remove_heads
+from kotha.wording import OnProgress
 
 # A speed is steady after a few passages and a sentence or two.
 _PASSAGES, _WRITTEN = 2, 32

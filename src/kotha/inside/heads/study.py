@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from kotha.inside.heads.importance import Batch, Loss, OnProgress, by_ablation, by_gradient, mean_loss
+from kotha.inside.heads.importance import Batch, Loss, by_ablation, by_gradient, mean_loss
 from kotha.inside.heads.kinds import HeadKind, Witness
 from kotha.inside.heads.measuring import Examined
 from kotha.inside.heads.overlap import (
@@ -24,6 +24,7 @@ from kotha.inside.heads.overlap import (
 )
 from kotha.inside.heads.sight import FEWEST_PROBED, Passage, look, probes
 from kotha.inside.sites import attentions
+from kotha.wording import OnProgress
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ takes the longest piece that fits, be the next character a vowel sign or not.
 
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 import tokenizers
@@ -24,10 +24,10 @@ from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pipeline import normalizer_of, splitter_of
 from kotha.text.tokenizer.split import QWEN35, WORDS, SplitRule, split_named
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.wording import OnProgress
 
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
 Level = Literal["codepoint", "akshara"]
-OnProgress = Callable[[str, int, int], None]
 
 # The share of a corpus whose letters become pieces; the rest is spelled by code point, and the rarest of it by byte.
 _COVERAGE = 0.9999
