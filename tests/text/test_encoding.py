@@ -11,18 +11,23 @@ from pathlib import Path
 import pytest
 from tests.text.conftest import SENTENCES, trained
 
+# One process for all moments: what takes its time is to start Python.
 PROGRAM = """
-import sys
+import signal, sys
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if __name__ == "__main__":
-    corpus, tokenizer, out = sys.argv[1:]
-    print("ready", flush=True)
-    try:
-        prepare([corpus], Tokenizer.load(tokenizer), out, PrepareOptions(workers=2, duplicates="keep"))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background begins without
+    corpus, tokenizer, *folders = sys.argv[1:]
+    options = PrepareOptions(workers=2, duplicates="keep", leak_threshold=None)
+    for out in folders:
+        try:
+            print("ready", flush=True)
+            prepare([corpus], Tokenizer.load(tokenizer), out, options)
+            print("done", flush=True)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
 """
 # Seconds after the first worker is there; it takes its time to import, then works. None: before there is any.
 MOMENTS = (None, 0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -32,46 +37,46 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="counts the p
 
 @pytest.fixture
 def begin(tmp_path):
-    """Start a preparation in a process group of its own, up to its first line."""
+    """Start preparations, one after the other, in a process group of their own."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     lines = [json.dumps({"text": " ".join(SENTENCES) * 40}) for _ in range(60)]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
     trained("bpe-words").save(tmp_path / "tokenizer")
 
-    def begin(name: str) -> tuple[subprocess.Popen[str], Path]:
-        out = tmp_path / name / "data"
-        out.parent.mkdir()
-        paths = [tmp_path / "program.py", tmp_path / "corpus.jsonl", tmp_path / "tokenizer", out]
-        process = subprocess.Popen(
-            [sys.executable, *paths],
+    def begin(*folders: Path) -> subprocess.Popen[str]:
+        for folder in folders:
+            folder.mkdir()
+        paths = [tmp_path / "program.py", tmp_path / "corpus.jsonl", tmp_path / "tokenizer"]
+        return subprocess.Popen(
+            [sys.executable, *paths, *(folder / "data" for folder in folders)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        return process, out.parent
 
     return begin
 
 
-def test_an_interrupt_at_any_moment_ends_silently_and_leaves_nothing(begin):
-    for moment in MOMENTS:
-        process, folder = begin(f"at-{moment}")
+def test_an_interrupt_at_any_moment_ends_silently_and_leaves_nothing(begin, tmp_path):
+    folders = [tmp_path / f"at-{moment}" for moment in MOMENTS]
+    process = begin(*folders)
+    for moment, folder in zip(MOMENTS, folders, strict=True):
+        assert process.stdout.readline() == "ready\n"
         if moment is not None:
             wait_for_a_worker(process)
             time.sleep(moment)
         os.killpg(process.pid, signal.SIGINT)
-        out, errors = process.communicate(timeout=60)
-        assert (out, errors) == ("", ""), moment
-        if process.returncode != 0:  # 0: done before it came
-            assert process.returncode == 130
-            assert list(folder.iterdir()) == []
+        if (said := process.stdout.readline()) != "done\n":  # that is, before it came
+            assert said == "interrupted\n", moment
+            assert list(folder.iterdir()) == [], moment
+            assert len(_group(process.pid)) <= 2, moment  # itself and what tracks its resources
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
 
 
-def test_no_worker_outlives_a_parent_that_was_killed(begin):
-    process, _ = begin("killed")
+def test_no_worker_outlives_a_parent_that_was_killed(begin, tmp_path):
+    process = begin(tmp_path / "killed")
     wait_for_a_worker(process)
     process.kill()
     process.wait(timeout=60)
