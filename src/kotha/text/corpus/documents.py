@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, get_args
+from typing import BinaryIO, TypedDict, Unpack, get_args
 
 from kotha.errors import UsageError, nearest
 from kotha.text.corpus.hub import Hub, HuggingFaceHub
@@ -41,16 +41,19 @@ class Pair:
     position: int
 
 
+class Reading(TypedDict, total=False):
+    """What ``read_documents`` and its kin take beside paths and fields."""
+
+    errors: Errors
+    format: str | None
+    on_problem: OnProblem | None
+    on_bytes: OnBytes | None
+    max_document_bytes: int
+    hub: Hub | None
+
+
 def read_documents(
-    paths: Sequence[str | Path | Source],
-    *,
-    field: str = "text",
-    errors: Errors = "stop",
-    format: str | None = None,
-    on_problem: OnProblem | None = None,
-    on_bytes: OnBytes | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    hub: Hub | None = None,
+    paths: Sequence[str | Path | Source], *, field: str = "text", **how: Unpack[Reading]
 ) -> Iterator[Document]:
     """Read documents one by one from files, folders, globs, ``-`` (stdin, txt) and ``hf:owner/name[:split[:config]]``.
 
@@ -59,49 +62,37 @@ def read_documents(
     of files that a folder holds but that cannot be read. ``on_bytes`` is told how many more bytes of the files as
     stored have been read: compare with the sizes of ``list_sources``. A document without text is not yielded.
     """
-    records = _read(paths, (field,), errors, format, on_problem, on_bytes, max_document_bytes, hub)
-    return (Document(values[0], name, at) for name, (values, at) in records if values[0] and not values[0].isspace())
+    return (Document(text, name, at) for name, ((text,), at) in _read(paths, (field,), **how))
 
 
 def read_pairs(
+    paths: Sequence[str | Path | Source], *, source_field: str, target_field: str, **how: Unpack[Reading]
+) -> Iterator[Pair]:
+    """Read sentence pairs from csv, tsv, jsonl or parquet, as ``read_documents`` does; both sides must have text."""
+    if is_column_number(source_field) != is_column_number(target_field):
+        raise UsageError(f"fields {source_field!r} and {target_field!r}: give both by name or both by number")
+    records = _read(paths, (source_field, target_field), **how)
+    return (Pair(source, target, name, at) for name, ((source, target), at) in records)
+
+
+def _read(
     paths: Sequence[str | Path | Source],
+    fields: tuple[str, ...],
     *,
-    source_field: str,
-    target_field: str,
     errors: Errors = "stop",
     format: str | None = None,
     on_problem: OnProblem | None = None,
     on_bytes: OnBytes | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     hub: Hub | None = None,
-) -> Iterator[Pair]:
-    """Read sentence pairs from csv, tsv, jsonl or parquet, as ``read_documents`` does; both sides must have text."""
-    fields = (source_field, target_field)
-    if is_column_number(source_field) != is_column_number(target_field):
-        raise UsageError(f"fields {source_field!r} and {target_field!r}: give both by name or both by number")
-    records = _read(paths, fields, errors, format, on_problem, on_bytes, max_document_bytes, hub)
-    return (
-        Pair(values[0], values[1], name, at)
-        for name, (values, at) in records
-        if all(value and not value.isspace() for value in values)
-    )
-
-
-def _read(
-    paths: Sequence[str | Path | Source],
-    fields: tuple[str, ...],
-    errors: Errors,
-    format: str | None,
-    on_problem: OnProblem | None,
-    on_bytes: OnBytes | None,
-    limit: int,
-    hub: Hub | None,
 ) -> Iterator[tuple[str, Record]]:
     """Check the request and list the files now, so that a wrong name fails at the call; read later, file by file."""
     if errors not in get_args(Errors):
         raise UsageError(f"errors={errors!r} is not a policy{nearest(errors, get_args(Errors))}")
-    if not _SMALLEST_LIMIT <= limit <= _LARGEST_LIMIT:
-        raise UsageError(f"max_document_bytes={limit} is not between {_SMALLEST_LIMIT} and {_LARGEST_LIMIT}")
+    if not _SMALLEST_LIMIT <= max_document_bytes <= _LARGEST_LIMIT:
+        raise UsageError(
+            f"max_document_bytes={max_document_bytes} is not between {_SMALLEST_LIMIT} and {_LARGEST_LIMIT}"
+        )
     if not all(fields):
         raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
     sources = list_sources(paths, format=format, errors=errors, on_problem=on_problem, hub=hub)
@@ -112,31 +103,25 @@ def _read(
     def records() -> Iterator[tuple[str, Record]]:
         for source in sources:
             complaints = Complaints(source.name, errors, on_problem)
-            for record in read_source(source, fields, limit, complaints, on_bytes, hub):
-                yield source.name, record
+            with ExitStack() as stack:
+                try:
+                    file = stack.enter_context(_opened(source, hub))
+                except OSError as error:
+                    complaints.report(f"cannot be opened ({error.strerror or error})")
+                    continue
+                for record in read_file(file, source, fields, max_document_bytes, complaints, on_bytes):
+                    if all(value and not value.isspace() for value in record[0]):
+                        yield source.name, record
 
     return records()
 
 
-def read_source(
-    source: Source,
-    fields: tuple[str, ...],
-    limit: int,
-    complaints: Complaints,
-    on_bytes: OnBytes | None = None,
-    hub: Hub | None = None,
-) -> Iterator[Record]:
-    """Records of one file; whatever is wrong with it goes to ``complaints``."""
-    path = Path(source.path)
+def _opened(source: Source, hub: Hub | None) -> AbstractContextManager[BinaryIO]:
+    if source.path == "-":
+        return nullcontext(sys.stdin.buffer)
     if source.repository is not None:
-        path = (hub or HuggingFaceHub()).download(source.repository, source.path)
-    with ExitStack() as stack:
-        try:
-            file: BinaryIO = sys.stdin.buffer if source.path == "-" else stack.enter_context(path.open("rb"))
-        except OSError as error:
-            complaints.report(f"cannot be opened ({error.strerror or error})")
-            return
-        yield from read_file(file, source, fields, limit, complaints, on_bytes)
+        return (hub or HuggingFaceHub()).download(source.repository, source.path).open("rb")
+    return Path(source.path).open("rb")
 
 
 def read_file(
@@ -150,34 +135,9 @@ def read_file(
     """Records of an open file in the format and compression that ``source`` names."""
     try:
         if source.format == "parquet":
-            yield from _read_table(file, source, fields, limit, complaints, on_bytes)
+            yield from read_parquet(file, source.size or 0, fields, limit, complaints, on_bytes)
         else:
             stream = TextBytes(decompress(file_chunks(file, on_bytes), source.compression))
             yield from READERS[source.format](stream, fields, limit, complaints)
     except Unreadable as error:
         complaints.report(error.reason, byte_offset=error.byte_offset)
-
-
-def _read_table(
-    file: BinaryIO,
-    source: Source,
-    fields: tuple[str, ...],
-    limit: int,
-    complaints: Complaints,
-    on_bytes: OnBytes | None,
-) -> Iterator[Record]:
-    if not file.seekable():
-        raise Unreadable("a parquet file is read from its end, so it cannot come through a pipe")
-    if not file.read(1):
-        raise Unreadable("the file is empty")
-    told = 0
-
-    def tell(share: float) -> None:
-        nonlocal told
-        now = int(share * (source.size or 0))
-        if on_bytes is not None and now > told:
-            on_bytes(now - told)
-            told = now
-
-    yield from read_parquet(file, fields, limit, complaints, tell)
-    tell(1.0)

@@ -19,21 +19,27 @@ _FOOTER_LIST = 1 << 20
 
 def read_parquet(
     file: BinaryIO,
+    size: int,
     fields: tuple[str, ...],
     limit: int,
     complaints: Complaints,
-    on_share: Callable[[float], None] | None = None,
+    on_bytes: Callable[[int], None] | None = None,
 ) -> Iterator[Record]:
-    """Rows of a parquet file, counted from 1; ``on_share`` hears which share of them has been read."""
-    row = 0
+    """Rows of a parquet file, counted from 1; ``on_bytes`` hears of its ``size`` as if rows were all alike."""
+    if not file.seekable():
+        raise Unreadable("a parquet file is read from its end, so it cannot come through a pipe")
+    if not file.read(1):
+        raise Unreadable("the file is empty")
+    row = told = 0
     for total, columns in _guarded(_batches(file, fields)):
         for cells in zip(*columns, strict=True):
             row += 1
             values = _texts(cells, fields, limit, row, complaints)
             if values is not None:
                 yield values, row
-        if on_share is not None:
-            on_share(min(1.0, row / max(1, total)))
+        if on_bytes is not None:
+            told, before = size * row // total, told
+            on_bytes(told - before)
 
 
 def _guarded(batches: Iterator[tuple[int, list[list[Any]]]]) -> Iterator[tuple[int, list[list[Any]]]]:
@@ -105,15 +111,7 @@ def _texts(
             reason = f"'{field}' is null, not a string" if cell is None else f"'{field}' is over {limit:,} bytes"
             complaints.report(reason, row=row)
             return None
-        try:
-            text = cell.decode("utf-8")
-        except UnicodeDecodeError as error:
-            reason = f"'{field}' is not valid UTF-8 (byte 0x{cell[error.start]:02x}: {error.reason})"
-            if not complaints.report(reason, row=row, mendable=True):
-                return None
-            text = cell.decode("utf-8", "replace")
-        sound = complaints.mend(text, row=row)
-        if sound is None:
+        if (text := complaints.decode(cell, row=row, what=f"'{field}' is ")) is None:
             return None
-        texts.append(sound)
-    return tuple(texts)
+        texts.append(text)
+    return complaints.mend(tuple(texts), row=row)

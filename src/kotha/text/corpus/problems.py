@@ -16,7 +16,11 @@ from kotha.errors import CorpusError, nearest
 Errors = Literal["stop", "skip", "replace"]
 
 _LONGEST_LIST = 12
-_SURROGATE = re.compile("[\ud800-\udfff]")
+# What no text has, and what is then said of its code point.
+_NO_TEXT = (
+    (re.compile("\0"), "a NUL character (is this a text file?)"),
+    (re.compile("[\ud800-\udfff]"), "the lone surrogate \\u{:04x} is no character"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +82,35 @@ class Complaints:
         if self._on_problem is not None:
             self._on_problem(problem)
 
-    def decode(self, data: bytes, line: int, byte_offset: int) -> str | None:
+    def decode(
+        self, data: bytes, line: int | None = None, byte_offset: int = 0, *, row: int | None = None, what: str = ""
+    ) -> str | None:
         """Decode the UTF-8 of one document that starts at this line and byte; None when it is to be dropped."""
         try:
-            text = data.decode("utf-8")
+            return data.decode("utf-8")
         except UnicodeDecodeError as error:
-            reason = f"not valid UTF-8 (byte 0x{data[error.start]:02x}: {error.reason})"
-            line += data.count(b"\n", 0, error.start)
-            if not self.report(reason, line=line, byte_offset=byte_offset + error.start, mendable=True):
-                return None
-            text = data.decode("utf-8", "replace")
-        return text
+            reason = f"{what}not valid UTF-8 (byte 0x{data[error.start]:02x}: {error.reason})"
+            place = {"row": row}
+            if line is not None:
+                place = {"line": line + data.count(b"\n", 0, error.start), "byte_offset": byte_offset + error.start}
+            return data.decode("utf-8", "replace") if self.report(reason, **place, mendable=True) else None
 
-    def mend(self, text: str, *, line: int | None = None, row: int | None = None) -> str | None:
-        """Check one document for characters that no text has; None when it is to be dropped."""
-        if "\0" in text:
-            if not self.report("a NUL character (is this a text file?)", line=line, row=row, mendable=True):
-                return None
-            text = text.replace("\0", "\ufffd")
-        return text
+    def mend(
+        self, texts: tuple[str, ...], *, line: int | None = None, row: int | None = None, escapes: bool = False
+    ) -> tuple[str, ...] | None:
+        r"""Check a record for characters that no text has; None when it is to be dropped.
 
-    def mend_surrogates(self, text: str, *, line: int) -> str | None:
-        r"""Check a JSON string for halves of surrogate pairs, which cannot be encoded, such as a lone ``\ud800``."""
-        found = _SURROGATE.search(text)
-        if found is None:
-            return text
-        reason = f"the lone surrogate \\u{ord(found[0]):04x} is no character"
-        return _SURROGATE.sub("\ufffd", text) if self.report(reason, line=line, mendable=True) else None
+        They are NUL and, where JSON writes ``escapes``, halves of surrogate pairs, such as a lone ``\ud800``.
+        """
+        sound = []
+        for text in texts:
+            for pattern, reason in _NO_TEXT[: 1 + escapes]:
+                if found := pattern.search(text):
+                    if not self.report(reason.format(ord(found[0])), line=line, row=row, mendable=True):
+                        return None
+                    text = pattern.sub("\ufffd", text)
+            sound.append(text)
+        return tuple(sound)
 
 
 def shown(name: str | Path) -> str:

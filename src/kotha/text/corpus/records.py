@@ -38,9 +38,8 @@ def read_txt(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints:
     """Paragraphs of a text file, parted by blank lines."""
     for data, line, offset in _paragraphs(stream, limit):
         text = complaints.decode(data, line, offset)
-        text = None if text is None else complaints.mend(text, line=line)
-        if text is not None:
-            yield (text.replace("\r\n", "\n").rstrip("\r\n"),), line
+        if text is not None and (sound := complaints.mend((text,), line=line)) is not None:
+            yield (sound[0].replace("\r\n", "\n").rstrip("\r\n"),), line
 
 
 def _paragraphs(stream: TextBytes, limit: int) -> Iterator[tuple[bytes, int, int]]:
@@ -106,8 +105,7 @@ def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaint
         except ValueError as error:  # a missing field, or a number of thousands of digits
             complaints.report(str(error), line=line)
         else:
-            sound = _mend_all(values, complaints, line, escapes="\\u" in text)
-            if sound is not None:
+            if (sound := complaints.mend(values, line=line, escapes="\\u" in text)) is not None:
                 yield sound, line
 
 
@@ -123,19 +121,6 @@ def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
         if not isinstance(value[field], str):
             raise ValueError(f"the field '{field}' is {_JSON_NAMES.get(type(value[field]), 'null')}, not a string")
     return tuple(value[field] for field in fields)
-
-
-def _mend_all(values: tuple[str, ...], complaints: Complaints, line: int, escapes: bool) -> tuple[str, ...] | None:
-    """The values with what can be mended mended; None when the record is to be dropped."""
-    sound = []
-    for value in values:
-        text = complaints.mend(value, line=line)
-        if text is not None and escapes:
-            text = complaints.mend_surrogates(text, line=line)
-        if text is None:
-            return None
-        sound.append(text)
-    return tuple(sound)
 
 
 def read_csv(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
@@ -232,7 +217,7 @@ def _pick_columns(
         row, line = first
         if len(row) != width:
             complaints.report(f"the row has {len(row)} cells, the first row has {width}", line=line)
-        elif by_number and (sound := _mend_all(tuple(row[c] for c in columns), complaints, line, False)) is not None:
+        elif by_number and (sound := complaints.mend(tuple(row[c] for c in columns), line=line)) is not None:
             yield sound, line
         by_number = True  # what follows a header row is data
         first = next(rows, None)

@@ -3,95 +3,53 @@
 Memory is flat but for the hashes that find exact copies (see ``ExactDuplicates``).
 """
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from kotha.text.clean.duplicates import ExactDuplicates
 from kotha.text.clean.language import count_scripts, is_language
 from kotha.text.clean.shingles import count_words
-from kotha.text.corpus.documents import MAX_DOCUMENT_BYTES, read_documents
-from kotha.text.corpus.hub import Hub
-from kotha.text.corpus.problems import CorpusProblem, Errors
+from kotha.text.corpus.documents import Reading, read_documents
+from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.normalize import Normalizer, NormalizeReport
 
 _PROBLEMS_KEPT = 20
 
 
-@dataclass(frozen=True)
+@dataclass
 class CorpusReport:
     """The numbers of a corpus; sizes are of the documents' text, not of the files that hold it."""
 
-    files: int
-    documents: int
-    bytes: int
-    characters: int
-    words: int
-    duplicates: int
+    files: int = 0
+    documents: int = 0
+    bytes: int = 0
+    characters: int = 0
+    words: int = 0
+    duplicates: int = 0
     """Documents whose text came before, white space aside."""
-    language: str
-    language_share: float
+    language: str = "bn"
+    language_share: float = 0.0
     """The share of documents, not of bytes, in that language."""
-    shortest_characters: int
-    median_characters: int
+    shortest_characters: int = 0
+    median_characters: int = 0
     """Exact up to 1,000 characters, to three significant figures above."""
-    longest_characters: int
-    script_shares: dict[str, float]
+    longest_characters: int = 0
+    script_shares: dict[str, float] = field(default_factory=dict)
     """The share of each script among all letters and the signs on them, largest first."""
-    normalization: dict[str, int]
+    normalization: dict[str, int] = field(default_factory=dict)
     """How often each of the default rules would change something."""
-    problems: int
-    first_problems: list[str]
+    problems: int = 0
+    first_problems: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values, ready for JSON."""
         return asdict(self)
-
-
-class _Tally:
-    """The running sums behind a report."""
-
-    def __init__(self, language: str) -> None:
-        self.language = language
-        self.seen = ExactDuplicates()
-        self.documents = self.bytes = self.characters = self.words = self.in_language = 0
-        self.lengths: Counter[int] = Counter()  # by length to three figures, so it has few entries
-        self.shortest = self.longest = 0
-        self.scripts: Counter[str] = Counter()
-        self.normalizer, self.changes = Normalizer(), NormalizeReport()
-        self.problems = 0
-        self.first_problems: list[str] = []
-
-    def add(self, text: str) -> None:
-        length = len(text)
-        self.shortest = min(self.shortest, length) if self.documents else length
-        self.longest = max(self.longest, length)
-        self.lengths[_three_figures(length)] += 1
-        self.documents += 1
-        self.bytes += len(text.encode())
-        self.characters += length
-        self.words += count_words(text)
-        self.seen.is_new(text)
-        self.scripts.update(count_scripts(text))
-        self.in_language += is_language(text, self.language)
-        self.normalizer(text, self.changes)
-
-    def note(self, problem: CorpusProblem) -> None:
-        self.problems += 1
-        if len(self.first_problems) < _PROBLEMS_KEPT:
-            self.first_problems.append(str(problem))
-
-    def median(self) -> int:
-        """The length of the middle document, the lower of the two where there are two."""
-        left = (self.documents + 1) // 2
-        for length in sorted(self.lengths):
-            left -= self.lengths[length]
-            if left <= 0:
-                return length
-        return 0
 
 
 def _three_figures(length: int) -> int:
@@ -104,52 +62,42 @@ def _three_figures(length: int) -> int:
 
 
 def inspect_corpus(
-    paths: Sequence[str | Path | Source],
-    *,
-    field: str = "text",
-    language: str = "bn",
-    errors: Errors = "skip",
-    format: str | None = None,
-    on_problem: Callable[[CorpusProblem], None] | None = None,
-    on_bytes: Callable[[int], None] | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    hub: Hub | None = None,
+    paths: Sequence[str | Path | Source], *, field: str = "text", language: str = "bn", **how: Unpack[Reading]
 ) -> CorpusReport:
-    """Read a corpus once and say what is in it; arguments as for ``read_documents``."""
-    tally = _Tally(language)
+    """Read a corpus once and say what is in it; as ``read_documents``, but what is broken is skipped unless told."""
+    report = CorpusReport(language=language)
+    on_problem = how.get("on_problem")
 
     def note(problem: CorpusProblem) -> None:
-        tally.note(problem)
+        report.problems += 1
+        if report.problems <= _PROBLEMS_KEPT:
+            report.first_problems.append(str(problem))
         if on_problem is not None:
             on_problem(problem)
 
-    sources = list_sources(paths, format=format, errors=errors, on_problem=note, hub=hub)
-    for document in read_documents(
-        sources,
-        field=field,
-        errors=errors,
-        format=format,
-        on_problem=note,
-        on_bytes=on_bytes,
-        max_document_bytes=max_document_bytes,
-        hub=hub,
-    ):
-        tally.add(document.text)
-    letters = max(1, tally.scripts.total())
-    return CorpusReport(
-        files=len(sources),
-        documents=tally.documents,
-        bytes=tally.bytes,
-        characters=tally.characters,
-        words=tally.words,
-        duplicates=tally.documents - len(tally.seen),
-        language=language,
-        language_share=tally.in_language / max(1, tally.documents),
-        shortest_characters=tally.shortest,
-        median_characters=tally.median(),
-        longest_characters=tally.longest,
-        script_shares={script: count / letters for script, count in tally.scripts.most_common()},
-        normalization=dict(tally.changes.changes),
-        problems=tally.problems,
-        first_problems=tally.first_problems,
-    )
+    how = {"errors": "skip", **how, "on_problem": note}
+    sources = list_sources(paths, format=how.get("format"), errors=how["errors"], on_problem=note, hub=how.get("hub"))
+    report.files = len(sources)
+    seen, normalizer, changes = ExactDuplicates(), Normalizer(), NormalizeReport()
+    lengths: Counter[int] = Counter()  # by length to three figures, so it has few entries
+    scripts: Counter[str] = Counter()
+    in_language = 0
+    for text in (document.text for document in read_documents(sources, field=field, **how)):
+        report.shortest_characters = min(report.shortest_characters or len(text), len(text))
+        report.longest_characters = max(report.longest_characters, len(text))
+        lengths[_three_figures(len(text))] += 1
+        report.documents += 1
+        report.bytes += len(text.encode())
+        report.characters += len(text)
+        report.words += count_words(text)
+        report.duplicates += not seen.is_new(text)
+        scripts.update(count_scripts(text))
+        in_language += is_language(text, language)
+        normalizer(text, changes)
+    report.language_share = in_language / max(1, report.documents)
+    ordered = sorted(lengths)
+    upto = list(accumulate(lengths[length] for length in ordered))  # the lower document of two is in the middle
+    report.median_characters = ordered[bisect_left(upto, report.documents / 2)] if ordered else 0
+    report.script_shares = {script: count / max(1, scripts.total()) for script, count in scripts.most_common()}
+    report.normalization = dict(changes.changes)
+    return report

@@ -9,14 +9,13 @@ import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from kotha.text.corpus.problems import Unreadable
 
 _CHUNK = 1 << 16
-# A zstd block of 4 bytes can unfold into 128 KiB: this many bytes give at most 8 MiB at once.
-_ZSTD_PIECE = 256
-_GZIP_OUTPUT = 1 << 18
+# A zstd block of 4 bytes can unfold into 128 KiB, and a byte of gzip into 1 KiB: pieces of 8 MiB and 1 MiB at most.
+_PIECE = {"gz": 1024, "zst": 256}
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 _WRONG_STARTS = {
@@ -28,52 +27,13 @@ _WRONG_STARTS = {
 }
 
 
-class _Decoder(Protocol):
-    """One frame of compressed data, and what its library raises when the data is corrupt."""
+def _decoder(compression: str) -> tuple[Any, type[Exception]]:
+    """What decodes one frame, and what its library raises when the data is corrupt."""
+    if compression == "gz":
+        return zlib.decompressobj(wbits=31), zlib.error
+    import zstandard  # here, so that a machine without it still reads everything else
 
-    failure: type[Exception]
-
-    def step(self, data: memoryview) -> tuple[bytes, memoryview]:
-        """Decode a piece of the data: what came out, and what is left of the input."""
-        ...
-
-    @property
-    def ended(self) -> bool: ...
-
-
-class _Gzip:
-    failure: type[Exception] = zlib.error
-
-    def __init__(self) -> None:
-        self._decoder = zlib.decompressobj(wbits=31)
-
-    def step(self, data: memoryview) -> tuple[bytes, memoryview]:
-        out = self._decoder.decompress(data, _GZIP_OUTPUT)
-        return out, memoryview(self._decoder.unused_data if self.ended else self._decoder.unconsumed_tail)
-
-    @property
-    def ended(self) -> bool:
-        return self._decoder.eof
-
-
-class _Zstd:
-    def __init__(self) -> None:
-        import zstandard  # here, so that a machine without it still reads everything else
-
-        self.failure: type[Exception] = zstandard.ZstdError
-        self._decoder = zstandard.ZstdDecompressor().decompressobj()
-
-    def step(self, data: memoryview) -> tuple[bytes, memoryview]:
-        piece = data[:_ZSTD_PIECE]
-        out = self._decoder.decompress(piece)
-        return out, data[len(piece) - len(self._decoder.unused_data) :]
-
-    @property
-    def ended(self) -> bool:
-        return self._decoder.eof
-
-
-_DECODERS: dict[str, Callable[[], _Decoder]] = {"gz": _Gzip, "zst": _Zstd}
+    return zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
 
 
 def file_chunks(file: BinaryIO, on_bytes: Callable[[int], None] | None = None) -> Iterator[bytes]:
@@ -96,23 +56,25 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
     if compression is None:
         yield from chunks
         return
-    decoder: _Decoder | None = None
+    decoder, failure = None, Exception
     consumed = produced = frames = 0
     for chunk in chunks:
         data = memoryview(chunk)
         while data:
             if decoder is None and compression == "gz" and frames and not any(data):
                 break  # zeros after the last gzip member are padding, as gunzip also holds
-            decoder = decoder or _DECODERS[compression]()
+            if decoder is None:
+                decoder, failure = _decoder(compression)
+            piece = data[: _PIECE[compression]]
             try:
-                out, rest = decoder.step(data)
-            except decoder.failure as error:
+                out = decoder.decompress(piece)
+            except failure as error:
                 at = consumed + len(chunk) - len(data)
                 raise Unreadable(f"corrupt {compression} data near compressed byte {at} ({error})", produced) from error
-            data, produced = rest, produced + len(out)
+            data, produced = data[len(piece) - len(decoder.unused_data) :], produced + len(out)
             if out:
                 yield out
-            if decoder.ended:
+            if decoder.eof:
                 decoder, frames = None, frames + 1
         consumed += len(chunk)
     if decoder is not None:
