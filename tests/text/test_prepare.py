@@ -62,7 +62,7 @@ def test_every_document_is_in_exactly_one_split(corpus: Path, texts, tokenizer, 
 
 
 def test_any_number_of_workers_writes_the_same_bytes(corpus: Path, tokenizer, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("kotha.text.encoding._BATCH_CHARACTERS", 2000)
+    monkeypatch.setattr("kotha.text.clean.leakage._BATCH_CHARACTERS", 2000)
     for workers in (1, 2):
         prepare([corpus], tokenizer, tmp_path / f"by{workers}", PrepareOptions(workers=workers))
     assert contents(tmp_path / "by1") == contents(tmp_path / "by2")

@@ -7,7 +7,7 @@ does not depend on the number of workers.
 import os
 import signal
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -16,15 +16,12 @@ from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any
 
-import numpy as np
 import tokenizers
 
 from kotha.errors import DataError
-from kotha.text.clean.leakage import LeakIndex
+from kotha.text.clean.leakage import LeakIndex, batches
 from kotha.text.tokenizer.memo import Ids, MemoEncoder
 from kotha.text.tokenizer.tokenizer import Tokenizer
-
-_BATCH_CHARACTERS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,48 +35,16 @@ class EncodedDocument:
     leaked: bool
 
 
+Batch = list[tuple[str, str]]
+
+
 def encode_documents(
     labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, workers: int
 ) -> Generator[EncodedDocument]:
     """Encode (label, text) pairs in their order; whether a text leaks is for the caller to act on."""
     state = (tokenizer.backend.to_str(), dtype, leaks)
-    for labels, result in _mapped(_batched(labelled), workers, state):
-        starts = np.concatenate([[0], np.cumsum(result.lengths)])
-        ids = np.frombuffer(result.ids, dtype)
-        for index, label in enumerate(labels):
-            document = ids[starts[index] : starts[index + 1]]
-            yield EncodedDocument(
-                label, document, result.n_bytes[index], result.n_characters[index], result.leaked[index]
-            )
-
-
-Batch = tuple[list[str], list[str]]
-
-
-def _batched(labelled: Iterable[tuple[str, str]]) -> Iterator[Batch]:
-    labels: list[str] = []
-    texts: list[str] = []
-    size = 0
-    for label, text in labelled:
-        labels.append(label)
-        texts.append(text)
-        size += len(text)
-        if size >= _BATCH_CHARACTERS:
-            yield labels, texts
-            labels, texts, size = [], [], 0
-    if texts:
-        yield labels, texts
-
-
-@dataclass
-class _Result:
-    """A batch as it comes back from a worker; the ids of all its documents in one piece."""
-
-    ids: bytes
-    lengths: list[int]
-    n_bytes: list[int]
-    n_characters: list[int]
-    leaked: list[bool]
+    for documents in _mapped(batches(labelled, lambda pair: len(pair[1])), workers, state):
+        yield from documents
 
 
 class _Encoder:
@@ -90,19 +55,13 @@ class _Encoder:
         self._memo = MemoEncoder(self._tokenizer, dtype)
         self._leaks = leaks
 
-    def __call__(self, texts: Sequence[str]) -> _Result:
-        normalized = [self._tokenizer.normalize(text) for text in texts]
-        leaked = [False] * len(texts)
-        if self._leaks is not None:
-            leaked = [match is not None for match in self._leaks.match_many(normalized)]
-        ids = self._memo.encode_batch(normalized)
-        return _Result(
-            b"".join(array.tobytes() for array in ids),
-            [len(array) for array in ids],
-            [len(text.encode()) for text in normalized],
-            [len(text) for text in normalized],
-            leaked,
-        )
+    def __call__(self, batch: Batch) -> list[EncodedDocument]:
+        texts = [self._tokenizer.normalize(text) for _, text in batch]
+        matches = [None] * len(texts) if self._leaks is None else self._leaks.match_many(texts)
+        return [
+            EncodedDocument(label, ids, len(text.encode()), len(text), match is not None)
+            for (label, _), text, ids, match in zip(batch, texts, self._memo.encode_batch(texts), matches, strict=True)
+        ]
 
 
 _worker: _Encoder | None = None
@@ -140,28 +99,25 @@ def _interrupt_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(texts: Sequence[str]) -> _Result:
+def _work(batch: Batch) -> list[EncodedDocument]:
     assert _worker is not None, "a worker was asked before it was started"
-    return _worker(texts)
+    return _worker(batch)
 
 
-def _mapped(batches: Iterator[Batch], workers: int, state: tuple[Any, ...]) -> Iterator[tuple[list[str], _Result]]:
+def _mapped(found: Iterator[Batch], workers: int, state: tuple[Any, ...]) -> Iterator[list[EncodedDocument]]:
     """Encode batches, with only a few of them on their way at any time."""
     if workers == 1:
-        encoder = _Encoder(*state)
-        yield from ((labels, encoder(texts)) for labels, texts in batches)
+        yield from map(_Encoder(*state), found)
         return
-    waiting: deque[tuple[list[str], Future[_Result]]] = deque()
+    waiting: deque[Future[list[EncodedDocument]]] = deque()
     with _pool(workers, state) as pool:
-        for labels, texts in batches:
+        for batch in found:
             with _interrupt_held_back():  # a submission starts a worker where there are too few
-                waiting.append((labels, pool.submit(_work, texts)))
+                waiting.append(pool.submit(_work, batch))
             if len(waiting) > 2 * workers:
-                done, future = waiting.popleft()
-                yield done, future.result()
+                yield waiting.popleft().result()
         while waiting:
-            done, future = waiting.popleft()
-            yield done, future.result()
+            yield waiting.popleft().result()
 
 
 @contextmanager

@@ -13,20 +13,23 @@ import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError
 from kotha.files import whole_folder
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD, ExactDuplicates, NearDuplicates
 from kotha.text.clean.leakage import LeakIndex
+from kotha.text.clean.shingles import GOLDEN, mix
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
-from kotha.text.shards import DATASET_FILE, DTYPES, SplitInfo, SplitWriter, dtype_for, write_description
+from kotha.text.shards import DATASET_FILE, DTYPES, SplitWriter, dtype_for, write_description
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
 
@@ -89,15 +92,6 @@ class PrepareReport:
         return self.path
 
 
-@dataclass
-class _Survey:
-    """What the first reading found out."""
-
-    kept: bytearray = field(default_factory=bytearray)  # 1 for a document that stays
-    held_out: dict[int, str] = field(default_factory=dict)  # validation documents by index
-    duplicates: int = 0
-
-
 def prepare(
     paths: Sequence[str | Path],
     tokenizer: Tokenizer,
@@ -120,11 +114,11 @@ def prepare(
 
     with whole_folder(Path(out), lambda old: options.overwrite and (old / DATASET_FILE).is_file()) as folder:
         job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
-        survey = job.survey()
+        job.survey()
         with ExitStack() as stack:
             eos = tokenizer.special["eos"]
             writers = {name: stack.enter_context(SplitWriter(folder, name, job.dtype, eos)) for name in _SPLITS}
-            encoded = stack.enter_context(closing(job.encoded(survey, job.leak_index(survey))))
+            encoded = stack.enter_context(closing(job.encoded()))
             for document in encoded:
                 if document.leaked and document.label == TRAIN:
                     report.leaked += 1
@@ -132,18 +126,14 @@ def prepare(
                     writers[document.label].add(document.ids, document.n_bytes, document.n_characters)
             infos = {name: writer.close() for name, writer in writers.items()}
         (folder / _STDIN_FILE).unlink(missing_ok=True)
-        _fill(report, infos[TRAIN], infos[VALIDATION], survey)
+        for name, info in infos.items():
+            for figure in ("documents", "tokens", "bytes"):
+                setattr(report, f"{name}_{figure}", getattr(info, figure))
+        report.duplicates = job.kept.count(0)
         if not report.train_documents:
             raise CorpusError("no training documents are left; is the validation share or the leak check too wide?")
         write_description(folder, tokenizer, infos, job.made_by(report))
     return report
-
-
-def _fill(report: PrepareReport, train: SplitInfo, validation: SplitInfo, survey: _Survey) -> None:
-    report.train_documents, report.validation_documents = train.documents, validation.documents
-    report.train_tokens, report.validation_tokens = train.tokens, validation.tokens
-    report.train_bytes, report.validation_bytes = train.bytes, validation.bytes
-    report.duplicates = survey.duplicates
 
 
 class _Job:
@@ -162,6 +152,8 @@ class _Job:
         self._paths, self._on_progress, self._on_problem = paths, on_progress, on_problem
         self._sources = list_sources(paths, errors=options.errors)
         self._total = sum(source.size or 0 for source in self._sources)
+        self.kept = bytearray()  # what the survey says of each document: 1 where it stays
+        self.held_out: dict[int, str] = {}  # validation documents by index
 
     def made_by(self, report: PrepareReport) -> dict[str, Any]:
         """What a reader of the folder may want to know; nothing that differs from run to run."""
@@ -175,58 +167,51 @@ class _Job:
             "problems": report.problems,
         }
 
-    def survey(self) -> _Survey:
+    def survey(self) -> None:
         """Count, mark duplicates, draw the validation documents."""
-        survey = _Survey()
         share = self.options.validation
         if not isinstance(share, float | int):
             held_out = read_documents([share], field=self.options.field, errors=self.options.errors)
-            survey.held_out = {-1 - index: document.text for index, document in enumerate(held_out)}
+            self.held_out = {-1 - index: document.text for index, document in enumerate(held_out)}
             if self.options.duplicates == "keep":
-                return survey
-        seen = _Seen(self.options.duplicates)
+                return
+        is_new = _check_for_copies(self.options.duplicates)
         drawn: list[tuple[int, int, str]] = []  # a heap with the largest lot on top
         for index, text in enumerate(self._read("surveying", self._on_problem)):
-            new = seen.is_new(text)
-            survey.kept.append(new)
-            survey.duplicates += not new
-            if new and isinstance(share, float | int) and share > 0:
+            self.kept.append(is_new(text))
+            if self.kept[-1] and isinstance(share, float | int) and share > 0:
                 entry = (-_lot(self.options.seed, index), index, text)
                 push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop
                 push(drawn, entry)
         if isinstance(share, float | int):
-            wanted = round(share * sum(survey.kept))
+            wanted = round(share * sum(self.kept))
             drawn = sorted(drawn, key=lambda entry: -entry[0])[:wanted]
-            survey.held_out = {index: text for _, index, text in drawn}
-        return survey
+            self.held_out = {index: text for _, index, text in drawn}
 
-    def leak_index(self, survey: _Survey) -> LeakIndex | None:
-        """The validation documents, ready to be recognised in training documents."""
-        if self.options.leak_threshold is None or not survey.held_out:
-            return None
-        texts = [self.tokenizer.normalize(text) for text in survey.held_out.values()]
-        return LeakIndex(texts, self.options.leak_threshold)
-
-    def encoded(self, survey: _Survey, leaks: LeakIndex | None) -> Generator[EncodedDocument]:
+    def encoded(self) -> Generator[EncodedDocument]:
         """Every document that stays, labelled with its split."""
+        leaks = None
+        if self.options.leak_threshold is not None and self.held_out:
+            texts = [self.tokenizer.normalize(text) for text in self.held_out.values()]
+            leaks = LeakIndex(texts, self.options.leak_threshold)
         cores = os.cpu_count() or 1
         workers = self.options.workers or (cores if self._total > _SMALL_BYTES else 1)
-        return encode_documents(self._assigned(survey), self.tokenizer, DTYPES[self.dtype], leaks, workers)
+        return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, workers)
 
-    def _assigned(self, survey: _Survey) -> Iterator[tuple[str, str]]:
+    def _assigned(self) -> Iterator[tuple[str, str]]:
         """(split, text) of every document that stays, in the order of reading."""
-        for index, text in survey.held_out.items():
+        for index, text in self.held_out.items():
             if index < 0:  # from a file of its own
                 yield VALIDATION, text
         count = 0
-        untold = None if survey.kept else self._on_problem  # the survey, where there was one, has told of all problems
+        untold = None if self.kept else self._on_problem  # the survey, where there was one, has told of all problems
         for index, text in enumerate(self._read("encoding", untold)):
             count += 1
-            if index >= len(survey.kept) and survey.kept:
+            if index >= len(self.kept) and self.kept:
                 raise DataError("the files grew between the two readings; run again when nothing writes to them")
-            if not survey.kept or survey.kept[index]:
-                yield (VALIDATION if index in survey.held_out else TRAIN), text
-        if survey.kept and count != len(survey.kept):
+            if not self.kept or self.kept[index]:
+                yield (VALIDATION if index in self.held_out else TRAIN), text
+        if self.kept and count != len(self.kept):
             raise DataError("the files shrank between the two readings; run again when nothing writes to them")
 
     def _read(self, stage: str, on_problem: Callable[[CorpusProblem], None] | None) -> Iterator[str]:
@@ -249,33 +234,21 @@ class _Job:
         return (document.text for document in documents)
 
 
-class _Seen:
-    """The chosen check for copies."""
-
-    def __init__(self, duplicates: Duplicates) -> None:
-        self._exact = ExactDuplicates() if duplicates != "keep" else None
-        self._near = NearDuplicates() if duplicates == "near" else None
-
-    def is_new(self, text: str) -> bool:
-        if self._exact is not None and not self._exact.is_new(text):
-            return False
-        return self._near is None or self._near.find_or_add(text) is None
+def _check_for_copies(duplicates: Duplicates) -> Callable[[str], bool]:
+    """What says of each text whether it is new."""
+    exact, near = ExactDuplicates(), NearDuplicates() if duplicates == "near" else None
+    if duplicates == "keep":
+        return lambda text: True
+    return lambda text: exact.is_new(text) and (near is None or near.find_or_add(text) is None)
 
 
 def _lot(seed: int, index: int) -> int:
     """A 64-bit number drawn for a document: place ``index`` in the SplitMix64 stream that ``seed`` starts."""
-    return _mix(_mix((seed + 1) * _GOLDEN) + (index + 1) * _GOLDEN)
+    return _mixed(_mixed((seed + 1) * GOLDEN) + (index + 1) * GOLDEN)
 
 
-def _mix(z: int) -> int:
-    z &= _MASK
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _MASK
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK
-    return z ^ z >> 31
-
-
-_GOLDEN = 0x9E3779B97F4A7C15
-_MASK = (1 << 64) - 1
+def _mixed(value: int) -> int:
+    return int(mix(np.array([value % 2**64], dtype=np.uint64))[0])
 
 
 def _spool_stdin(paths: Sequence[str | Path], folder: Path) -> list[str | Path]:

@@ -14,7 +14,7 @@ name.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -35,7 +35,6 @@ FORMAT = "kotha-dataset"
 FORMAT_VERSION = 1
 DTYPES = {"uint16": "<u2", "uint32": "<u4"}
 _TOKENS_PER_SHARD = 1 << 26
-_HASH_CHUNK = 1 << 20
 
 
 def dtype_for(vocab_size: int) -> str:
@@ -94,8 +93,8 @@ class SplitWriter:
         """Add a document; the end-of-text mark is put behind it."""
         assert ids.dtype == self._dtype, f"ids of {ids.dtype} for shards of {self._dtype}"
         if self._shard is None or self._shard.size >= self._shard_tokens * self._dtype.itemsize:
-            self._next_shard()
-        assert self._shard is not None
+            self._finish_shard()
+            self._shard = _HashedFile(self._folder / f"{self._name}-{len(self.info.shards):05d}.bin")
         self._shard.write(ids.tobytes() + self._eos)
         self.info.documents += 1
         self.info.tokens += len(ids) + 1
@@ -108,10 +107,6 @@ class SplitWriter:
         self._finish_shard()
         self.info.offsets_sha256 = self._offsets.close()
         return self.info
-
-    def _next_shard(self) -> None:
-        self._finish_shard()
-        self._shard = _HashedFile(self._folder / f"{self._name}-{len(self.info.shards):05d}.bin")
 
     def _finish_shard(self) -> None:
         if self._shard is not None:
@@ -200,12 +195,13 @@ class Split:
     def _shard_starts(self) -> NDArray[np.int64]:
         return np.cumsum([0, *(shard.tokens for shard in self.info.shards)])
 
-    def verify(self, on_bytes: Callable[[int], None] | None = None) -> None:
+    def verify(self) -> None:
         """Check every file of the split against its hash."""
         files = [(shard.file, shard.sha256) for shard in self.info.shards]
-        for file, expected in [*files, (f"{self.name}.offsets", self.info.offsets_sha256)]:
-            if _sha256(self._folder / file, on_bytes) != expected:
-                raise DataError(f"{self._folder / file} is not the file that was prepared: its sha256 differs")
+        for name, expected in [*files, (f"{self.name}.offsets", self.info.offsets_sha256)]:
+            with (self._folder / name).open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != expected:
+                    raise DataError(f"{self._folder / name} is not the file that was prepared: its sha256 differs")
 
 
 class Dataset:
@@ -286,13 +282,3 @@ def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
     if length == 0:
         return np.empty(0, dtype)  # an empty file cannot be mapped
     return np.memmap(path, dtype, mode="r", shape=(length,))
-
-
-def _sha256(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_HASH_CHUNK):
-            digest.update(chunk)
-            if on_bytes is not None:
-                on_bytes(len(chunk))
-    return digest.hexdigest()

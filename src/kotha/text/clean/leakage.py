@@ -10,10 +10,10 @@ rarest 55 % he holds 25 % of the document at least. Those are the probes, and on
 document is compared with that document (prefix filtering; Chaudhuri, Ganti and Kaushik 2006).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD, Match, check_threshold
 from kotha.text.clean.shingles import SHINGLE_WORDS, Hashes, shingle_hashes
@@ -21,7 +21,8 @@ from kotha.text.clean.shingles import SHINGLE_WORDS, Hashes, shingle_hashes
 # A document is looked at when a text holds the size of the document over this in probes.
 _PROBES_NEEDED = 4
 _BATCH_CHARACTERS = 1 << 18
-_NOTHING: Hashes = np.zeros(0, dtype=np.uint64)
+
+Item = TypeVar("Item")
 
 
 class LeakIndex:
@@ -42,9 +43,11 @@ class LeakIndex:
         self.words = words
         self.documents = len(texts)
         shingles, offsets = shingle_hashes(texts, words)
-        owners = np.repeat(np.arange(len(texts), dtype=np.uint32), np.diff(offsets))
-        shingles, owners = _distinct(shingles, owners)
-        _, which, spread = np.unique(shingles, return_inverse=True, return_counts=True)
+        owners = np.repeat(np.arange(len(texts)), np.diff(offsets))
+        values, which = np.unique(shingles, return_inverse=True)
+        pairs = np.unique(which * len(texts) + owners)  # each shingle of a document once
+        which, owners = pairs // max(1, len(texts)), (pairs % max(1, len(texts))).astype(np.uint32)
+        shingles, spread = values[which], np.bincount(which)
         order = np.lexsort((shingles, spread[which], owners))  # by document, its rarest shingles first
         self._shingles, owners = shingles[order], owners[order]
         self._sizes = np.bincount(owners, minlength=len(texts))  # distinct shingles of each document
@@ -66,7 +69,7 @@ class LeakIndex:
 
     def match_many(self, texts: Sequence[str]) -> list[Match | None]:
         """As match, for many texts at once: several times as fast where texts are short."""
-        return [match for batch in _batches(texts) for match in self._match_batch(batch)]
+        return [match for batch in batches(texts, len) for match in self._match_batch(batch)]
 
     def _match_batch(self, texts: list[str]) -> list[Match | None]:
         matches: list[Match | None] = [None] * len(texts)
@@ -92,25 +95,15 @@ class LeakIndex:
         return float(np.count_nonzero(np.isin(own, shingles)) / len(own))
 
 
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in order, as many at a time as numpy likes."""
-    batch: list[str] = []
+def batches(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """The items in order, as many at a time as numpy and a worker process like."""
+    batch: list[Item] = []
     size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
+    for item in items:
+        batch.append(item)
+        size += size_of(item)
         if size >= _BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _distinct(shingles: Hashes, owners: NDArray[np.uint32]) -> tuple[Hashes, NDArray[np.uint32]]:
-    """Each pair of shingle and owner once, sorted by shingle."""
-    order = np.lexsort((owners, shingles))
-    shingles, owners = shingles[order], owners[order]
-    if not len(shingles):
-        return shingles, owners
-    new = np.concatenate([[True], (np.diff(shingles) != 0) | (np.diff(owners.astype(np.int64)) != 0)])
-    return shingles[new], owners[new]

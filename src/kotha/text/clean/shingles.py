@@ -20,7 +20,7 @@ SHINGLE_WORDS = 5
 
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")
 _LAST_LETTER = 0x3FFFF
-_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: odd, bits well spread
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: odd, bits well spread
 # Letters after this many share their weights: no word is that long, and a line of base64 need not be exact.
 _LONGEST_WORD = 256
 
@@ -38,7 +38,7 @@ def every_letter() -> str:
     return "".join(chr(0 if 0xD800 <= code < 0xE000 else code) for code in range(_LAST_LETTER + 1))
 
 
-def _mix(values: Hashes) -> Hashes:
+def mix(values: Hashes) -> Hashes:
     """Scramble 64-bit numbers one to one (the finaliser of splitmix64; Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -52,14 +52,14 @@ def _letters() -> Hashes:
     small = code_points("".join(letter.lower()[0] for letter in text)).astype(np.uint64)
     table = np.zeros(0x110000, dtype=np.uint64)
     for run in _WORD.finditer(text):
-        table[run.start() : run.end()] = _mix(small[run.start() : run.end()] * np.uint64(_GOLDEN))
+        table[run.start() : run.end()] = mix(small[run.start() : run.end()] * np.uint64(GOLDEN))
     return table
 
 
 @cache
 def _weights(count: int) -> Hashes:
     """Odd weights, one a place: the powers of an odd number modulo 2^64."""
-    return np.cumprod(np.full(count, _GOLDEN, dtype=np.uint64), dtype=np.uint64)
+    return np.cumprod(np.full(count, GOLDEN, dtype=np.uint64), dtype=np.uint64)
 
 
 def count_words(text: str) -> int:
@@ -84,7 +84,7 @@ def _words(texts: Sequence[str]) -> tuple[Hashes, NDArray[np.int64]]:
     within = np.arange(len(places)) - begins[np.cumsum(first) - 1]  # place of each letter in its word
     weights = _weights(_LONGEST_WORD).take(within, mode="clip")
     words = np.add.reduceat(letters.take(places) * weights, begins)
-    return _mix(words), np.searchsorted(places.take(begins), _running([len(text) + 1 for text in texts]))
+    return mix(words), np.searchsorted(places.take(begins), _running([len(text) + 1 for text in texts]))
 
 
 def _running(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -113,4 +113,4 @@ def shingle_hashes(texts: Sequence[str], words: int = SHINGLE_WORDS) -> tuple[Ha
     for place, weight in enumerate(_weights(words)):
         there = numbers.take(begins + place, mode="clip") * weight
         shingles += np.where(place < lengths, there, np.uint64(0)) if short else there
-    return _mix(shingles), offsets
+    return mix(shingles), offsets
