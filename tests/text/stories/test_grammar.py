@@ -11,7 +11,7 @@ import kotha.text.stories as package
 from kotha.text.stories.chooser import Chooser
 from kotha.text.stories.nouns import NUMBERS
 from kotha.text.stories.phrases import PHRASES
-from kotha.text.stories.plot import Plot, cast_roles, lexicon
+from kotha.text.stories.plot import LEXICON, Plot, cast_roles
 from kotha.text.stories.plots.all import PLOTS
 from kotha.text.stories.scene import Noun, Scene
 from kotha.text.stories.template import compile_template, tidy
@@ -49,13 +49,13 @@ class Recorder(Chooser):
 
 def perform(plot: Plot, chooser: Chooser) -> tuple[str, Scene]:
     """The text of a plot and the scene it leaves behind."""
-    scene = Scene(chooser, lexicon(), cast_roles(plot.cast))
+    scene = Scene(chooser, LEXICON, cast_roles(plot.cast))
     return tidy(compile_template(f"{plot.title}\n\n{plot.text}", PHRASES)(scene)), scene
 
 
 def performances(plot: Plot, count: int) -> list[tuple[str, Scene]]:
     write, cast = compile_template(f"{plot.title}\n\n{plot.text}", PHRASES), cast_roles(plot.cast)
-    scenes = [Scene(Chooser(f"{plot.name}:{i}"), lexicon(), cast) for i in range(count)]
+    scenes = [Scene(Chooser(f"{plot.name}:{i}"), LEXICON, cast) for i in range(count)]
     return [(tidy(write(scene)), scene) for scene in scenes]
 
 
@@ -114,9 +114,9 @@ def tables(nouns: tuple[Noun, ...]) -> list[list[str]]:
     return [[noun.text for noun in nouns], *itertools.chain.from_iterable(parts)]
 
 
-@pytest.mark.parametrize("name", sorted(lexicon()))
+@pytest.mark.parametrize("name", sorted(LEXICON))
 def test_words_of_a_table_differ(name: str) -> None:
-    for words in tables(lexicon()[name]):
+    for words in tables(LEXICON[name]):
         assert len(set(words)) == len(words), [word for word in words if words.count(word) > 1]
         assert all(word and word == " ".join(word.split()) for word in words)
 
@@ -149,7 +149,7 @@ def test_rank_is_kept_from_first_to_last(plot: Plot) -> None:
 
 @pytest.mark.parametrize("name", ["lost pet", "shared fruit", "new pupil", "found thing", "right change", "feast"])
 def test_the_season_is_kept(name: str) -> None:
-    months = {month.text for season in lexicon()["season"] for month in season.parts["month"]}
+    months = {month.text for season in LEXICON["season"] for month in season.parts["month"]}
     for text, scene in performances(by_name(name), 60):
         own = {month.text for month in scene.noun("season").parts["month"]}
         assert months & set(text.split()) <= own, text
@@ -164,7 +164,7 @@ def test_a_trade_uses_its_own_tools(name: str) -> None:
 
 
 def test_what_was_lost_is_what_was_found() -> None:
-    things = {noun.text for noun in lexicon()["thing"]}
+    things = {noun.text for noun in LEXICON["thing"]}
     for text, scene in performances(by_name("found thing"), 60):
         lost = scene.noun("thing").text
         assert text.count(lost) >= 3

@@ -13,8 +13,7 @@ from tokenizers import models
 
 from kotha.text.tokenizer import pieces
 from kotha.text.tokenizer.decoding import byte_level
-from kotha.text.tokenizer.readable.bpe import apply_merges, count_pairs, join, learn_merges
-from kotha.text.tokenizer.readable.unigram import best_cut
+from kotha.text.tokenizer.readable import apply_merges, best_cut, count_pairs, join, learn_merges
 from kotha.text.tokenizer.split import WORDS, split_named
 
 REAL_WORDS = Counter(word for sentence in SENTENCES for word in sentence.split())

@@ -1,9 +1,6 @@
 """The natural world and what people make of it, with facts that every child there knows."""
 
-import functools
-
-from kotha.text.stories.scene import Tables
-from kotha.text.stories.things import records
+from kotha.text.stories.scene import Tables, records
 
 # Fruit trees that a child plants: when they flower and when the fruit is ripe.
 ORCHARD = """
@@ -105,15 +102,11 @@ ANIMALS = """
     work: বাড়ি পাহারা দেয়, গন্ধ শুঁকে পথ চেনে
 """
 
-
-@functools.cache
-def nature() -> Tables:
-    """Tables of fruit trees, birds, fruit, instruments, dishes and farm animals, each with its facts."""
-    return {
-        "orchard": records(ORCHARD),
-        "bird": records(BIRDS),
-        "fruit": records(FRUITS),
-        "instrument": records(INSTRUMENTS),
-        "recipe": records(DISHES),
-        "animal": records(ANIMALS),
-    }
+NATURE: Tables = {
+    "orchard": records(ORCHARD),
+    "bird": records(BIRDS),
+    "fruit": records(FRUITS),
+    "instrument": records(INSTRUMENTS),
+    "recipe": records(DISHES),
+    "animal": records(ANIMALS),
+}

@@ -16,7 +16,6 @@ form NFC, where ড়, ঢ় and য় are a letter and a dot.
 """
 
 import functools
-from collections.abc import Callable
 
 from kotha.wording import bangla_digits
 
@@ -41,6 +40,15 @@ PRONOUNS = {
     "তুমি": ("তুমি", "তোমার", "তোমাকে"),
     "আপনি": ("আপনি", "আপনার", "আপনাকে"),
 }
+CASES = ("র", "এ", "রা", "কে", "দের")
+# The first three of them, by the sound before.
+SUFFIXES = {
+    "consonant": ("ের", "ে", "েরা"),
+    "aa": ("র", "য়", "রা"),
+    "vowel": ("র", "তে", "রা"),
+    "glide": ("য়ের", "য়ে", "য়েরা"),
+    "cut": ("তের", "তে", "ৎরা"),
+}
 
 
 def _ending(word: str) -> str:
@@ -57,62 +65,24 @@ def _ending(word: str) -> str:
     return "cut" if last[-1] == "ৎ" else "consonant"
 
 
-def genitive(word: str) -> str:
-    """Of a thing or person.
-
-    >>> genitive("রহিম"), genitive("নদী"), genitive("মা"), genitive("বই"), genitive("শরৎ")
-    ('রহিমের', 'নদীর', 'মায়ের', 'বইয়ের', 'শরতের')
-    """
-    ending = _ending(word)
-    if ending == "glide":
-        return word + "য়ের"
-    if ending == "cut":
-        return word[:-1] + "তের"
-    return word + ("ের" if ending == "consonant" else "র")
-
-
-def locative(word: str) -> str:
-    """In, on or at a thing.
-
-    >>> locative("গ্রাম"), locative("ঢাকা"), locative("নদী"), locative("বই"), locative("গাঁ")
-    ('গ্রামে', 'ঢাকায়', 'নদীতে', 'বইয়ে', 'গাঁয়ে')
-    """
-    ending = _ending(word)
-    if ending == "cut":
-        return word[:-1] + "তে"
-    return word + {"glide": "য়ে", "aa": "য়", "vowel": "তে", "consonant": "ে"}[ending]
-
-
-def plural(word: str) -> str:
-    """Several people.
-
-    >>> plural("জেলে"), plural("কৃষক"), plural("ছাত্র"), plural("মা")
-    ('জেলেরা', 'কৃষকেরা', 'ছাত্ররা', 'মায়েরা')
-    """
-    ending = _ending(word)
-    if ending == "glide":
-        return word + "য়েরা"
-    conjunct = len(word) > 2 and word[-2] == VIRAMA
-    return word + ("েরা" if ending == "consonant" and not conjunct else "রা")
-
-
-CASES: dict[str, Callable[[str], str]] = {
-    "র": genitive,
-    "এ": locative,
-    "রা": plural,
-    "কে": lambda word: word + "কে",
-    "দের": lambda word: word + "দের",
-}
-
-
 @functools.cache
 def inflect(word: str, case: str) -> str:
-    """A noun in the case that a plot names by its suffix: র, এ, কে, রা or দের.
+    """A noun in the case that a plot names by its suffix: র (of it), এ (in, on or at it), রা (several people), কে, দের.
 
-    >>> inflect("চাষি", "দের")
-    'চাষিদের'
+    >>> [inflect(word, "র") for word in ("রহিম", "নদী", "মা", "বই", "শরৎ")]
+    ['রহিমের', 'নদীর', 'মায়ের', 'বইয়ের', 'শরতের']
+    >>> [inflect(word, "এ") for word in ("গ্রাম", "ঢাকা", "নদী", "বই", "গাঁ")]
+    ['গ্রামে', 'ঢাকায়', 'নদীতে', 'বইয়ে', 'গাঁয়ে']
+    >>> [inflect(word, "রা") for word in ("জেলে", "কৃষক", "ছাত্র", "মা")]
+    ['জেলেরা', 'কৃষকেরা', 'ছাত্ররা', 'মায়েরা']
     """
-    return CASES[case](word)
+    if case in ("কে", "দের"):
+        return word + case
+    ending = _ending(word)
+    if case == "রা" and ending == "consonant" and word[-2:-1] == VIRAMA:
+        return word + case
+    stem = word.removesuffix("ৎ") if ending == "cut" else word
+    return stem + SUFFIXES[ending][CASES.index(case)]
 
 
 def number(value: int) -> str:

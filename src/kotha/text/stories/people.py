@@ -1,19 +1,7 @@
 """The people of the stories: names, relatives and forms of address. Invented combinations of everyday names, no real
 person."""
 
-import functools
-
-from kotha.text.stories.scene import Noun, Tables
-
-
-def listed(text: str) -> list[str]:
-    """Words from a comma-separated line.
-
-    >>> listed("আম, পাকা পেঁপে")
-    ['আম', 'পাকা পেঁপে']
-    """
-    return [" ".join(word.split()) for word in text.split(",") if word.strip()]
-
+from kotha.text.stories.scene import Noun, Tables, listed, nouns
 
 # Each community's names for children, for grown men and women, with the titles and family names that go with
 # them.
@@ -89,27 +77,27 @@ KIN = {
 }
 
 
-def _child(name: str, community: str) -> Noun:
-    elders = {part: tuple(Noun(word, "তিনি") for word in listed(words)) for part, words in KIN[community].items()}
-    sibling = (Noun("ছোট ভাই", "সে"), Noun("ছোট বোন", "সে"))
-    return Noun(name, "সে", {**elders, "sibling": sibling})
+def _with_name(after: int) -> tuple[Noun, ...]:
+    """Grown people by name and what follows it: a title (0) or a family name (1)."""
+    return tuple(
+        Noun(f"{name} {addition}", "তিনি", key=name)
+        for names, additions in TITLES.items()
+        for name in listed(names)
+        for addition in listed(additions[after])
+    )
 
 
-@functools.cache
-def people() -> Tables:
-    """Tables of people: children, neighbours with a title, citizens with a family name, and forms of address."""
-    neighbours, citizens = [], []
-    for names, (titles, families) in TITLES.items():
-        for name in listed(names):
-            neighbours += [Noun(f"{name} {title}", "তিনি", key=name) for title in listed(titles)]
-            citizens += [Noun(f"{name} {family}", "তিনি", key=name) for family in listed(families)]
-    grown = tuple(Noun(name) for names in TITLES for name in listed(names))
-    return {
-        "child": tuple(_child(name, community) for community in KIN for name in listed(community)),
-        "neighbour": tuple(neighbours),
-        "citizen": tuple(citizens),
-        "grown": grown,
-        "peer": (Noun("তুই", "তুই"), Noun("তুমি", "তুমি")),
-        "formal": (Noun("আপনি", "আপনি"),),
-        "dear": (Noun("তুমি", "তুমি"),),
-    }
+def _children(community: str) -> tuple[Noun, ...]:
+    kin = {part: nouns(words, "তিনি") for part, words in KIN[community].items()}
+    return tuple(Noun(name, "সে", {**kin, "sibling": nouns("ছোট ভাই, ছোট বোন", "সে")}) for name in listed(community))
+
+
+PEOPLE: Tables = {
+    "child": tuple(child for community in KIN for child in _children(community)),
+    "neighbour": _with_name(0),
+    "citizen": _with_name(1),
+    "grown": tuple(Noun(name) for names in TITLES for name in listed(names)),
+    "peer": (Noun("তুই", "তুই"), Noun("তুমি", "তুমি")),
+    "formal": (Noun("আপনি", "আপনি"),),
+    "dear": (Noun("তুমি", "তুমি"),),
+}

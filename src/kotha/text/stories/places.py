@@ -1,9 +1,6 @@
 """Where things happen: districts with a river that does flow there, and villages that are on no map."""
 
-import functools
-
-from kotha.text.stories.people import listed
-from kotha.text.stories.scene import Noun, Tables
+from kotha.text.stories.scene import Noun, Tables, listed, nouns
 
 # Bangladesh, then West Bengal; each district with its rivers.
 DISTRICTS = """
@@ -30,16 +27,11 @@ SPOTS = """
     কাঠের পুল, কুয়াতলা
 """
 
-
-@functools.cache
-def places() -> Tables:
-    """Tables of places: district (its part: river), village and spot."""
-    districts = []
-    for entry in " ".join(DISTRICTS.split()).split(";"):
-        name, rivers = entry.split(":")
-        districts.append(Noun(name.strip(), parts={"river": tuple(Noun(river) for river in listed(rivers))}))
-    return {
-        "district": tuple(districts),
-        "village": tuple(Noun(a + b) for a in listed(VILLAGE_BEGINNINGS) for b in listed(VILLAGE_ENDINGS)),
-        "spot": tuple(Noun(spot) for spot in listed(SPOTS)),
-    }
+PLACES: Tables = {
+    "district": tuple(
+        Noun(name.strip(), parts={"river": nouns(rivers)})
+        for name, rivers in (entry.split(":") for entry in " ".join(DISTRICTS.split()).split(";"))
+    ),
+    "village": tuple(Noun(a + b) for a in listed(VILLAGE_BEGINNINGS) for b in listed(VILLAGE_ENDINGS)),
+    "spot": nouns(SPOTS),
+}

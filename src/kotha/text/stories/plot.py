@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kotha.text.stories.chooser import Chooser
-from kotha.text.stories.nature import nature
-from kotha.text.stories.people import people
+from kotha.text.stories.nature import NATURE
+from kotha.text.stories.people import PEOPLE
 from kotha.text.stories.phrases import PHRASES
-from kotha.text.stories.places import places
+from kotha.text.stories.places import PLACES
 from kotha.text.stories.scene import Fill, Scene, Tables, parse_fill
-from kotha.text.stories.seasons import seasons
+from kotha.text.stories.seasons import SEASONS
 from kotha.text.stories.template import compile_template, tidy
-from kotha.text.stories.things import things
+from kotha.text.stories.things import THINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,12 @@ def cast_roles(cast: str) -> dict[str, Fill]:
     return {name.strip(): parse_fill(spec.strip()) for name, spec in pairs}
 
 
-@functools.cache
-def lexicon() -> Tables:
-    """All tables of words by name."""
-    return {**people(), **places(), **seasons(), **things(), **nature()}
+LEXICON: Tables = {**PEOPLE, **PLACES, **SEASONS, **THINGS, **NATURE}
 
 
 @functools.cache
 def compile_plot(plot: Plot) -> Callable[[Chooser], str]:
     """Turn a plot into a function from a chooser to the text of a document."""
     write = compile_template(f"{plot.title}\n\n{plot.text}", PHRASES)
-    tables, cast = lexicon(), cast_roles(plot.cast)
-    return lambda chooser: tidy(write(Scene(chooser, tables, cast)))
+    cast = cast_roles(plot.cast)
+    return lambda chooser: tidy(write(Scene(chooser, LEXICON, cast)))

@@ -25,6 +25,35 @@ class Noun:
     key: str = ""  # what makes two words the same for "a different one"; the text itself when empty
 
 
+def listed(text: str) -> list[str]:
+    """Words from a comma-separated line.
+
+    >>> listed("আম, পাকা পেঁপে")
+    ['আম', 'পাকা পেঁপে']
+    """
+    return [" ".join(word.split()) for word in text.split(",") if word.strip()]
+
+
+def nouns(text: str, rank: str | None = None) -> tuple[Noun, ...]:
+    """Nouns from a comma-separated line."""
+    return tuple(Noun(word, rank) for word in listed(text))
+
+
+def records(text: str) -> tuple[Noun, ...]:
+    """Nouns with their parts, one a line: ``name; part: a, b; part: c``; an indented line goes on with the last.
+
+    >>> (duck,) = records("হাঁস; eats: ধান, শামুক")
+    >>> duck.text, [food.text for food in duck.parts["eats"]]
+    ('হাঁস', ['ধান', 'শামুক'])
+    """
+    found = []
+    for line in text.strip().replace("\n    ", " ").splitlines():
+        name, *parts = line.split(";")
+        pairs = (part.split(":") for part in parts)
+        found.append(Noun(name.strip(), parts={key.strip(): nouns(words) for key, words in pairs}))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """A number that the plot counts with."""

@@ -1,11 +1,8 @@
 """The six seasons: each with its months, weather, crops, fruit, flowers, food, clothes and fair."""
 
-import functools
+from kotha.text.stories.scene import Noun, Tables, nouns
 
-from kotha.text.stories.people import listed
-from kotha.text.stories.scene import Noun, Tables
-
-SEASONS = {
+_SEASONS = {
     "গ্রীষ্ম": {
         "month": "বৈশাখ, জ্যৈষ্ঠ",
         "mood": "তপ্ত, গুমোট, রোদঝলমলে, কাঠফাটা রোদের",
@@ -116,11 +113,8 @@ SEASONS = {
     },
 }
 
-
-@functools.cache
-def seasons() -> Tables:
-    """The table of seasons."""
-    nouns = []
-    for name, parts in SEASONS.items():
-        nouns.append(Noun(name, parts={part: tuple(map(Noun, listed(words))) for part, words in parts.items()}))
-    return {"season": tuple(nouns)}
+SEASONS: Tables = {
+    "season": tuple(
+        Noun(name, parts={part: nouns(words) for part, words in parts.items()}) for name, parts in _SEASONS.items()
+    )
+}

@@ -1,9 +1,6 @@
 """Trades with their tools, and the animals, food and things of everyday life."""
 
-import functools
-
-from kotha.text.stories.people import listed
-from kotha.text.stories.scene import Noun, Tables
+from kotha.text.stories.scene import Tables, nouns, records
 
 # A trade; its tools; where the work is done; what is made or caught, in pieces; the work as verb phrases; what it
 # is made from.
@@ -109,34 +106,12 @@ WORDS = {
     "rainy": "বৈশাখ, জ্যৈষ্ঠ, আষাঢ়, শ্রাবণ, ভাদ্র, আশ্বিন",
 }
 
-
-def records(text: str) -> tuple[Noun, ...]:
-    """Nouns with their parts, one a line: ``name; part: a, b; part: c``; an indented line goes on with the last.
-
-    >>> (duck,) = records("হাঁস; eats: ধান, শামুক")
-    >>> duck.text, [food.text for food in duck.parts["eats"]]
-    ('হাঁস', ['ধান', 'শামুক'])
-    """
-    nouns = []
-    for line in text.strip().replace("\n    ", " ").splitlines():
-        name, *parts = line.split(";")
-        pairs = (part.split(":") for part in parts)
-        nouns.append(Noun(name.strip(), parts={key.strip(): tuple(map(Noun, listed(words))) for key, words in pairs}))
-    return tuple(nouns)
-
-
-@functools.cache
-def things() -> Tables:
-    """Tables of trades, pets and everyday words."""
-    words = {name: tuple(map(Noun, listed(text))) for name, text in WORDS.items()}
-    trades = records(TRADES)
-    haulers = tuple(trade for trade in trades if trade.text in HAULERS)
-    makers = tuple(trade for trade in trades if trade.text not in GROWERS)
-    return {
-        "trade": trades,
-        "craft": makers,
-        "hauler": haulers,
-        "pet": records(PETS),
-        "disaster": records(DISASTERS),
-        **words,
-    }
+_TRADES = records(TRADES)
+THINGS: Tables = {
+    "trade": _TRADES,
+    "craft": tuple(trade for trade in _TRADES if trade.text not in GROWERS),
+    "hauler": tuple(trade for trade in _TRADES if trade.text in HAULERS),
+    "pet": records(PETS),
+    "disaster": records(DISASTERS),
+    **{name: nouns(text) for name, text in WORDS.items()},
+}

@@ -87,15 +87,8 @@ def stems(verb: str) -> Stems:
     if verb.endswith("নো"):  # দাঁড়ানো, শেখানো, এগোনো
         stem = verb.removesuffix("নো")
         root = stem[:-1]
-        return Stems(
-            stem,
-            stem,
-            stem,
-            (root if verb in KEEPS_E or stem.endswith("ো") else _risen(root)) + "িয়ে",
-            stem + "চ্",
-            stem,
-            stem,
-        )
+        joined = (root if verb in KEEPS_E or stem.endswith("ো") else _risen(root)) + "িয়ে"
+        return Stems(stem, stem, stem, joined, stem + "চ্", stem, stem)
     if verb.endswith("ওয়া"):  # খাওয়া, গাওয়া
         root = verb.removesuffix("ওয়া")
         front = root.replace("া", "ে")

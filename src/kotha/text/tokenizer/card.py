@@ -7,8 +7,8 @@
 ``round_trip``        share of documents that decode to exactly their normalized text
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -105,47 +105,35 @@ def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:
 
 # -- how a card is shown --------------------------------------------------------------------------------------------
 
-COLUMNS: tuple[tuple[str, str], ...] = (
-    ("name", "tokenizer"),
-    ("kind", "kind"),
-    ("vocab_size", "vocabulary"),
-    ("tokens_per_word", "tokens / word"),
-    ("bytes_per_token", "bytes / token"),
-    ("unknown_rate", "unknown"),
-    ("split_aksharas", "cuts inside a letter"),
-    ("round_trip", "round trip"),
+# Figure, title, how it is written, and which of several is the best.
+_COLUMNS: tuple[tuple[str, str, str, Callable[..., Any] | None], ...] = (
+    ("name", "tokenizer", "", None),
+    ("kind", "kind", "", None),
+    ("vocab_size", "vocabulary", ",", None),
+    ("tokens_per_word", "tokens / word", ".3f", min),
+    ("bytes_per_token", "bytes / token", ".3f", max),
+    ("unknown_rate", "unknown", ".2%", min),
+    ("split_aksharas", "cuts inside a letter", ".2%", min),
+    ("round_trip", "round trip", ".1%", max),
 )
-_LOWER_IS_BETTER = ("tokens_per_word", "unknown_rate", "split_aksharas")
-_HIGHER_IS_BETTER = ("bytes_per_token", "round_trip")
+COLUMNS: tuple[tuple[str, str], ...] = tuple((name, title) for name, title, _, _ in _COLUMNS)
 
 
 def cells(card: Card) -> list[str]:
     """A card as a row of the table."""
-    values = asdict(card)
-    return [_format(column, values[column]) for column, _ in COLUMNS]
-
-
-def _format(column: str, value: Any) -> str:
-    if column in ("unknown_rate", "split_aksharas"):
-        return f"{value:.2%}"
-    if column == "round_trip":
-        return f"{value:.1%}"
-    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return [format(getattr(card, name), form) for name, _, form, _ in _COLUMNS]
 
 
 def marks(cards: Sequence[Card]) -> dict[tuple[int, int], str]:
     """Which cells are the best and the worst of their column, where there is something to compare."""
     found: dict[tuple[int, int], str] = {}
-    for column, (name, _) in enumerate(COLUMNS):
-        if name not in _LOWER_IS_BETTER + _HIGHER_IS_BETTER:
-            continue
+    for column, (name, _, _, best_of) in enumerate(_COLUMNS):
         values = [getattr(card, name) for card in cards]
-        best, worst = (min(values), max(values)) if name in _LOWER_IS_BETTER else (max(values), min(values))
-        if best == worst:
+        if best_of is None or min(values) == max(values):
             continue
         for row, value in enumerate(values):
-            if value in (best, worst):
-                found[row, column] = "best" if value == best else "worst"
+            if value in (min(values), max(values)):
+                found[row, column] = "best" if value == best_of(values) else "worst"
     return found
 
 

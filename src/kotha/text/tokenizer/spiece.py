@@ -32,47 +32,25 @@ def read_model(data: bytes) -> SentencePieceModel:
     """Read a model from the bytes of its file."""
     model = SentencePieceModel()
     for number, value in _fields(data):
+        if number not in (1, 2, 3):
+            continue
+        part = dict(_fields(_bytes(value)))  # of a field that comes twice the last one counts, as the format has it
         if number == 1:
-            model.pieces.append(_piece(_bytes(value)))
+            text = _bytes(part.get(1, b"")).decode("utf-8", "replace")
+            score = _float(_bytes(part[2])) if 2 in part else 0.0
+            model.pieces.append((text, score, _int(part.get(3, NORMAL))))
         elif number == 2:
-            _read_trainer(model, _bytes(value))
-        elif number == 3:
-            _read_normalizer(model, _bytes(value))
+            model_type = _int(part.get(3, 1))
+            model.model_type = _TYPES.get(model_type, f"type {model_type!r}")
+            model.space_before = not _int(part.get(24, 0))
+            model.byte_fallback = bool(_int(part.get(35, 0)))
+        else:
+            model.charsmap = _bytes(part.get(2, b""))
+            model.add_dummy_prefix = bool(_int(part.get(3, 1)))
+            model.remove_extra_whitespaces = bool(_int(part.get(4, 1)))
     if not model.pieces:
         raise TokenizerError("not a SentencePiece model: it holds no pieces")
     return model
-
-
-def _piece(data: bytes) -> tuple[str, float, int]:
-    text, score, kind = "", 0.0, NORMAL
-    for number, value in _fields(data):
-        if number == 1:
-            text = _bytes(value).decode("utf-8", "replace")
-        elif number == 2:
-            score = _float(_bytes(value))
-        elif number == 3:
-            kind = _int(value)
-    return text, score, kind
-
-
-def _read_trainer(model: SentencePieceModel, data: bytes) -> None:
-    for number, value in _fields(data):
-        if number == 3:
-            model.model_type = _TYPES.get(_int(value), f"type {value!r}")
-        elif number == 24:
-            model.space_before = not _int(value)
-        elif number == 35:
-            model.byte_fallback = bool(_int(value))
-
-
-def _read_normalizer(model: SentencePieceModel, data: bytes) -> None:
-    for number, value in _fields(data):
-        if number == 2:
-            model.charsmap = _bytes(value)
-        elif number == 3:
-            model.add_dummy_prefix = bool(_int(value))
-        elif number == 4:
-            model.remove_extra_whitespaces = bool(_int(value))
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -1,11 +1,16 @@
-"""Byte-pair encoding (BPE) by hand: learn merges, then apply them.
+"""Slow twins to read and to watch: byte-pair encoding (BPE) and the unigram model by hand.
 
-Start from single symbols. Count every pair of neighbours, join the most frequent pair everywhere, and do it again: the
-list of joins is the tokenizer. The tests hold both functions equal to the ``tokenizers`` library.
+BPE starts from single symbols. Count every pair of neighbours, join the most frequent pair everywhere, and do it again:
+the list of joins is the tokenizer (Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909).
 
-Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909
+The unigram model gives each piece a log-probability; a cut is worth the sum over its pieces. The best cut of a word is
+found from left to right: the best way to reach a position is the best way to reach an earlier one, plus one piece
+(Viterbi; Kudo 2018, https://arxiv.org/abs/1804.10959).
+
+The tests hold both equal to the ``tokenizers`` library.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -79,3 +84,27 @@ def apply_merges(word: str, ranks: Mapping[Pair, int]) -> list[str]:
         if not present:
             return symbols
         symbols = join(symbols, min(present, key=lambda pair: ranks[pair]))
+
+
+def best_cut(word: str, log_probability: Mapping[str, float]) -> list[str]:
+    """The pieces of the most probable cut; a character that no piece covers stands alone, at a heavy price.
+
+    >>> best_cut("কলাগাছ", {"কলা": -2.0, "গাছ": -2.0, "কলাগাছ": -9.0, "ক": -5.0})
+    ['কলা', 'গাছ']
+    """
+    longest = max(map(len, log_probability), default=1)
+    unknown = min(log_probability.values(), default=0.0) - 10.0
+    score = [0.0] + [-math.inf] * len(word)  # the best score with which each position is reached
+    start = [0] * (len(word) + 1)  # where the last piece on that way begins
+    for end in range(1, len(word) + 1):
+        for begin in range(max(0, end - longest), end):
+            piece = word[begin:end]
+            price = log_probability.get(piece, unknown if len(piece) == 1 else -math.inf)
+            if score[begin] + price > score[end]:
+                score[end], start[end] = score[begin] + price, begin
+    pieces = []
+    end = len(word)
+    while end > 0:
+        pieces.append(word[start[end] : end])
+        end = start[end]
+    return pieces[::-1]
