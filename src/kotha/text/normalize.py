@@ -53,11 +53,7 @@ RULES: tuple[Rule, ...] = (
         "write the joiner of র‍্য as ZWJ, whichever was typed",
         ((f"\u09b0(?!\u200d\u09cd)[{_JOINERS}]+(?=\u09cd\u09af)", "\u09b0\u200d"),),
     ),
-    Rule(
-        "khanda_ta",
-        "write the old ত + hasanta + ZWJ as ৎ",
-        (("\u09a4\u09cd\u200d+(?!\u200c)", "\u09ce"),),
-    ),
+    Rule("khanda_ta", "write the old ত + hasanta + ZWJ as ৎ", (("\u09a4\u09cd\u200d+(?!\u200c)", "\u09ce"),)),
     Rule(
         "joiners",
         "drop ZWJ and ZWNJ where they do nothing, keep one where they do",
@@ -93,18 +89,8 @@ RULES: tuple[Rule, ...] = (
         (("\u09f7", "\u0964"), ("(?<=[\u0980-\u09ff])\\|(?=[ \n]|\\z)", "\u0964")),
         default=False,
     ),
-    Rule(
-        "bangla_digits",
-        "write 0-9 as ০-৯",
-        DIGITS,
-        default=False,
-    ),
-    Rule(
-        "ascii_digits",
-        "write ০-৯ as 0-9",
-        tuple((bangla, ascii_) for ascii_, bangla in DIGITS),
-        default=False,
-    ),
+    Rule("bangla_digits", "write 0-9 as ০-৯", DIGITS, default=False),
+    Rule("ascii_digits", "write ০-৯ as 0-9", tuple((bangla, ascii_) for ascii_, bangla in DIGITS), default=False),
     Rule(
         "quotes",
         "write curly quotes as straight ones",

@@ -225,11 +225,7 @@ class _Job:
 
         advance(0)  # a bar from the first second, before the first block of a large file is read
         documents = read_documents(
-            self._paths,
-            field=self.options.field,
-            errors=self.options.errors,
-            on_problem=on_problem,
-            on_bytes=advance,
+            self._paths, field=self.options.field, errors=self.options.errors, on_problem=on_problem, on_bytes=advance
         )
         return (document.text for document in documents)
 

@@ -50,9 +50,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
     >>> story(0, 7) == story(0, 7)
     True
     """
-    from kotha.text.stories.plot import (
-        compile_plot,
-    )  # loaded with the first document
+    from kotha.text.stories.plot import compile_plot  # loaded with the first document
     from kotha.text.stories.plots.all import PLOTS
 
     names = tuple(KINDS) if kinds is None else tuple(kinds)

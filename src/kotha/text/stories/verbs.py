@@ -169,11 +169,5 @@ def nonfinite(phrase: str, form: str) -> str:
     """
     before, space, verb = phrase.rpartition(" ")
     stem = stems(verb)
-    forms = {
-        "joined": stem.joined,
-        "to": stem.habit + "তে",
-        "if": stem.past + "লে",
-        "noun": verb,
-        "of": verb + "র",
-    }
+    forms = {"joined": stem.joined, "to": stem.habit + "তে", "if": stem.past + "লে", "noun": verb, "of": verb + "র"}
     return before + space + forms[form]

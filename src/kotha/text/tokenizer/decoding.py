@@ -50,9 +50,9 @@ def piece_bytes(state: dict[str, Any] | None, pieces: Sequence[str]) -> list[byt
 
     One liberty is taken: WordPiece's ``cleanup`` of English spacing looks back, and is not done.
     """
-    steps = _steps(state)
-    if steps is None:
+    if state is None:
         return None
+    steps = _steps(state)
     kinds = [step["type"] for step in steps]
     convert: Callable[[str], bytes]
     if kinds == ["ByteLevel"]:
@@ -74,7 +74,7 @@ def piece_bytes(state: dict[str, Any] | None, pieces: Sequence[str]) -> list[byt
 
 def starts_with_space(state: dict[str, Any] | None) -> bool:
     """Whether a serialized decoder takes off the one space that its pieces put before the first word."""
-    last = (_steps(state) or [{"type": None}])[-1]
+    last = [{"type": None}, *_steps(state)][-1]
     return last["type"] in ("WordPiece", "Strip") or last.get("prepend_scheme", "never") != "never"
 
 
@@ -130,11 +130,8 @@ class BufferedDecoder:
         return self._decode(tokens)
 
 
-def _steps(state: dict[str, Any] | None) -> list[dict[str, Any]] | None:
-    if state is None:
-        return None
-    steps: list[dict[str, Any]] = state["decoders"] if state["type"] == "Sequence" else [state]
-    return steps
+def _steps(state: dict[str, Any] | None) -> list[dict[str, Any]]:
+    return [] if state is None else list(state["decoders"]) if state["type"] == "Sequence" else [state]
 
 
 def _is_sentencepiece(steps: list[dict[str, Any]]) -> bool:

@@ -29,10 +29,7 @@ _MAX_SENTINELS = 1 << 16
 _SPACE = "\u2581"
 # `tokenizers` looks a charsmap up letter by letter and gives up on letters of six bytes, so it misses ে + া and ে + ৗ.
 # The maps in use are all of NFKC's family. (Composing everything first would also put a nukta before its hasanta.)
-_TWO_PART_VOWELS = (
-    normalizers.Replace("\u09c7\u09be", "\u09cb"),
-    normalizers.Replace("\u09c7\u09d7", "\u09cc"),
-)
+_TWO_PART_VOWELS = (normalizers.Replace("\u09c7\u09be", "\u09cb"), normalizers.Replace("\u09c7\u09d7", "\u09cc"))
 # A control piece must never be the best reading of a text that merely spells its name.
 _NEVER = -1000.0
 

@@ -68,8 +68,9 @@ class Letters:
         own = most_frequent(self.counts, coverage, most, whole=True)
         lacking = round(common * self.share_of_bangla()) - sum(_BANGLA.match(letter) is not None for letter in own)
         unseen = [letter for letter in common_letters() if letter not in own]
-        self.code = _codes([*own, *unseen[: max(0, lacking)]][: min(most, _MAX_CODES)])
-        self.letter = {code: unit for unit, code in self.code.items()}
+        kept = [*own, *unseen[: max(0, lacking)]][: min(most, _MAX_CODES)]
+        self.letter = {chr(_FIRST_CODE + index): letter for index, letter in enumerate(kept)}
+        self.code = {letter: code for code, letter in self.letter.items()}
 
     def coded_words(self) -> Counter[str]:
         """The corpus in codes: each stretch of kept letters with its count; long numbers cut into pieces."""
@@ -114,10 +115,6 @@ def most_frequent(counts: Counter[str], coverage: float, most: int, whole: bool 
         if not whole or is_whole(entry):
             kept.append(entry)
     return kept
-
-
-def _codes(letters: list[str]) -> dict[str, str]:
-    return {letter: chr(_FIRST_CODE + index) for index, letter in enumerate(letters)}
 
 
 def _cut_digits(letters: list[str]) -> Iterator[str]:

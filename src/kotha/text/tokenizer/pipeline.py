@@ -8,7 +8,7 @@ tests hold both equal.
 import json
 from typing import Any
 
-from tokenizers import Regex, decoders, normalizers, pre_tokenizers
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 from kotha.text.normalize import NFC, ROUNDS, RULES
 from kotha.text.tokenizer.split import SPLITS, SplitRule
@@ -36,7 +36,7 @@ def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
     if any(step.get("type") == "NFC" for step in steps):
         names.insert(0, NFC)
     rules = tuple(names)
-    return rules if _as_json(normalizer_of(rules)) == normalizer else None
+    return rules if json.loads(normalizer_of(rules).__getstate__()) == normalizer else None
 
 
 def splitter_of(split: SplitRule, byte_level: bool = False) -> pre_tokenizers.PreTokenizer:
@@ -51,8 +51,3 @@ def split_name_of(pre_tokenizer: dict[str, Any] | None) -> str | None:
     """The name of the split that a serialized pre-tokenizer uses, or None when it is not one of ours."""
     text = json.dumps(pre_tokenizer)
     return next((name for name, split in SPLITS.items() if json.dumps(split.pattern) in text), None)
-
-
-def _as_json(component: normalizers.Normalizer | decoders.Decoder) -> dict[str, Any]:
-    state: dict[str, Any] = json.loads(component.__getstate__())
-    return state

@@ -46,7 +46,8 @@ class Tokenizer:
         # How long a batch may be and how it is filled up is no property of a vocabulary.
         backend.no_padding()
         backend.no_truncation()
-        self._state: dict[str, Any] = json.loads(backend.to_str(), parse_float=_score)
+        # Scores to six places: `tokenizers` may read a longer decimal back with its last bit off.
+        self._state: dict[str, Any] = json.loads(backend.to_str(), parse_float=lambda text: round(float(text), 6))
         rules = rules_of(self._state["normalizer"])
         self.normalizer = Normalizer(rules) if rules is not None else None
         self._backend = backend
@@ -62,7 +63,9 @@ class Tokenizer:
                 f"token ids up to {self.vocab_size - 1:,}; at most {_MAX_VOCABULARY - 1:,} can be used"
             )
         self.special: dict[str, int] = {role: vocabulary[text] for role, text in find_roles(vocabulary).items()}
-        unknown = self._model_unknown(vocabulary)
+        # What the model writes for what it does not know, whatever it is called; byte-level ones have nothing.
+        model = self._state["model"]
+        unknown = model["unk_id"] if "unk_id" in model else vocabulary.get(model["unk_token"])
         if unknown is not None:
             self.special["unk"] = unknown
 
@@ -183,12 +186,6 @@ class Tokenizer:
     def _special_ids(self) -> frozenset[int]:
         return frozenset(added["id"] for added in self._state["added_tokens"] if added["special"])
 
-    def _model_unknown(self, vocabulary: dict[str, int]) -> int | None:
-        """The id that the model writes for what it does not know, whatever it is called; byte-level ones have none."""
-        model = self._state["model"]
-        unknown: int | None = model["unk_id"] if "unk_id" in model else vocabulary.get(model["unk_token"])
-        return unknown
-
     @property
     def _strip_space(self) -> bool:
         return decoding.starts_with_space(self._state["decoder"])
@@ -223,11 +220,6 @@ class Tokenizer:
                 return cls(tokenizers.Tokenizer.from_str(text))
         except TokenizerError as error:
             raise TokenizerError(f"{source}: {error}") from error
-
-
-def _score(text: str) -> float:
-    """A score to six places: `tokenizers` may read a longer decimal back with its last bit off."""
-    return round(float(text), 6)
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def train(
     ``level`` for char (``codepoint`` or ``akshara``). ``on_progress`` hears (stage, done, total) as each stage begins;
     how far the reading is, the reader of the texts knows.
     """
-    tell = on_progress or _tell_nobody
+    tell = on_progress or (lambda stage, done, total: None)
     if kind not in get_args(Kind):
         raise TokenizerError(f"tokenizer kind {kind!r} does not exist{nearest(kind, get_args(Kind))}")
     if level not in get_args(Level):
@@ -90,8 +90,18 @@ def train(
     return Tokenizer(backend)
 
 
-def _tell_nobody(stage: str, done: int, total: int) -> None:
-    pass
+def _assembled(
+    model: models.Model,
+    specials: Iterable[str],
+    decoder: decoders.Decoder,
+    pre_tokenizer: pre_tokenizers.PreTokenizer | None = None,
+) -> tokenizers.Tokenizer:
+    backend = tokenizers.Tokenizer(model)
+    if pre_tokenizer is not None:
+        backend.pre_tokenizer = pre_tokenizer
+    backend.decoder = decoder
+    backend.add_special_tokens(list(specials))
+    return backend
 
 
 def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Tokenizer:
@@ -100,7 +110,9 @@ def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Toke
     whole = _YA_PHALA if split is QWEN35 else ()
     room = _room(vocab_size, len(base) + len(whole), "bpe", "the 256 bytes and the special tokens")
     letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
-    whole = whole if _has_ya_phala(letters) else ()
+    # Wanted as a common letter, or by a corpus that shows it, cut by a split that knows no joiner.
+    if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
+        whole = ()
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
     merges = pieces.character_merges([*letters.code, *points]) + pieces.letter_merges(letters.code)
     vocabulary = dict.fromkeys([*base, *(left + right for left, right in merges)])
@@ -111,10 +123,8 @@ def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Toke
         vocabulary["".join(pair)] = None
     ids = {piece: index for index, piece in enumerate(vocabulary)}
     kept = [pair for pair in merges if {*pair, "".join(pair)} <= ids.keys()]
-    backend = tokenizers.Tokenizer(models.BPE(ids, kept))
-    backend.pre_tokenizer = splitter_of(split, byte_level=True)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens(list(special.GENERATIVE.values()))
+    splitter = splitter_of(split, byte_level=True)
+    backend = _assembled(models.BPE(ids, kept), special.GENERATIVE.values(), decoders.ByteLevel(), splitter)
     backend.add_tokens([AddedToken(text, normalized=True, special=False) for text in whole])
     return backend
 
@@ -139,11 +149,9 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     vocabulary += sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     vocabulary += [(point, out) for point in sorted(fallback)]
     unknown = specials.index(special.GENERATIVE["unk"])
-    backend = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=True))
-    backend.pre_tokenizer = splitter_of(WORDS)
-    backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
-    backend.add_special_tokens(specials)
-    return backend
+    model = models.Unigram(vocabulary, unk_id=unknown, byte_fallback=True)
+    decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return _assembled(model, specials, decoder, splitter_of(WORDS))
 
 
 def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
@@ -163,11 +171,10 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     vocabulary |= dict.fromkeys(prefix + letters.spell(coded) for prefix, coded in learned)
     ids = {piece: index for index, piece in enumerate(list(vocabulary)[:vocab_size])}
     unknown = special.BERT["unk"]
-    backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100))
+    model = models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100)
     inner = pre_tokenizers.Split(Regex(WORDS.pattern.replace("\\s?", "")), "isolated")
-    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), inner])
-    backend.decoder = decoders.WordPiece(cleanup=False)
-    backend.add_special_tokens(specials)
+    splitter = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), inner])
+    backend = _assembled(model, specials, decoders.WordPiece(cleanup=False), splitter)
     start, end = special.BERT["cls"], special.BERT["sep"]
     backend.post_processor = processors.TemplateProcessing(
         single=f"{start} $A {end}",
@@ -183,11 +190,8 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     most = _room(vocab_size, len(specials), "char", "the special tokens")
     points = sorted(most_frequent(letters.code_points(), 1.0, most))
     ids = {piece: index for index, piece in enumerate([*specials, *points])}
-    backend = tokenizers.Tokenizer(models.WordLevel(ids, unk_token=special.GENERATIVE["unk"]))
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex("(?m:.)"), "isolated")
-    backend.decoder = decoders.Fuse()
-    backend.add_special_tokens(specials)
-    return backend
+    model = models.WordLevel(ids, unk_token=special.GENERATIVE["unk"])
+    return _assembled(model, specials, decoders.Fuse(), pre_tokenizers.Split(Regex("(?m:.)"), "isolated"))
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
@@ -200,15 +204,7 @@ def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     vocabulary = [(piece, _NEVER) for piece in specials]
     vocabulary += [(piece, -1.0) for piece in [*kept, *points]]
     unknown = specials.index(special.GENERATIVE["unk"])
-    backend = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False))
-    backend.decoder = decoders.Fuse()
-    backend.add_special_tokens(specials)
-    return backend
-
-
-def _has_ya_phala(letters: Letters) -> bool:
-    """Whether র‍্যা is wanted: as a common letter, or by a corpus that shows it, cut by a split that knows no joiner."""
-    return _YA_PHALA[0] in letters.code or any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks)
+    return _assembled(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False), specials, decoders.Fuse())
 
 
 def _without_spaces(chunks: Counter[str]) -> dict[str, int]:
