@@ -8,7 +8,7 @@ import pytest
 
 from kotha.errors import CorpusError, UsageError
 from kotha.text.corpus.documents import read_documents
-from kotha.text.corpus.hub import HuggingFaceHub
+from kotha.text.corpus.hub import Hub
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import Source, list_sources
 
@@ -135,7 +135,7 @@ def test_a_file_name_that_is_not_utf8_can_be_printed(tmp_path):
     document.source.encode()
 
 
-class FakeHub:
+class FakeHub(Hub):
     """A hub of files in a folder."""
 
     def __init__(self, folder: Path, *files: str) -> None:
@@ -211,7 +211,7 @@ def test_a_hub_out_of_reach(monkeypatch):
     with pytest.raises(CorpusError, match=words):
         list_sources(["hf:a/b"])
     with pytest.raises(CorpusError, match=words):
-        HuggingFaceHub().download("a/b", "x.txt")
+        Hub().download("a/b", "x.txt")
 
 
 def test_the_real_hub_lists_files_only(monkeypatch):

@@ -202,9 +202,4 @@ def _check_names(names: set[str]) -> None:
         raise ConfigError(f"normalization rule {name!r} does not exist{nearest(name, RULE_NAMES)}")
 
 
-def normalize(text: str) -> str:
-    """Normalize a text by the default rules."""
-    return _DEFAULT(text)
-
-
-_DEFAULT = Normalizer()
+normalize = Normalizer()

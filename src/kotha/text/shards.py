@@ -195,13 +195,25 @@ class Split:
     def _shard_starts(self) -> NDArray[np.int64]:
         return np.cumsum([0, *(shard.tokens for shard in self.info.shards)])
 
-    def verify(self) -> None:
-        """Check every file of the split against its hash."""
-        files = [(shard.file, shard.sha256) for shard in self.info.shards]
-        for name, expected in [*files, (f"{self.name}.offsets", self.info.offsets_sha256)]:
-            with (self._folder / name).open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != expected:
-                    raise DataError(f"{self._folder / name} is not the file that was prepared: its sha256 differs")
+    def check(self, hashes: bool) -> None:
+        """Check every file of the split against its size, and against its hash where asked to."""
+        width = self._dtype.itemsize
+        files = [(shard.file, shard.tokens * width, shard.sha256) for shard in self.info.shards]
+        for name, size, sha256 in [*files, (f"{self.name}.offsets", 8 * (len(self) + 1), self.info.offsets_sha256)]:
+            path = self._folder / name
+            if not path.is_file():
+                raise DataError(f"{path} is missing; prepare again")
+            if path.stat().st_size != size:
+                raise DataError(f"{path} has {path.stat().st_size:,} bytes instead of {size:,}; prepare again")
+            if hashes:
+                with path.open("rb") as file:
+                    if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+                        raise DataError(f"{path} is not the file that was prepared: its sha256 differs")
+        if sum(shard.tokens for shard in self.info.shards) != self.info.tokens:
+            raise DataError(
+                f"{self._folder / DATASET_FILE}: the shards of {self.name} do not add up to its "
+                f"{self.info.tokens:,} tokens"
+            )
 
 
 class Dataset:
@@ -220,9 +232,7 @@ class Dataset:
         infos = _split_infos(self.path, self.description)
         self.splits = {name: Split(self.path, name, info, dtype) for name, info in infos.items()}
         for split in self.splits.values():
-            _check_sizes(self.path, split.name, split.info, dtype)
-            if verify:
-                split.verify()
+            split.check(hashes=verify)
 
     def __getitem__(self, name: str) -> Split:
         if name not in self.splits:
@@ -263,19 +273,6 @@ def _split_infos(folder: Path, description: dict[str, Any]) -> dict[str, SplitIn
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{folder / DATASET_FILE} is broken: {error}; prepare again") from error
     return infos
-
-
-def _check_sizes(folder: Path, name: str, info: SplitInfo, dtype: str) -> None:
-    width = np.dtype(DTYPES[dtype]).itemsize
-    expected = [(shard.file, shard.tokens * width) for shard in info.shards]
-    for file, size in [*expected, (f"{name}.offsets", 8 * (info.documents + 1))]:
-        path = folder / file
-        if not path.is_file():
-            raise DataError(f"{path} is missing; prepare again")
-        if path.stat().st_size != size:
-            raise DataError(f"{path} has {path.stat().st_size:,} bytes instead of {size:,}; prepare again")
-    if sum(shard.tokens for shard in info.shards) != info.tokens:
-        raise DataError(f"{folder / DATASET_FILE}: the shards of {name} do not add up to its {info.tokens:,} tokens")
 
 
 def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, TypedDict, Unpack, get_args
 
 from kotha.errors import UsageError, nearest
-from kotha.text.corpus.hub import Hub, HuggingFaceHub
+from kotha.text.corpus.hub import Hub
 from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
 from kotha.text.corpus.records import READERS, Record, is_column_number
@@ -120,7 +120,7 @@ def _opened(source: Source, hub: Hub | None) -> AbstractContextManager[BinaryIO]
     if source.path == "-":
         return nullcontext(sys.stdin.buffer)
     if source.repository is not None:
-        return (hub or HuggingFaceHub()).download(source.repository, source.path).open("rb")
+        return (hub or Hub()).download(source.repository, source.path).open("rb")
     return Path(source.path).open("rb")
 
 

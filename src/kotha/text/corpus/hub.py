@@ -6,10 +6,10 @@ own cache, and read like any other file. Data sets that exist only as a loading 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
 
 from kotha.errors import CorpusError, UsageError, nearest
 
@@ -20,52 +20,37 @@ _PLAIN_FOLDERS = {"data", "", *_SPLITS}
 _OFFLINE = "files on this machine work without the hub: download the data set elsewhere and give its folder"
 
 
-class Hub(Protocol):
-    """What is needed of a hub, so that tests can bring their own."""
+class Hub:
+    """The Hugging Face hub, through huggingface_hub; the network is touched only when a method is called."""
 
     def files(self, repository: str) -> list[tuple[str, int | None]]:
         """Path and size of each file of a data set."""
-        ...
-
-    def download(self, repository: str, path: str) -> Path:
-        """Fetch one file, or find it in the cache."""
-        ...
-
-
-class HuggingFaceHub:
-    """The real hub, through huggingface_hub; the network is touched only when a method is called."""
-
-    def files(self, repository: str) -> list[tuple[str, int | None]]:
-        """Path and size of each file of a data set."""
-        hub = _library()
-        try:
+        with _reached(repository) as hub:
             tree = hub.HfApi().list_repo_tree(repository, repo_type="dataset", recursive=True)
             return [(item.path, item.size) for item in tree if isinstance(item, hub.RepoFile)]
-        except Exception as error:  # the network, in all the ways it can fail
-            raise _explain(repository, error) from error
 
     def download(self, repository: str, path: str) -> Path:
         """Fetch one file, or find it in the cache."""
-        hub = _library()
-        try:
+        with _reached(repository) as hub:
             return Path(hub.HfApi().hf_hub_download(repository, path, repo_type="dataset"))
-        except Exception as error:  # the network, in all the ways it can fail
-            raise _explain(repository, error) from error
 
 
-def _library() -> ModuleType:
+@contextmanager
+def _reached(repository: str) -> Iterator[ModuleType]:
+    """The hub's library; what goes wrong in the block is said in our words."""
     try:
         import huggingface_hub
     except ImportError as error:
         raise CorpusError("hub data sets need huggingface_hub: pip install 'kotha[hub]'") from error
-    return huggingface_hub
-
-
-def _explain(repository: str, error: Exception) -> CorpusError:
-    reason = " ".join(str(error).split())[:200] or type(error).__name__
-    if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError"):
-        return CorpusError(f"hf:{repository}: no such data set, or it wants a login (hf auth login): {reason}")
-    return CorpusError(f"hf:{repository}: the hub cannot be reached ({reason}); {_OFFLINE}")
+    try:
+        yield huggingface_hub
+    except Exception as error:  # the network, in all the ways it can fail
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError"):
+            reason = f"no such data set, or it wants a login (hf auth login): {reason}"
+        else:
+            reason = f"the hub cannot be reached ({reason}); {_OFFLINE}"
+        raise CorpusError(f"hf:{repository}: {reason}") from error
 
 
 def parse_hub_name(name: str) -> tuple[str, str, str | None]:

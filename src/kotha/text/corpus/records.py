@@ -16,12 +16,14 @@ Fields that are all digits are columns by number, from 1, of a csv or tsv file w
 import csv
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from kotha.text.corpus.problems import Complaints, Unreadable, missing
 from kotha.text.corpus.streams import TextBytes
 
 Record = tuple[tuple[str, ...], int]
+Row = tuple[list[str], int]
 Reader = Callable[[TextBytes, tuple[str, ...], int, Complaints], Iterator[Record]]
 
 _JSON_NAMES = {
@@ -123,18 +125,7 @@ def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(value[field] for field in fields)
 
 
-def read_csv(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
-    """Rows of comma-separated cells."""
-    csv.field_size_limit(max(csv.field_size_limit(), limit))  # the module's one knob is global: only ever raised
-    return _pick_columns(_csv_rows(stream, limit, complaints), fields, complaints)
-
-
-def read_tsv(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
-    """Rows of tab-separated cells."""
-    return _pick_columns(_tsv_rows(stream, limit, complaints), fields, complaints)
-
-
-def _tsv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[list[str], int]]:
+def _tsv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
     for line, offset, data in stream.lines(limit):
         if data is None:
             complaints.report(f"the line is longer than {limit:,} bytes", line=line, byte_offset=offset)
@@ -175,7 +166,8 @@ class _RowLines:
         return data.decode("utf-8", "replace") if text is None else text
 
 
-def _csv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[list[str], int]]:
+def _csv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
+    csv.field_size_limit(max(csv.field_size_limit(), limit))  # the module's one knob is global: only ever raised
     lines = _RowLines(stream, limit, complaints)
     rows = csv.reader(lines, strict=True)
     while True:
@@ -200,9 +192,15 @@ def is_column_number(field: str) -> bool:
     return field.isdecimal() and len(field) < 10
 
 
-def _pick_columns(
-    rows: Iterator[tuple[list[str], int]], fields: tuple[str, ...], complaints: Complaints
+def _read_table(
+    read_rows: Callable[[TextBytes, int, Complaints], Iterator[Row]],
+    stream: TextBytes,
+    fields: tuple[str, ...],
+    limit: int,
+    complaints: Complaints,
 ) -> Iterator[Record]:
+    """Rows of cells, of which the first may name the columns."""
+    rows = read_rows(stream, limit, complaints)
     first = next(rows, None)
     if first is None:
         return
@@ -234,4 +232,9 @@ def _column(header: list[str], field: str) -> int:
     return found[0]
 
 
-READERS: dict[str, Reader] = {"txt": read_txt, "jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}
+READERS: dict[str, Reader] = {
+    "txt": read_txt,
+    "jsonl": read_jsonl,
+    "csv": partial(_read_table, _csv_rows),
+    "tsv": partial(_read_table, _tsv_rows),
+}

@@ -4,11 +4,12 @@ import glob
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import CorpusError, UsageError, nearest
-from kotha.text.corpus.hub import Hub, HuggingFaceHub, choose_files, parse_hub_name
+from kotha.text.corpus.hub import Hub, choose_files, parse_hub_name
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
@@ -76,7 +77,7 @@ def list_sources(
         if isinstance(path, Source):
             sources: Iterable[Source] = [path]
         elif str(path).startswith("hf:"):
-            sources = _hub_sources(str(path), format, hub or HuggingFaceHub())
+            sources = _hub_sources(str(path), format, hub or Hub())
         else:
             complaints = Complaints(shown(path), errors, on_problem)
             sources = _named(path, format, complaints)
@@ -163,14 +164,11 @@ def _not_there(path: Path) -> str:
     return f"{shown(path)} does not exist" + (guess if "did you mean" in guess else "")
 
 
-def _hub_sources(name: str, format: str | None, hub: Hub) -> Iterator[Source]:
+def _hub_sources(name: str, format: str | None, hub: Hub) -> list[Source]:
     repository, split, config = parse_hub_name(name)
-    readable: dict[str, tuple[str, str | None, int | None]] = {}
+    found: dict[str, Source] = {}
     for path, size in hub.files(repository):
-        try:
-            readable[path] = (*kind_of(path, None), size)
-        except ValueError:
-            continue
-    for path in choose_files(name, sorted(readable), split, config):
-        kind, compression, size = readable[path]
-        yield Source(path, format or kind, compression, size, repository)
+        with suppress(ValueError):  # a file that is no text
+            kind, compression = kind_of(path)
+            found[path] = Source(path, format or kind, compression, size, repository)
+    return [found[path] for path in choose_files(name, sorted(found), split, config)]

@@ -62,7 +62,9 @@ def _sequence(tokens: list[str], rules: Rules) -> Write:
         elif token[0] == "{":
             parts.append(_hole(token[1:-1]))
         elif token[0] == "<":
-            parts.append(_rule(token[1:-1], rules))
+            name, _, argument = token[1:-1].partition(" ")
+            assert name in rules, f"no shared phrase is called {name}"
+            parts.append(compile_template(rules[name].replace("$", argument), rules))
         else:
             parts.append(token)
     if not parts:
@@ -71,12 +73,6 @@ def _sequence(tokens: list[str], rules: Rules) -> Write:
         (only,) = parts
         return only if callable(only) else lambda scene: only
     return lambda scene: "".join([part if isinstance(part, str) else part(scene) for part in parts])
-
-
-def _rule(name: str, rules: Rules) -> Write:
-    name, _, argument = name.partition(" ")
-    assert name in rules, f"no shared phrase is called {name}"
-    return compile_template(rules[name].replace("$", argument), rules)
 
 
 def _bracket(tokens: list[str], rules: Rules) -> Write:
@@ -112,7 +108,8 @@ def _hole(source: str) -> Write:
     modifier = modifiers[0]
     if modifier in TENSES:
         (subject,) = modifiers[1:]
-        return _verb(name.replace("_", " "), modifier, subject)
+        person = (lambda scene: subject) if subject in PERSONS else lambda scene: scene.person(subject)
+        return lambda scene: conjugate(_phrase(scene, name), modifier, person(scene))
     assert len(modifiers) == 1, f"{{{source}}} has too many parts"
     if modifier in FORMS:
         return lambda scene: nonfinite(_phrase(scene, name), modifier)
@@ -134,9 +131,3 @@ def _plain(scene: Scene, name: str) -> str:
 def _phrase(scene: Scene, name: str) -> str:
     """A verb written out (জাল_ফেলা), or the verb phrase that fills a role."""
     return scene.noun(name).text if name[0].isascii() else name.replace("_", " ")
-
-
-def _verb(name: str, tense: str, subject: str) -> Write:
-    if subject in PERSONS:
-        return lambda scene: conjugate(_phrase(scene, name), tense, subject)
-    return lambda scene: conjugate(_phrase(scene, name), tense, scene.person(subject))

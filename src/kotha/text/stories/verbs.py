@@ -64,11 +64,10 @@ EXCEPTIONS = {
     ("দেওয়া", "future", "তুই"): "দিবি",
     ("নেওয়া", "future", "তুই"): "নিবি",
     ("যাওয়া", "request", "তুমি"): "যেয়ো",
-    ("যাওয়া", "perfect", "আমি"): "গেছি",
-    ("যাওয়া", "perfect", "তুই"): "গেছিস",
-    ("যাওয়া", "perfect", "তুমি"): "গেছ",
-    ("যাওয়া", "perfect", "সে"): "গেছে",
-    ("যাওয়া", "perfect", "তিনি"): "গেছেন",
+    **{
+        ("যাওয়া", "perfect", person): "গে" + ending
+        for person, ending in zip(PERSONS, ENDINGS["perfect"][1].split(), strict=True)
+    },
 }
 
 

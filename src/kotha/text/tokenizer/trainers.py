@@ -159,7 +159,11 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     specials = list(special.BERT.values())
     room = _room(vocab_size, 2 * len(string.printable) + len(specials), "wordpiece", "ASCII and the special tokens")
     points = most_frequent(letters.code_points(), _COVERAGE, room // 4)
-    letters = Letters(Counter(_without_spaces(letters.chunks)))
+    words: Counter[str] = Counter()
+    for chunk, count in letters.chunks.items():
+        for word in chunk.split():
+            words[word] += count
+    letters = Letters(words)
     letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
     # A corpus that lacks letters lacks forms of others too. Each in two forms, so half as many.
     lacking = len(letters.code.keys() - letters.counts.keys())
@@ -205,14 +209,6 @@ def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     vocabulary += [(piece, -1.0) for piece in [*kept, *points]]
     unknown = specials.index(special.GENERATIVE["unk"])
     return _assembled(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False), specials, decoders.Fuse())
-
-
-def _without_spaces(chunks: Counter[str]) -> dict[str, int]:
-    words: Counter[str] = Counter()
-    for chunk, count in chunks.items():
-        for word in chunk.split():
-            words[word] += count
-    return words
 
 
 def _room(vocab_size: int, taken: int, kind: str, by: str) -> int:

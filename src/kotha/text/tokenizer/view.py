@@ -6,7 +6,8 @@ from kotha.text.akshara import starts_dependent
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _DOTTED_CIRCLE = "\u25cc"
-_VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍", "\u200d": "‹zwj›", "\u200c": "‹zwnj›"})
+_SPACES = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"})
+_JOINERS = str.maketrans({"\u200d": "‹zwj›", "\u200c": "‹zwnj›"})
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,6 @@ def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
         return ViewedToken(token, data.hex(" ").upper(), True)
     if starts_dependent(text) and text[0] not in "\u200c\u200d":
         text = _DOTTED_CIRCLE + text
-    return ViewedToken(token, _show_spaces(text), False)
-
-
-def _show_spaces(text: str) -> str:
     # A joiner inside a letter does its work unseen; alone, or at an edge, it is worth showing.
-    inner = text.strip("\u200c\u200d")
-    if inner == text:
-        return text.translate({key: value for key, value in _VISIBLE.items() if chr(key) not in "\u200c\u200d"})
-    return text.translate(_VISIBLE)
+    at_edge = text.strip("\u200c\u200d") != text
+    return ViewedToken(token, text.translate(_SPACES | _JOINERS if at_edge else _SPACES), False)
