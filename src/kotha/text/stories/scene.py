@@ -54,15 +54,8 @@ def records(text: str) -> tuple[Noun, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number that the plot counts with."""
-
-    value: int
-
-
 Tables = Mapping[str, tuple[Noun, ...]]
-Fill = Callable[["Scene"], Noun | Number]
+Fill = Callable[["Scene"], Noun | int]
 # Owners that a part of theirs gives away, so that the part may come first: a month or a fair tells its season.
 TELLING = frozenset({"month", "fair"})
 
@@ -76,11 +69,11 @@ class Scene:
         self.chooser = chooser
         self.tables = tables
         self.cast = cast
-        self.filled: dict[str, Noun | Number] = {}
+        self.filled: dict[str, Noun | int] = {}
         self.ranks: dict[str, str] = {}
         self.used: set[str] = set()
 
-    def role(self, name: str) -> Noun | Number:
+    def role(self, name: str) -> Noun | int:
         """Who or what fills a role, chosen now if this is its first mention."""
         found = self.filled.get(name)
         if found is None:
@@ -98,8 +91,8 @@ class Scene:
     def value(self, name: str) -> int:
         """A role that must be a number."""
         found = self.role(name)
-        assert isinstance(found, Number), f"role {name} is the word {found}"
-        return found.value
+        assert isinstance(found, int), f"role {name} is the word {found}"
+        return found
 
     def person(self, name: str) -> str:
         """The pronoun whose verb forms a role takes; where the lexicon leaves the rank open it is chosen once, here."""
@@ -135,14 +128,13 @@ def parse_fill(spec: str) -> Fill:
     if ".." in spec:
         low, high = (_parse_sum(bound) for bound in spec.split(".."))
 
-        def draw_number(scene: Scene) -> Number:
+        def draw_number(scene: Scene) -> int:
             first = low(scene)
-            return Number(first + scene.chooser.below(high(scene) - first + 1))
+            return first + scene.chooser.below(high(scene) - first + 1)
 
         return draw_number
     if re.search(r"[-+*]", spec):
-        total = _parse_sum(spec)
-        return lambda scene: Number(total(scene))
+        return _parse_sum(spec)
     return lambda scene: scene.draw(spec)
 
 

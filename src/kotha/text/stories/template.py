@@ -125,7 +125,7 @@ def _hole(source: str) -> Write:
 
 def _plain(scene: Scene, name: str) -> str:
     found = scene.role(name)
-    return found.text if isinstance(found, Noun) else number(found.value)
+    return found.text if isinstance(found, Noun) else number(found)
 
 
 def _phrase(scene: Scene, name: str) -> str:

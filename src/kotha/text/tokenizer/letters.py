@@ -7,7 +7,6 @@ A chunk is cut at a letter that is too rare or broken: nothing is learned across
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 import regex
 
@@ -43,19 +42,16 @@ def count_chunks(texts: Iterable[str], split: SplitRule, normalizer: Normalizer)
     return counts
 
 
-@dataclass
 class Letters:
     """The letters of a corpus and their private codes."""
 
-    chunks: Counter[str]
-    counts: Counter[str] = field(init=False)
-    code: dict[str, str] = field(init=False, default_factory=dict)
-    letter: dict[str, str] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._units = {chunk: units(chunk) for chunk in self.chunks}
-        self.counts = Counter()
-        for chunk, count in self.chunks.items():
+    def __init__(self, chunks: Counter[str]) -> None:
+        self.chunks = chunks
+        self.code: dict[str, str] = {}
+        self.letter: dict[str, str] = {}
+        self._units = {chunk: units(chunk) for chunk in chunks}
+        self.counts: Counter[str] = Counter()
+        for chunk, count in chunks.items():
             for unit in self._units[chunk]:
                 self.counts[unit] += count
 

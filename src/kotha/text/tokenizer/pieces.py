@@ -80,7 +80,10 @@ def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = 
     for step in range(1, _SHRINKING_STEPS + _SETTLING_STEPS + 1):
         size = n_pieces + round(surplus * max(0.0, 1 - step / _SHRINKING_STEPS))
         candidates = sorted(candidates, key=lambda piece: (-counts[piece], piece))[: max(0, size - len(letters))]
-        scores = _log_probabilities([*letters, *candidates], counts)
+        # Half a use for each piece, so that one that is not used yet can still be chosen.
+        used = {piece: counts[piece] + 0.5 for piece in [*letters, *candidates]}
+        total = sum(used.values())
+        scores = {piece: math.log(count / total) for piece, count in used.items()}
         model = models.Unigram([("", min(scores.values())), *scores.items()], unk_id=0)
         counts = _usage(tokenizers.Tokenizer(model), spelled, words)
     return scores
@@ -95,12 +98,6 @@ def word_pieces(words: Counter[str], n_pieces: int) -> Iterator[tuple[str, str]]
     backend = _trained_bpe(marked, vocab_size=n_pieces)
     for piece, _ in sorted(backend.get_vocab().items(), key=lambda item: item[1]):
         yield ("##" if ord(piece[0]) in outer else ""), piece.translate(outer)
-
-
-def _log_probabilities(pieces: list[str], counts: Counter[str]) -> dict[str, float]:
-    # Half a use for each piece, so that one that is not used yet can still be chosen.
-    total = sum(counts[piece] for piece in pieces) + 0.5 * len(pieces)
-    return {piece: math.log((counts[piece] + 0.5) / total) for piece in pieces}
 
 
 def _usage(backend: tokenizers.Tokenizer, spelled: list[str], words: Counter[str]) -> Counter[str]:
