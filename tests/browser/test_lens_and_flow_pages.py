@@ -9,7 +9,7 @@ from tests.inside.small_models import TEXT, small
 
 from kotha.inside.flow.flow import flow
 from kotha.inside.flow.page import flow_page
-from kotha.inside.inputs import Piece, name_piece
+from kotha.inside.inputs import name_piece, speller
 from kotha.inside.lens.lens import Lens, lens
 from kotha.inside.lens.page import lens_page
 
@@ -30,10 +30,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     texts: dict[str, str] = {}
     tokenizer = small("gpt").tokenizer
     assert tokenizer is not None
-    texts["lens-gpt"] = lens_page(looked("gpt"), TEXT, lambda token: name_piece(tokenizer, token))
+    texts["lens-gpt"] = lens_page(looked("gpt"), TEXT, speller(tokenizer))
     for body in ("seq2seq", "vit"):
         texts[f"flow-{body}"] = flow_page(flow(small(body).model, input_of(body)), TEXT, lambda token: f"শব্দ {token}")
-    texts["hostile"] = lens_page(looked("gpt"), HOSTILE, lambda token: Piece(HOSTILE, token))
+    texts["hostile"] = lens_page(looked("gpt"), HOSTILE, lambda token: HOSTILE)
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in texts}
@@ -53,7 +53,7 @@ def test_a_title_of_one_long_word_fits_a_phone(browser, tmp_path: Path) -> None:
     assert tokenizer is not None
     word = "ক্ষ্ম" * 45
     made = {
-        "lens": lens_page(looked("gpt"), word, lambda token: name_piece(tokenizer, token)),
+        "lens": lens_page(looked("gpt"), word, speller(tokenizer)),
         "flow": flow_page(flow(small("gpt").model, input_of("gpt")), word, str),
     }
     for name, text in made.items():

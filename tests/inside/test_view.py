@@ -14,7 +14,7 @@ from kotha.inside.asked import Asked
 from kotha.inside.attention.page import attention_view
 from kotha.inside.embeddings.view import embeddings_view
 from kotha.inside.embeddings.words import open_table
-from kotha.inside.flow.view import flow_view, preset_flow_view
+from kotha.inside.flow.page import flow_view, preset_flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
 from kotha.inside.lens.page import lens_view

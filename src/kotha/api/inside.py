@@ -69,7 +69,7 @@ class LooksInside:
         'নদীর ধারে'
         """
         from kotha.inside.asked import Asked
-        from kotha.inside.flow.view import flow_view
+        from kotha.inside.flow.page import flow_view
 
         return flow_view(self.bundle, Asked(text, **asked))
 

@@ -8,7 +8,6 @@ What it does not do: write. Where the model's own words shall be read too, the c
 the ids so far to those that the model adds.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +65,10 @@ class ModelInput:
             return f"{counts[0][0]:,} {counts[0][1]}"
         return " and ".join(f"{count:,} tokens of the {name}" for count, name in counts)
 
+    def lines_to_dict(self) -> dict[str, Any]:
+        """The lines, ready for JSON."""
+        return {name: [vars(piece) for piece in line] for name, line in self.lines.items()}
+
     def pass_through(self, model: Model) -> Any:
         """What the model answers; nothing learns from it."""
         device = next(model.parameters()).device
@@ -96,7 +99,14 @@ def read(
         raise UsageError("this model is a ViT, it reads images and no text; give it an image")
     if tokenizer is None:
         raise UsageError("this model has no tokenizer, so it cannot read text; save them together, or train with one")
-    _refuse_wrong(model, second, target)
+    for given, what, argument, family in (
+        (second, "a second sentence", "second", "BERT"),
+        (target, "a target", "target", "Seq2Seq"),
+    ):
+        if given is not None and model.config.family != family.lower():
+            raise UsageError(
+                f"{what} is for a {family}, and this model is a {model.config.family}; leave {argument} out"
+            )
     if isinstance(model, GPT):
         return _read_gpt(model, tokenizer, text, write)
     if isinstance(model, Seq2Seq):
@@ -142,6 +152,11 @@ def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
     return Piece(text or "‹empty›", token, viewed.is_part)
 
 
+def speller(tokenizer: Tokenizer | None) -> Callable[[int], str]:
+    """How an id reads; without a tokenizer, as a number."""
+    return str if tokenizer is None else lambda token: name_piece(tokenizer, token).text
+
+
 def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...]:
     """Tokens as a reader would write them."""
     return tuple(name_piece(tokenizer, token) for token in tokens)
@@ -170,7 +185,8 @@ def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) 
 
 
 def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str | None) -> ModelInput:
-    cls, sep = (_special(tokenizer, role, "a BERT's text begins with [CLS] and ends with [SEP]") for role in _ENDS)
+    why = "a BERT's text begins with [CLS] and ends with [SEP]"
+    cls, sep = (_special(tokenizer, role, why) for role in ("cls", "sep"))
     first = [cls, *_with_masks(tokenizer, text), sep]
     other = [] if second is None else [*_with_masks(tokenizer, second), sep]
     _refuse_long("the text", len(first) + len(other), context_length)
@@ -198,27 +214,13 @@ def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | No
     return ModelInput(inputs, lines, remarks, 1 if write is not None else None)
 
 
-_ENDS = ("cls", "sep")
-
-
 def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
     """Ids of a text; where it spells the mask, the mask itself."""
     if "mask" not in tokenizer.special:
         return tokenizer.encode(text)
     mask = tokenizer.special["mask"]
-    parts = re.split(re.escape(tokenizer.pieces[mask]), text)
-    ids = tokenizer.encode(parts[0])
-    for part in parts[1:]:
-        ids += [mask, *tokenizer.encode(part)]
-    return ids
-
-
-def _refuse_wrong(model: Model, second: str | None, target: str | None) -> None:
-    family = model.config.family
-    if second is not None and family != "bert":
-        raise UsageError(f"a second sentence is for a BERT, and this model is a {family}; leave second out")
-    if target is not None and family != "seq2seq":
-        raise UsageError(f"a target is for a Seq2Seq, and this model is a {family}; leave target out")
+    parts = text.split(tokenizer.pieces[mask])
+    return [token for part in parts for token in (mask, *tokenizer.encode(part))][1:]
 
 
 def _refuse_long(what: str, n_tokens: int, context_length: int) -> None:

@@ -9,7 +9,6 @@ from tests.inside.attention.test_maps import HOSTILE, data_in, input_of
 from tests.inside.small_models import BODIES, small
 
 from kotha.errors import UsageError
-from kotha.inside.inputs import Piece
 from kotha.inside.lens.lens import Lens, lens
 from kotha.inside.lens.page import lens_page
 
@@ -70,7 +69,7 @@ def test_json_and_page_hold_the_same() -> None:
     row = found.to_dict(str)
     assert json.loads(json.dumps(row)) == row
     assert row["question"] == "which word stands here"
-    html = lens_page(found, HOSTILE, lambda token: Piece(f"{HOSTILE}{token}", token))
+    html = lens_page(found, HOSTILE, lambda token: f"{HOSTILE}{token}")
     data = data_in(html)
     assert data["layers"][1]["positions"][0]["best"][0]["id"] == found.opinions[1][0].ids[0]
     assert data["layers"][1]["positions"][0]["best"][0]["text"].startswith(HOSTILE)

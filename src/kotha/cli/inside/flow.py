@@ -1,17 +1,13 @@
 """``kotha inside flow``: a text through the whole model, station by station."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from kotha.cli.inside.opening import Html, Image, Json, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 from kotha.errors import UsageError
-
-if TYPE_CHECKING:
-    from kotha.inside.flow.flow import Flow
-    from kotha.inside.view import View
 
 
 def flow(
@@ -30,22 +26,16 @@ def flow(
 ) -> None:
     """Follow a text through the model: shapes and figures at every station, and the answer."""
     from kotha.inside.asked import Asked
-    from kotha.inside.flow.page import rows
-    from kotha.inside.flow.view import flow_view, preset_flow_view
+    from kotha.inside.flow.page import HEADER, flow_view, preset_flow_view, rows
 
     if (run is None) == (preset is None):
         raise UsageError("name a run, or --preset NAME without one")
     asked = Asked(text=text, second=second, target=target, image=image)
     view = flow_view(open_model(run), asked) if run is not None else preset_flow_view(preset or "", asked)
-    if hand_over(view, html, as_json, f"{len(rows(view.found))} stations"):
-        _print(view)
-
-
-def _print(view: "View[Flow]") -> None:
-    from kotha.inside.flow.page import HEADER, rows
-
-    console = results()
-    console.print(table("station by station", HEADER, rows(view.found)))
+    stations = rows(view.found)
+    if not hand_over(view, html, as_json, f"{len(stations)} stations"):
+        return
+    results().print(table("station by station", HEADER, stations))
     for answer in view.to_dict()["answers"]:
         best = [[each["text"], f"{each['probability']:.2%}"] for each in answer["best"]]
-        console.print(table(answer["question"], ["answer", "probability"], best))
+        results().print(table(answer["question"], ["answer", "probability"], best))

@@ -40,8 +40,7 @@ def trace(
         write_arrays(npz, found)
         notes().print(f"kotha: {len(found)} arrays in {npz}", markup=False)
     if as_json:
-        lines = {name: [vars(piece) for piece in line] for name, line in given.lines.items()}
-        print_json({"lines": lines, "places": [each.to_dict() for each in found]})
+        print_json({"lines": given.lines_to_dict(), "places": [each.to_dict() for each in found]})
     elif npz is None:
         rows = [_row(each.to_dict()) for each in found]
         results().print(table("what was seen at each place", ["place", "shape", "mean", "std", "min", "max"], rows))

@@ -88,7 +88,7 @@ class AttentionMaps:
         """All of it, ready for JSON; weights to six places."""
         return {
             "family": self.family,
-            "lines": {name: [vars(piece) for piece in line] for name, line in self.given.lines.items()},
+            "lines": self.given.lines_to_dict(),
             "written_from": self.given.written_from,
             "maps": [
                 {

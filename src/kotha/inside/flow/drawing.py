@@ -41,19 +41,16 @@ def answer_svg(answer: FinalAnswer, spell: Callable[[int], str]) -> str:
     bars = ""
     for place, (token, share) in enumerate(answer.best):
         y, width = 4 + place * step, max(1.5, room * share / most)
+        said = f"{share:.1%}" if share >= 0.001 else f"{100 * share:.2g}%"
         bars += (
             f'<text x="{start - 10}" y="{y + 17}" text-anchor="end" font-size="15" lang="bn" '
             f'style="fill:var(--ink,#1c1b19)">{escape(spell(token))}</text>'
             f'<rect x="{start}" y="{y + 4}" width="{width:.1f}" height="17" rx="3" style="fill:var(--accent,#0b6e4f)"/>'
             f'<text x="{start + width + 8:.1f}" y="{y + 17}" font-size="12.5" '
-            f'style="fill:var(--soft,#6b665b)">{_percent(share)}</text>'
+            f'style="fill:var(--soft,#6b665b)">{said}</text>'
         )
     height = 8 + step * len(answer.best)
     return f'<svg role="img" viewBox="0 0 {_WIDTH} {height}"><title>{escape(answer.question)}</title>{bars}</svg>'
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}" if share >= 0.001 else f"{100 * share:.2g}%"
 
 
 # -- pieces of a picture ----------------------------------------------------------------------------------------------
@@ -76,13 +73,12 @@ def _box(station: Station, y: float, height: float, names: list[str]) -> str:
         "part": "fill:color-mix(in srgb,var(--accent,#0b6e4f) 13%,var(--paper,#fff));stroke:var(--accent,#0b6e4f)",
         "sum": "fill:color-mix(in srgb,var(--warm,#b3541e) 9%,var(--paper,#fff));stroke:var(--warm,#b3541e)",
     }.get(station.kind, "fill:var(--paper,#fff);stroke:var(--line,#ded9cc)")
-    shape = "×".join(f"{size:,}" for size in station.shape)
     figures = f"mean {station.mean:.2g} · std {station.std:.2g} · {station.low:.2g} … {station.high:.2g}"
     texts = _text(_LEFT + 12, y + 21, station.label, "ink", 14, bold=True)
-    texts += _text(_RIGHT - 12, y + 21, shape, "soft", 13, end=True)
+    texts += _text(_RIGHT - 12, y + 21, station.size, "soft", 13, end=True)
     texts += _text(_LEFT + 12, y + 40, figures, "soft", 12)
     texts += _text(_LEFT + 12, y + 58, station.inside, "soft", 12) if station.inside else ""
-    below = y + 66 + (0 if not station.inside else 6)
+    below = y + (72 if station.inside else 66)
     return (
         f'<g><rect x="{_LEFT}" y="{y:g}" width="{_RIGHT - _LEFT}" height="{height:g}" rx="7" style="{look}"/>'
         f"{texts}{_lengths(station, y + 42, names)}{_heads(station, below)}</g>"
@@ -116,12 +112,9 @@ def _heads(station: Station, y: float) -> str:
     if not station.entropies:
         return ""
     words = [f"head {head} {bits:.2f}" for head, bits in station.entropies.items()]
-    lines = [words[start : start + _HEADS] for start in range(0, len(words), _HEADS)]
-    drawn = ""
-    for place, line in enumerate(lines):
-        said = ("bits of entropy: " if place == 0 else "") + " · ".join(line)
-        drawn += _text(_LEFT + 12, y + 12 + 15 * place, said, "soft", 11)
-    return drawn
+    words[0] = f"bits of entropy: {words[0]}"
+    lines = [" · ".join(words[start : start + _HEADS]) for start in range(0, len(words), _HEADS)]
+    return "".join(_text(_LEFT + 12, y + 12 + 15 * place, line, "soft", 11) for place, line in enumerate(lines))
 
 
 def _way_around(start: float, end: float) -> str:

@@ -9,7 +9,7 @@ What it does not do: draw; see ``page.py``.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +59,11 @@ class Station:
         """The mean length of a vector."""
         return sum(self.norms) / len(self.norms)
 
+    @property
+    def size(self) -> str:
+        """The shape, as one reads it."""
+        return _by(self.shape)
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -70,6 +75,12 @@ class Stage:
     stations: tuple[Station, ...]
     layer: str | None = None
     """``blocks.0``; the start and the end have none."""
+
+    @property
+    def bits(self) -> float | None:
+        """How widely its heads look, in bits, on average."""
+        found = [each for station in self.stations for each in station.entropies.values()]
+        return sum(found) / len(found) if found else None
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,7 @@ class Flow:
         """All of it, ready for JSON; ``spell`` turns an id into text."""
         return {
             "family": self.family,
-            "lines": {name: [vars(piece) for piece in line] for name, line in self.given.lines.items()},
+            "lines": self.given.lines_to_dict(),
             "stations": [
                 {"layer": stage.layer, **vars(station), "norm": station.norm}
                 for stage in self.stages
@@ -158,17 +169,9 @@ def _layer(seen: Trace, name: str, block: Block) -> tuple[Station, ...]:
             stations += [added, _station(seen, f"{name}.{part}_norm", "added to the residual, then norm", "sum")]
         else:
             # What follows the look at the source has no name of its own: it is what leaves less what is added last.
-            after = (
-                _station(seen, sums[part], "added to the residual", "sum")
-                if part in sums
-                else _measure(
-                    f"{name}.residual_out - feedforward",
-                    "added to the residual",
-                    "sum",
-                    seen[f"{name}.residual_out"] - seen[f"{name}.feedforward"],
-                )
-            )
-            stations += [norm, added, after]
+            place = sums.get(part, f"{name}.residual_out - feedforward")
+            after = seen[place] if part in sums else seen[f"{name}.residual_out"] - seen[f"{name}.feedforward"]
+            stations += [norm, added, _measure(place, "added to the residual", "sum", after)]
     return tuple(stations)
 
 
@@ -179,7 +182,7 @@ def _part(seen: Trace, place: str, label: str, block: Block) -> Station:
         return _measure(place, label, "part", seen[place], inside=f"{width:,} → {inner:,} → {width:,} at each position")
     queries, keys, weights = (seen[f"{place}.{name}"][0] for name in ("queries", "keys", "weights"))
     bits = (torch.special.entr(weights.double()).sum(-1).mean(-1) / math.log(2)).tolist()
-    shapes = f"Q {_by(queries)}, K and V {_by(keys)}, weights {_by(weights)}"
+    shapes = f"Q {_by(queries.shape)}, K and V {_by(keys.shape)}, weights {_by(weights.shape)}"
     attention = block.cross if place.endswith("cross") else block.attention
     assert attention is not None, "it was traced"
     return _measure(place, label, "part", seen[place], dict(zip(attention.heads, bits, strict=True)), shapes)
@@ -189,13 +192,13 @@ def _end(model: Model, seen: Trace) -> tuple[Station, ...]:
     what = "scores of every class" if isinstance(model, ViT) else "scores of every token"
     logits = seen["logits"] if not isinstance(model, ViT) else seen["logits"][:, None]  # (B, 1, classes)
     width = model.config.d_model
-    within = (
-        f"{width:,} → " * (2 if isinstance(model, BERT) else 1) + f"{logits.shape[-1]:,}"
-    )  # BERT's thinks once more
-    station = _measure("logits", f"head: {what}", "value", logits, inside=within)
+    n_maps = 2 if isinstance(model, BERT) else 1  # BERT's thinks once more
+    within = f"{width:,} → " * n_maps + f"{logits.shape[-1]:,}"
     chances = logits.float().softmax(dim=-1)
-    last = _measure("probabilities", "softmax: each row sums to one", "value", chances)
-    return station, last
+    return (
+        _measure("logits", f"head: {what}", "value", logits, inside=within),
+        _measure("probabilities", "softmax: each row sums to one", "value", chances),
+    )
 
 
 def _answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAnswer, ...]:
@@ -230,5 +233,5 @@ def _measure(
     return Station(place, label, kind, tuple(each.shape), *figures, norms, entropies or {}, inside)
 
 
-def _by(values: Tensor) -> str:
-    return "×".join(f"{size:,}" for size in values.shape)
+def _by(shape: Iterable[int]) -> str:
+    return "×".join(f"{size:,}" for size in shape)

@@ -5,19 +5,69 @@ which look the same and differ in their figures, are folded under a line that sa
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from kotha.chart import Chart, Series
+import torch
+
+from kotha.bundle import Bundle
+from kotha.chart import Chart, Point, Series
+from kotha.errors import UsageError
+from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.assets import styled
 from kotha.inside.flow.drawing import answer_svg, stage_svg
-from kotha.inside.flow.flow import Flow, Stage, Station
+from kotha.inside.flow.flow import Flow, Stage, flow
+from kotha.inside.inputs import ModelInput, read_image, read_without_tokenizer, speller
+from kotha.inside.pictures import load_picture
+from kotha.inside.view import View
+from kotha.model.config import ViTConfig
+from kotha.model.family import build
+from kotha.model.presets import preset
 from kotha.page import Page
 
 HEADER = ["station", "shape", "mean", "std", "min", "max", "length", "entropy, bits"]
 
 
+# The workshop's question 12a asks for this text.
+_QUESTION = "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি"
+
+
+def flow_view(bundle: Bundle, asked: Asked | str | None = None) -> View[Flow]:
+    """A text or an image through a model; left out, the workshop's own text."""
+    wanted = Asked() if asked is None else as_asked(asked)
+    if wanted.text is None and wanted.image is None and bundle.tokenizer is not None:
+        wanted = replace(wanted, text=_QUESTION)
+    return _view(bundle, read_asked(bundle, wanted), wanted.headline())
+
+
+def preset_flow_view(name: str, asked: Asked | str | None = None) -> View[Flow]:
+    """The same of a preset's shapes: fresh weights, the same each time; an image model reads noise if given none."""
+    wanted = Asked() if asked is None else as_asked(asked)
+    if wanted.second is not None or wanted.target is not None:
+        raise UsageError("a second sentence and a target need a tokenizer, and a preset has none; give a text alone")
+    config = preset(name)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = build(config).eval()
+        if isinstance(config, ViTConfig):
+            noise = torch.rand(config.n_channels, config.image_size, config.image_size) * 2 - 1
+            picture = noise if wanted.image is None else load_picture(wanted.image, config)
+    if isinstance(config, ViTConfig):
+        given, title = read_image(model, picture), wanted.headline("noise")
+    else:
+        given = read_without_tokenizer(model, _QUESTION if wanted.text is None else wanted.text)
+        title = wanted.headline(_QUESTION)
+    return _view(Bundle(model, None), given, f"{name}: {title}")
+
+
+def _view(bundle: Bundle, given: ModelInput, title: str) -> View[Flow]:
+    found, spell = flow(bundle.model, given), speller(bundle.tokenizer)
+    return View(title, found, lambda: flow_page(found, title, spell), lambda: found.to_dict(spell), found.given.remarks)
+
+
 def flow_page(found: Flow, title: str, spell: Callable[[int], str]) -> str:
     """One offline page; ``spell`` says how an answer's id reads."""
-    page = Page(title, _lead(found))
+    n_layers = sum(stage.layer is not None for stage in found.stages)
+    page = Page(title, f"{found.given.sizes} through {n_layers} layers: shapes and figures at every station.")
     for remark in found.given.remarks:
         page.note(remark)
     _pieces(page, found)
@@ -44,18 +94,13 @@ def rows(found: Flow) -> list[list[str]]:
     return [
         [
             station.place,
-            _by(station),
+            station.size,
             *(f"{value:.4g}" for value in (station.mean, station.std, station.low, station.high, station.norm)),
             ", ".join(f"{bits:.2f}" for bits in station.entropies.values()) or "-",
         ]
         for stage in found.stages
         for station in stage.stations
     ]
-
-
-def _lead(found: Flow) -> str:
-    n_layers = sum(stage.layer is not None for stage in found.stages)
-    return f"{found.given.sizes} through {n_layers} layers: shapes and figures at every station."
 
 
 def _pieces(page: Page, found: Flow) -> None:
@@ -72,46 +117,35 @@ def _pieces(page: Page, found: Flow) -> None:
 
 def _summary(stage: Stage) -> str:
     first, last = stage.stations[0], stage.stations[-1]
-    bits = [each for station in stage.stations for each in station.entropies.values()]
-    looks = f", heads look with {sum(bits) / len(bits):.2f} bits of entropy" if bits else ""
+    looks = "" if stage.bits is None else f", heads look with {stage.bits:.2f} bits of entropy"
     if last.place == "probabilities":
         return f"for each of {last.shape[-1]:,} answers a score, then a probability"
-    if stage.layer is None:
-        return (
-            f"from {_by(first)} to {_by(last)}" if first.shape != last.shape else f"vectors of length {last.norm:.3g}"
-        )
-    return f"vectors leave with length {last.norm:.3g}{looks}"
-
-
-def _by(station: Station) -> str:
-    return "×".join(f"{size:,}" for size in station.shape)
+    if stage.layer is None and first.shape != last.shape:
+        return f"from {first.size} to {last.size}"
+    return f"vectors {'of' if stage.layer is None else 'leave with'} length {last.norm:.3g}{looks}"
 
 
 def _charts(page: Page, found: Flow) -> None:
     staged = [stage for stage in found.stages if stage.layer is not None]
     if len(staged) < 2:
         return
-    numbered = list(enumerate(staged))
-    lengths = [(float(number), stage.stations[-1].norm) for number, stage in numbered]
-    bits = [
-        (float(number), sum(each) / len(each))
-        for number, stage in numbered
-        if (each := [bit for station in stage.stations for bit in station.entropies.values()])
-    ]
+    lengths: list[Point] = [(number, stage.stations[-1].norm) for number, stage in enumerate(staged)]
+    bits: list[Point] = [(number, stage.bits) for number, stage in enumerate(staged)]
     page.heading("From layer to layer")
     page.figures(
-        [
+        (Chart(f"{name.capitalize()} by layer", "layer", unit, [line], from_zero=True).svg(), caption)
+        for name, unit, line, caption in (
             (
-                Chart(
-                    "Length by layer", "layer", "length", [Series("length", lengths, dots=True)], from_zero=True
-                ).svg(),
+                "length",
+                "length",
+                Series("length", lengths, dots=True),
                 "How long a vector is, on average, when it leaves each layer.",
             ),
             (
-                Chart(
-                    "Entropy by layer", "layer", "bits", [Series("entropy", bits, "warm", dots=True)], from_zero=True
-                ).svg(),
+                "entropy",
+                "bits",
+                Series("entropy", bits, "warm", dots=True),
                 "How widely the heads look: 0 bits is one place alone.",
             ),
-        ]
+        )
     )

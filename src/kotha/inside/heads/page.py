@@ -10,7 +10,7 @@ from kotha.inside.heads.evidence import BROAD_THRESHOLD, LEANING, THRESHOLD, Evi
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
 from kotha.inside.heads.study import HeadReport, Study, study_text
-from kotha.inside.inputs import name_piece
+from kotha.inside.inputs import speller
 from kotha.inside.view import View
 from kotha.page import Page, escape
 from kotha.wording import OnProgress
@@ -38,11 +38,7 @@ def heads_view(
 ) -> View[Study]:
     """What each head does on a text, what it is worth, and which one it resembles; ``name`` is the model's."""
     examined = gather(bundle, TextSource(text=source) if isinstance(source, str) else source)
-    found = study_text(examined, on_progress)
-
-    def show(token: int) -> str:
-        return name_piece(examined.tokenizer, token).text
-
+    found, show = study_text(examined, on_progress), speller(examined.tokenizer)
     return View(
         f"Heads on {examined.text}",
         found,
