@@ -12,7 +12,7 @@ from tests.inside.small_models import TEXT, small
 from kotha.errors import KothaError, UsageError
 from kotha.inside.asked import Asked
 from kotha.inside.attention.page import attention_view
-from kotha.inside.embeddings.view import embeddings_view
+from kotha.inside.embeddings.page import embeddings_view
 from kotha.inside.embeddings.words import open_table
 from kotha.inside.flow.page import flow_view, preset_flow_view
 from kotha.inside.heads.measuring import TextSource

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from kotha.errors import UsageError
-from kotha.inside.embeddings.neighbours import directions, nearest_words
+from kotha.inside.embeddings.near import directions, distance_at_widths, measure_pair, nearest_words
 from kotha.inside.embeddings.page import embeddings_page
-from kotha.inside.embeddings.pairs import distance_at_widths, measure_pair
 from kotha.inside.embeddings.plane import principal_plane, word_map
 from kotha.inside.embeddings.touched import touched_rows
 from kotha.inside.embeddings.widths import width_costs

@@ -1,5 +1,6 @@
 """``kotha inside embeddings``: the token table of a model, from several sides."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,8 +51,8 @@ def _look(
     run: Path, words: tuple[str, ...], map_: Path | None, text: str | None, choice: dict[str, Any]
 ) -> dict[str, Any]:
     """What is asked about one model."""
+    from kotha.inside.embeddings.page import embeddings_view
     from kotha.inside.embeddings.touched import touched_rows
-    from kotha.inside.embeddings.view import embeddings_view
     from kotha.inside.embeddings.words import open_table
 
     if map_ is not None and map_.suffix.lower() not in (".html", ".htm"):
@@ -65,7 +66,7 @@ def _look(
     if not words:
         del found["words"]
     if text is not None:
-        found["touched"] = touched_rows(bundle.model, table.tokenizer.encode(text)).to_dict()
+        found["touched"] = asdict(touched_rows(bundle.model, table.tokenizer.encode(text)))
     if map_ is not None:
         drawn = view.found.map
         found["map"] = {"file": str(view.save(map_)), "words": len(drawn.dots), "shares": list(drawn.shares)}
@@ -75,7 +76,7 @@ def _look(
 
 
 def _pairs(runs: list[Path], pair: tuple[str, str]) -> list[dict[str, Any]]:
-    from kotha.inside.embeddings.pairs import distance_at_widths
+    from kotha.inside.embeddings.near import distance_at_widths
     from kotha.inside.embeddings.words import open_table
 
     tables = {str(run): open_table(open_model(run), run) for run in runs}
@@ -92,4 +93,4 @@ def _widths(widths: str | None, vocab_size: int | None, of_model: int | None) ->
         chosen = [int(each) for each in widths.split(",")] if widths is not None else list(WIDTHS)
     except ValueError as error:
         raise UsageError(f"--widths {widths}: write whole numbers with commas, such as 128,256,512") from error
-    return {"vocab_size": size, "rows": [each.to_dict() for each in width_costs(size, chosen)]}
+    return {"vocab_size": size, "rows": [asdict(each) for each in width_costs(size, chosen)]}

@@ -5,7 +5,7 @@ are not in the batch stay as they are (but for weight decay). Where head and emb
 sends a gradient to every row: up to those that should have come, down to all that got some probability.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -36,10 +36,6 @@ class TouchedRows:
     """Rows of the token table with any gradient: those looked up, and all that were scored if the head is tied."""
     looked_up_share: float
     """Of the length of the token table's gradient, the part that came from being read (of squares, in a tied table)."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
 
 
 def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:

@@ -1,18 +1,16 @@
 """What a width costs: the course's table of embedding widths, for any vocabulary.
 
 The table of tokens has a row for each token and a column for each dimension, so its cost grows with both. What a width
-is good for is no formula: `pairs.py` measures it on trained models.
+is good for is no formula: `near.py` measures it on trained models.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from kotha.errors import UsageError
 
 # The course's own.
 WIDTHS = (128, 256, 512, 1024)
-_FLOAT32, _BFLOAT16 = 4, 2
 _MIB = 1 << 20
 
 
@@ -28,10 +26,6 @@ class WidthCost:
     training_mib: float
     """Weights, gradients and AdamW's two memories in float32."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
 
 def width_costs(vocab_size: int, widths: Iterable[int] = WIDTHS) -> list[WidthCost]:
     """Parameters and megabytes of a token table at each width.
@@ -44,13 +38,5 @@ def width_costs(vocab_size: int, widths: Iterable[int] = WIDTHS) -> list[WidthCo
     wrong = next((each for each in (vocab_size, *chosen) if each < 1), None)
     if wrong is not None:
         raise UsageError(f"{wrong} is no size of a table; vocabulary and widths are whole numbers from 1")
-    return [
-        WidthCost(
-            width,
-            vocab_size * width,
-            vocab_size * width * _FLOAT32 / _MIB,
-            vocab_size * width * _BFLOAT16 / _MIB,
-            4 * vocab_size * width * _FLOAT32 / _MIB,
-        )
-        for width in chosen
-    ]
+    sizes = [(width, vocab_size * width) for width in chosen]
+    return [WidthCost(width, n, 4 * n / _MIB, 2 * n / _MIB, 4 * 4 * n / _MIB) for width, n in sizes]
