@@ -38,11 +38,15 @@ def mean_loss(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> 
 
 
 def by_ablation(
-    model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch], on_progress: OnProgress | None = None
+    model: nn.Module,
+    batches: Sequence[Batch],
+    loss: Loss[Batch],
+    on_progress: OnProgress | None = None,
+    whole: float | None = None,
 ) -> dict[str, float]:
-    """What the loss rises by, in nats, when each head alone is silent."""
-    heads, whole = every_head(model), mean_loss(model, batches, loss)
-    found = {}
+    """What the loss rises by, in nats, when each head alone is silent; ``whole`` is the loss, where it is known."""
+    heads, found = every_head(model), {}
+    whole = mean_loss(model, batches, loss) if whole is None else whole
     for done, head in enumerate(heads):
         with silence(model, [head]):
             found[head] = mean_loss(model, batches, loss) - whole
@@ -64,12 +68,7 @@ def by_gradient(
             sums[name] += slopes.abs().sum(dim=0).cpu() / len(batches)
     if per_layer:
         sums = {name: each / max(each.norm().item(), math.ulp(0.0)) for name, each in sums.items()}
-    numbers = {name: attention.heads for name, attention in attentions(model).items()}
-    return {
-        f"{name}.{number}": slope
-        for name, each in sums.items()
-        for number, slope in zip(numbers[name], each.tolist(), strict=True)
-    }
+    return dict(zip(every_head(model), torch.cat(list(sums.values())).tolist(), strict=True))
 
 
 def _slopes(model: nn.Module, batch: Batch, loss: Loss[Batch]) -> dict[str, Tensor]:

@@ -56,8 +56,10 @@ class SharedRank:
 
 def head_overlap(attention: Attention, first: int, second: int) -> Overlap:
     """Compare two heads of an attention by their places in it."""
-    (qk_a, ov_a), (qk_b, ov_b) = (_row_spaces(attention, place) for place in (first, second))
-    return Overlap(subspace_overlap(qk_a, qk_b), subspace_overlap(ov_a, ov_b), _chance(qk_a, qk_b), _chance(ov_a, ov_b))
+    matrices = [_matrices(attention, place) for place in (first, second)]
+    qk, ov = [_row_space(q, k.T) for q, k, _, _ in matrices], [_row_space(v, o) for _, _, v, o in matrices]
+    chances = (float(max(a.shape[1], b.shape[1]) / len(a)) for a, b in (qk, ov))
+    return Overlap(subspace_overlap(*qk), subspace_overlap(*ov), *chances)
 
 
 def subspace_overlap(a: Array, b: Array) -> float:
@@ -69,16 +71,6 @@ def subspace_overlap(a: Array, b: Array) -> float:
     """
     smaller: int = min(a.shape[1], b.shape[1])
     return float(np.square(a.T @ b).sum() / smaller) if smaller else 0.0
-
-
-def _chance(a: Array, b: Array) -> float:
-    return float(max(a.shape[1], b.shape[1]) / len(a))
-
-
-def _row_spaces(attention: Attention, place: int) -> tuple[Array, Array]:
-    """Orthonormal bases of the row spaces of a head's W_Q W_K^T and W_V W_O: each (C, rank)."""
-    q, k, v, o = _matrices(attention, place)
-    return _row_space(q, k.T), _row_space(v, o)
 
 
 def _matrices(attention: Attention, place: int) -> tuple[Array, Array, Array, Array]:

@@ -9,7 +9,8 @@ from kotha.inside.assets import styled
 from kotha.inside.heads.evidence import BROAD_THRESHOLD, LEANING, THRESHOLD, Evidence
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
-from kotha.inside.heads.study import HeadReport, Study, study_text
+from kotha.inside.heads.sight import FEWEST_PROBED, probes
+from kotha.inside.heads.study import HeadReport, Study, study
 from kotha.inside.inputs import speller
 from kotha.inside.view import View
 from kotha.page import Page, escape
@@ -38,7 +39,18 @@ def heads_view(
 ) -> View[Study]:
     """What each head does on a text, what it is worth, and which one it resembles; ``name`` is the model's."""
     examined = gather(bundle, TextSource(text=source) if isinstance(source, str) else source)
-    found, show = study_text(examined, on_progress), speller(examined.tokenizer)
+    length, show = examined.context_length, speller(examined.tokenizer)
+    found = study(
+        bundle.model,
+        examined.passages,
+        examined.batches,
+        examined.loss,
+        # Random tokens that come twice, where there is room for them.
+        repeats=probes(examined.ordinary, length, bundle.config.family == "seq2seq") if length >= FEWEST_PROBED else (),
+        rare=examined.rare,
+        punctuation=examined.punctuation,
+        on_progress=on_progress,
+    )
     return View(
         f"Heads on {examined.text}",
         found,
@@ -92,32 +104,39 @@ def case_text(found: Evidence | None, show: Show) -> str:
     return f"{where}{show(case.asking)} → {show(case.asked)} ({case.distance:+d}, {case.weight:.2f})"
 
 
-def heads_page(study: Study, name: str, text: str, show: Show) -> str:
+def heads_page(found: Study, name: str, text: str, show: Show) -> str:
     """The page; ``name`` is the model's, ``text`` says what was read."""
-    page = Page("Heads", f"{name}, on {study.tokens:,} tokens of {text}, passage by passage: what each head does.")
+    page = Page("Heads", f"{name}, on {found.tokens:,} tokens of {text}, passage by passage: what each head does.")
     page.heading("What each head is worth")
     page.figure(
-        heat_map({report.head: report.ablation for report in study.heads}),
-        f"Nats that the loss, {study.loss_nats:.4f}, rises by when a head alone is silent. Green: it would be missed. "
+        heat_map({report.head: report.ablation for report in found.heads}),
+        f"Nats that the loss, {found.loss_nats:.4f}, rises by when a head alone is silent. Green: it would be missed. "
         "Brown: the model does better without it. Each colour is as strong as the figure is large beside the largest.",
     )
     page.heading("What each head does")
     header = ["head", "kind", "score", "evidence", "clearest case", "ablation", "gradient", "looks most like"]
-    page.table(header, [_row(report, show) for report in study.heads], {})
+    page.table(header, [_row(report, show) for report in found.heads], {})
     page.paragraph(
         f"A kind is named from a score of {THRESHOLD:g} on: how far the head's weight has gone from chance (0), which "
         f"is an even look, to always (1). Broad is named from {BROAD_THRESHOLD:.0%} of the greatest entropy. Distances "
         "are in tokens, -1 is the token before. Gradient is the slope of the loss as the head is turned up."
     )
-    _add_sharing(page, study)
+    _add_sharing(page, found)
     return styled(page, footer="Made by kotha inside heads, from the model alone; nothing here asks the network.")
 
 
-def _add_sharing(page: Page, study: Study) -> None:
+def _add_sharing(page: Page, found: Study) -> None:
+    rows = []
+    for report in found.heads:
+        like, cells = report.likeness, [""] * 6
+        if like is not None:
+            figures = (like.alike, like.overlap.qk, like.overlap.qk_chance, like.overlap.ov, like.overlap.ov_chance)
+            cells = [like.head, *(f"{figure:.2f}" for figure in figures)]
+        rows.append([report.head, *cells, f"{report.symmetry:.2f}"])
     page.heading("What heads share")
     page.table(
         ["head", "most alike", "same places", "QK overlap", "by chance", "OV overlap", "by chance", "QK symmetry"],
-        [_sharing_row(report) for report in study.heads],
+        rows,
         {},
     )
     page.paragraph(
@@ -126,7 +145,7 @@ def _add_sharing(page: Page, study: Study) -> None:
         "Symmetry of W_Q W_K^T: 1 if A looks at B as B at A, 0.5 by chance."
     )
     rows = []
-    for each in study.sharing:
+    for each in found.sharing:
         parts = (each.queries, each.keys, each.values)
         rows.append([each.attention, *(f"{part.needed} ({part.random} of {part.size})" for part in parts)])
     page.table(["attention", "queries", "keys", "values"], rows, {})
@@ -139,20 +158,10 @@ def _add_sharing(page: Page, study: Study) -> None:
 def _row(report: HeadReport, show: Show) -> list[str]:
     kind = report.kind
     score = "" if kind.evidence is None else f"{kind.evidence.score:.2f}"
-    similar = (
-        "" if report.likeness is None else f"{report.likeness.head.rpartition('.')[2]} ({report.likeness.alike:.2f})"
-    )
+    like = report.likeness
+    similar = "" if like is None else f"{like.head.rpartition('.')[2]} ({like.alike:.2f})"
     worth = [f"{report.ablation:+.4f}", f"{report.gradient:.4f}"]
     return [report.head, kind.kind, score, evidence_text(kind), case_text(kind.evidence, show), *worth, similar]
-
-
-def _sharing_row(report: HeadReport) -> list[str]:
-    symmetric = f"{report.symmetry:.2f}"
-    if report.likeness is None:
-        return [report.head, "", "", "", "", "", "", symmetric]
-    overlap = report.likeness.overlap
-    figures = (report.likeness.alike, overlap.qk, overlap.qk_chance, overlap.ov, overlap.ov_chance)
-    return [report.head, report.likeness.head, *(f"{figure:.2f}" for figure in figures), symmetric]
 
 
 def heat_map(values: dict[str, float]) -> str:

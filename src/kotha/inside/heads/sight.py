@@ -6,7 +6,7 @@ https://arxiv.org/abs/2209.11895). The halves of each probe stand at another dis
 tokens back cannot pass for one that recognises.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,20 +90,14 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
     longest = min(context_length // 2, _LONGEST)
     if longest < _SHORTEST:
         raise UsageError(f"a context of {context_length} is too short to show something twice; {FEWEST_PROBED} will do")
-    chance = torch.Generator().manual_seed(seed)
-    return list(_repeated(torch.tensor(vocabulary), _spread(_SHORTEST, longest), translates, chance))
-
-
-def _spread(first: int, last: int) -> list[int]:
-    """A few different lengths, the longer ones rather: they show more."""
-    return list(range(max(first, last - 2 * _PROBES + 2), last + 1, 2))
-
-
-def _repeated(known: Tensor, lengths: list[int], translates: bool, chance: torch.Generator) -> Iterator[Passage]:
-    for length in lengths:
+    chance, known = torch.Generator().manual_seed(seed), torch.tensor(vocabulary)
+    found = []
+    # A few different lengths, the longer ones rather: they show more.
+    for length in range(max(_SHORTEST, longest - 2 * _PROBES + 2), longest + 1, 2):
         if len(known) >= length:
             once = known[torch.randperm(len(known), generator=chance)[:length]]
         else:
             once = known[torch.randint(len(known), (length,), generator=chance)]
         twice = torch.cat((once, once))
-        yield Passage(twice, twice if translates else None)
+        found.append(Passage(twice, twice if translates else None))
+    return found

@@ -12,7 +12,6 @@ from torch import nn
 
 from kotha.inside.heads.importance import Batch, Loss, by_ablation, by_gradient, mean_loss
 from kotha.inside.heads.kinds import HeadKind, Witness
-from kotha.inside.heads.measuring import Examined
 from kotha.inside.heads.overlap import (
     Overlap,
     Resemblance,
@@ -22,7 +21,7 @@ from kotha.inside.heads.overlap import (
     shared_rank,
     symmetry,
 )
-from kotha.inside.heads.sight import FEWEST_PROBED, Passage, look, probes
+from kotha.inside.heads.sight import Passage, look
 from kotha.inside.sites import attentions
 from kotha.wording import OnProgress
 
@@ -73,21 +72,6 @@ class Study:
     tokens: int
 
 
-def study_text(examined: Examined, on_progress: OnProgress | None = None) -> Study:
-    """Look at every head of a model on the text that it is examined on, and on random tokens that come twice."""
-    length, translates = examined.context_length, examined.bundle.config.family == "seq2seq"
-    return study(
-        examined.bundle.model,
-        examined.passages,
-        examined.batches,
-        examined.loss,
-        repeats=probes(examined.ordinary, length, translates) if length >= FEWEST_PROBED else [],
-        rare=examined.rare,
-        punctuation=examined.punctuation,
-        on_progress=on_progress,
-    )
-
-
 def study(
     model: nn.Module,
     passages: Sequence[Passage],
@@ -108,7 +92,8 @@ def study(
         if on_progress is not None:
             on_progress("looking", done + 1, len(passages))
     witness.probe(repeats)
-    ablation, gradient = by_ablation(model, batches, loss, on_progress), by_gradient(model, batches, loss)
+    whole = mean_loss(model, batches, loss)
+    ablation, gradient = by_ablation(model, batches, loss, on_progress, whole), by_gradient(model, batches, loss)
     likeness = _likeness(model, resemblance)
     symmetries = {
         f"{name}.{number}": symmetry(attention, place)
@@ -121,8 +106,11 @@ def study(
         )
         for each in witness.verdicts()
     ]
-    tokens = sum(len(passage.tokens) for passage in passages)
-    return Study(reports, _sharing(model), mean_loss(model, batches, loss), len(passages), tokens)
+    sharing = [
+        Sharing(name, *(shared_rank(part.weight) for part in (attention.query, attention.key, attention.value)))
+        for name, attention in attentions(model).items()
+    ]
+    return Study(reports, sharing, whole, len(passages), sum(len(passage.tokens) for passage in passages))
 
 
 def _likeness(model: Any, resemblance: Resemblance) -> dict[str, Likeness]:
@@ -132,10 +120,3 @@ def _likeness(model: Any, resemblance: Resemblance) -> dict[str, Likeness]:
             here, there = (attention.heads.index(int(each.rpartition(".")[2])) for each in (head, other))
             found[head] = Likeness(other, alike, head_overlap(attention, here, there))
     return found
-
-
-def _sharing(model: nn.Module) -> list[Sharing]:
-    return [
-        Sharing(name, *(shared_rank(part.weight) for part in (attention.query, attention.key, attention.value)))
-        for name, attention in attentions(model).items()
-    ]
