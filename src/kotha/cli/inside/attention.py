@@ -1,14 +1,11 @@
 """``kotha inside attention``: who looks at whom, in every head."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from kotha.cli.inside.opening import Generate, Html, Image, Json, Run, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import notes, results, table
-
-if TYPE_CHECKING:
-    from kotha.inside.attention.maps import AttentionMap, AttentionMaps, HeadSummary
 
 
 def attention(
@@ -31,27 +28,22 @@ def attention(
 ) -> None:
     """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""
     from kotha.inside.asked import Asked
+    from kotha.inside.attention.maps import summarize
     from kotha.inside.attention.page import attention_view
 
     asked = Asked(text, second, target, image, generate, temperature, seed)
     view = attention_view(open_model(run), asked, layers)
     n_heads = sum(len(each.weights) for each in view.found.maps)
-    if hand_over(view, html, as_json, f"{n_heads} heads", one_line=True):
-        _print(view.found)
-
-
-def _print(maps: "AttentionMaps") -> None:
-    from kotha.inside.attention.maps import summarize
-
+    if not hand_over(view, html, as_json, f"{n_heads} heads", one_line=True):
+        return
     header = ["head", "strongest looks", "itself", "one before", "first", "entropy, bits"]
-    rows = [_row(maps, each, summary) for each in maps.maps for summary in summarize(each)]
+    rows = []
+    for each in view.found.maps:
+        queries, keys = view.found.line(each.queries), view.found.line(each.keys)
+        for head in summarize(each):
+            looks = (f"{queries[query].text} → {keys[key].text} {share:.2f}" for query, key, share in head.looks)
+            shares = (head.on_itself, head.on_previous, head.on_first)
+            cells = ["-" if share is None else f"{share:.2f}" for share in shares]
+            rows.append([f"{head.name}.{head.head}", "   ".join(looks), *cells, f"{head.entropy_bits:.2f}"])
     results().print(table("who looks at whom (means over the text)", header, rows))
     notes().print("kotha: add --html FILE for a page of every head")
-
-
-def _row(maps: "AttentionMaps", found: "AttentionMap", summary: "HeadSummary") -> list[str]:
-    queries, keys = maps.line(found.queries), maps.line(found.keys)
-    looks = "   ".join(f"{queries[query].text} → {keys[key].text} {share:.2f}" for query, key, share in summary.looks)
-    shares = [summary.on_itself, summary.on_previous, summary.on_first]
-    cells = ["-" if share is None else f"{share:.2f}" for share in shares]
-    return [f"{summary.name}.{summary.head}", looks, *cells, f"{summary.entropy_bits:.2f}"]

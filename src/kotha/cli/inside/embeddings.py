@@ -6,14 +6,15 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.inside.embedding_tables import print_found
-from kotha.cli.inside.opening import Json, open_model
-from kotha.cli.terminal import notes, print_json
+from kotha.cli.inside.opening import Json, RunOrNone, open_model
+from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
+
+_COSTS = ("float32", "bfloat16", "training")
 
 
 def embeddings(
-    run: Annotated[Path | None, Parameter(help="A run folder (its best model), or a model folder.")] = None,
+    run: RunOrNone = None,
     /,
     *words: Annotated[str, Parameter(help="Words to look up; with --pair, more run folders.")],
     count: Annotated[int, Parameter(help="Neighbours of each word.")] = 10,
@@ -34,7 +35,12 @@ def embeddings(
     if run is None and (words or map_ or text or pair):
         raise UsageError("name a run folder first: kotha inside embeddings RUN WORD…")
     if pair is not None and run is not None:
-        found["pair"] = {"words": list(pair), "runs": _pairs([run, *(Path(each) for each in words)], pair)}
+        from kotha.inside.embeddings.near import distance_at_widths
+        from kotha.inside.embeddings.words import open_table
+
+        tables = {str(each): open_table(open_model(each), each) for each in (run, *map(Path, words))}
+        runs = [{"run": name, **each.to_dict()} for name, each in distance_at_widths(tables, *pair).items()]
+        found["pair"] = {"words": list(pair), "runs": runs}
     elif run is not None:
         choice: dict[str, Any] = {"count": count, "centred": centred, "map_words": map_words}
         found |= _look(run, words, map_, text, choice)
@@ -44,7 +50,7 @@ def embeddings(
     if as_json:
         print_json(found)
     else:
-        print_found(found)
+        _print(found)
 
 
 def _look(
@@ -58,29 +64,21 @@ def _look(
     if map_ is not None and map_.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--map {map_}: a map is a page; name a file that ends in .html")
     bundle = open_model(run)
-    table = open_table(bundle, run)
-    view = embeddings_view(table, words, name=run.resolve().name, **choice)
+    opened = open_table(bundle, run)
+    view = embeddings_view(opened, words, name=run.resolve().name, **choice)
     for remark in view.remarks:
         notes().print(remark, markup=False)
     found = view.to_dict()
     if not words:
         del found["words"]
     if text is not None:
-        found["touched"] = asdict(touched_rows(bundle.model, table.tokenizer.encode(text)))
+        found["touched"] = asdict(touched_rows(bundle.model, opened.tokenizer.encode(text)))
     if map_ is not None:
         drawn = view.found.map
         found["map"] = {"file": str(view.save(map_)), "words": len(drawn.dots), "shares": list(drawn.shares)}
-        if table.counts is None:
+        if opened.counts is None:
             notes().print("the run's data folder is not there: order in the vocabulary stands for frequency")
     return found
-
-
-def _pairs(runs: list[Path], pair: tuple[str, str]) -> list[dict[str, Any]]:
-    from kotha.inside.embeddings.near import distance_at_widths
-    from kotha.inside.embeddings.words import open_table
-
-    tables = {str(run): open_table(open_model(run), run) for run in runs}
-    return [{"run": run, **each.to_dict()} for run, each in distance_at_widths(tables, *pair).items()]
 
 
 def _widths(widths: str | None, vocab_size: int | None, of_model: int | None) -> dict[str, Any]:
@@ -94,3 +92,58 @@ def _widths(widths: str | None, vocab_size: int | None, of_model: int | None) ->
     except ValueError as error:
         raise UsageError(f"--widths {widths}: write whole numbers with commas, such as 128,256,512") from error
     return {"vocab_size": size, "rows": [asdict(each) for each in width_costs(size, chosen)]}
+
+
+def _print(found: dict[str, Any]) -> None:
+    """Print whatever was asked for."""
+    console = results()
+    for each in found.get("words", []):
+        rows = [[near["text"], f"{near['cosine']:.3f}"] for near in each["neighbours"]]
+        console.print(table(each["word"], ["nearest", "cosine"], rows))
+        if each["mean_of_pieces"]:
+            pieces = " + ".join(each["pieces"])
+            console.print(f"{each['word']} is not one token: this is the mean of {pieces}", markup=False)
+    if "words" in found and found["model"]["centred"]:
+        console.print("from the mean of all words (--plain: from zero), so that two random words have a cosine near 0")
+    if "map" in found:
+        shown = sum(found["map"]["shares"])
+        words = f"{found['map']['words']:,} words, {shown:.1%} of their differences"
+        console.print(f"Map: {found['map']['file']} ({words}; open it in a browser)", markup=False)
+    if "touched" in found:
+        _print_touched(found["touched"])
+    if "pair" in found:
+        header = ["run", "width", "cosine", "random", "distance", "random", "share of random", "neighbour no."]
+        names = ("cosine", "random_cosine", "distance", "random_distance", "relative")
+        rows = [
+            [each["run"], f"{each['width']:,}", *(f"{each[name]:.3f}" for name in names), f"{each['rank']:,}"]
+            for each in found["pair"]["runs"]
+        ]
+        console.print(table(" and ".join(found["pair"]["words"]), header, rows))
+        if any(max(each["pieces"]) > 1 for each in found["pair"]["runs"]):
+            console.print("a word that is not one token is the mean of its pieces")
+    if "widths" in found:
+        header = ["width", "parameters", "MiB in float32", "MiB in bfloat16", "MiB to train with AdamW"]
+        rows = [
+            [f"{each['width']:,}", f"{each['parameters']:,}", *(f"{each[f'{name}_mib']:,.2f}" for name in _COSTS)]
+            for each in found["widths"]["rows"]
+        ]
+        console.print(table(f"a table of {found['widths']['vocab_size']:,} tokens", header, rows))
+
+
+def _print_touched(touched: dict[str, Any]) -> None:
+    size, ways = (
+        touched["vocab_size"],
+        {
+            "by being read (lookup)": "looked_up",
+            "by being scored (softmax in the head)": "scored",
+            "rows of the token table in all": "token_table",
+        },
+    )
+    rows = [[name, f"{touched[key]:,}", f"{touched[key] / size:.2%}"] for name, key in ways.items()]
+    read = f"{touched['tokens']:,} tokens read, {touched['distinct']:,} different ones"
+    results().print(table(f"rows with a gradient: {read}", ["", "rows", f"of {size:,}"], rows))
+    if touched["tied"]:
+        share = f"{touched['looked_up_share']:.1%} of the squared gradient came by reading"
+        results().print(f"the head uses the same table, so every row moves; {share}")
+    else:
+        results().print("the head has a table of its own: rows of tokens that were not read stay as they are")

@@ -1,17 +1,16 @@
 """``kotha inside flow``: a text through the whole model, station by station."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from kotha.cli.inside.opening import Html, Image, Json, Second, Target, Text, hand_over, open_model
+from kotha.cli.inside.opening import Html, Image, Json, RunOrNone, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 from kotha.errors import UsageError
 
 
 def flow(
-    run: Annotated[Path | None, Parameter(help="A run folder (its best model), or a model folder.")] = None,
+    run: RunOrNone = None,
     /,
     *,
     preset: Annotated[

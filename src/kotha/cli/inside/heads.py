@@ -1,15 +1,11 @@
 """``kotha inside heads``: what each head does, how much it matters, and which ones overlap."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.inside.opening import Field, Html, Json, Pair, Run, Tokens, hand_over, open_model
+from kotha.cli.inside.opening import Field, Html, Json, Pair, Run, TextItself, Tokens, hand_over, open_model
 from kotha.cli.terminal import progress, results, table
-
-if TYPE_CHECKING:
-    from kotha.inside.heads.study import Study
-    from kotha.inside.view import View
 
 
 def heads(
@@ -17,7 +13,7 @@ def heads(
     path: Annotated[str | None, Parameter(help="A text to look at; left out: the run's held-out documents.")] = None,
     /,
     *,
-    text: Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")] = None,
+    text: TextItself = None,
     field: Field = "text",
     pair: Pair = None,
     tokens: Tokens = 2048,
@@ -36,28 +32,27 @@ def heads(
     with progress() as advance:
         view = heads_view(open_model(run), source, name=str(run), on_progress=advance)
     if not as_json:
-        _print(view)
+        _print(view.to_dict())
     hand_over(view, html, as_json, "a map of all heads")
 
 
-def _print(view: "View[Study]") -> None:
-    found, said = view.found, view.to_dict()
-    title = f"{len(found.heads)} heads on {found.tokens:,} tokens of {said['text']}; loss {found.loss_nats:.4f} nats"
+def _print(said: dict[str, Any]) -> None:
+    title = (
+        f"{len(said['heads'])} heads on {said['tokens']:,} tokens of {said['text']}; loss {said['loss_nats']:.4f} nats"
+    )
     header = ["head", "kind", "evidence", "ablation", "gradient", "most similar"]
-    console = results()
-    console.print(table(title, header, [_row(report) for report in said["heads"]]))
-    console.print(
+    rows = []
+    for report in said["heads"]:
+        evidence = report["evidence"] + (f": {report['example']}" if report["example"] else "")
+        similar, like = "-", report["most_similar"]
+        if like is not None:
+            name, overlap = like["head"].rpartition(".")[2], like["overlap"]
+            similar = f"{name}: {like['alike']:.2f}, QK {overlap['qk']:.2f}, OV {overlap['ov']:.2f}"
+        worth = [f"{report['ablation_nats']:+.4f}", f"{report['gradient_nats']:.4f}"]
+        rows.append([report["head"], report["kind"], evidence, *worth, similar])
+    results().print(table(f"{about}; loss {said['loss_nats']:.4f} nats", header, rows))
+    results().print(
         "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "
         "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)",
         markup=False,
     )
-
-
-def _row(report: dict[str, Any]) -> list[str]:
-    evidence = report["evidence"] + (f": {report['example']}" if report["example"] else "")
-    similar, like = "-", report["most_similar"]
-    if like is not None:
-        name, overlap = like["head"].rpartition(".")[2], like["overlap"]
-        similar = f"{name}: {like['alike']:.2f}, QK {overlap['qk']:.2f}, OV {overlap['ov']:.2f}"
-    worth = [f"{report['ablation_nats']:+.4f}", f"{report['gradient_nats']:.4f}"]
-    return [report["head"], report["kind"], evidence, *worth, similar]

@@ -1,13 +1,9 @@
 """``kotha inside lens``: what each layer would say next."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kotha.cli.inside.opening import Generate, Html, Json, Run, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
-
-if TYPE_CHECKING:
-    from kotha.inside.lens.lens import Lens
-    from kotha.inside.view import View
 
 
 def lens(
@@ -27,12 +23,9 @@ def lens(
 
     view = lens_view(open_model(run), Asked(text=text, second=second, target=target, generate=generate))
     found = view.found
-    if hand_over(view, html, as_json, f"{len(found.layers)} layers, {len(found.opinions[0])} positions"):
-        _print(view)
-
-
-def _print(view: "View[Lens]") -> None:
-    found, said = view.found, view.to_dict()
+    if not hand_over(view, html, as_json, f"{len(found.layers)} layers, {len(found.opinions[0])} positions"):
+        return
+    said = view.to_dict()
     rows, marks = [], {}
     for number, piece in enumerate(said["positions"]):
         opinions: list[dict[str, Any]] = [layer["positions"][number] for layer in said["layers"]]

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from kotha.inside.view import View
 
 Run = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.")]
+RunOrNone = Annotated[Path | None, Parameter(help="A run folder (its best model), or a model folder.")]
 Text = Annotated[str | None, Parameter(help="What the model reads; [MASK] hides a word from a BERT.")]
 Second = Annotated[str | None, Parameter(help="The second sentence of a pair, for a BERT.")]
 Target = Annotated[str | None, Parameter(help="The translation, for a Seq2Seq; left out, the model writes it.")]
 Image = Annotated[Path | None, Parameter(help="A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
 Generate = Annotated[int | None, Parameter(help="Let the model add so many tokens, and look there too.")]
+TextItself = Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")]
 Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
 Pair = Annotated[tuple[str, str] | None, Parameter(help="For a translating model: the fields of source and target.")]
 Tokens = Annotated[int, Parameter(help="Read so many tokens at most: each head is measured on all of them.")]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.inside.opening import Field, Json, Pair, Run, Tokens
+from kotha.cli.inside.opening import Field, Json, Pair, Run, TextItself, Tokens
 from kotha.cli.terminal import print_json, progress, results, table
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def prune(
     heads: Annotated[str | None, Parameter(help="Heads to remove: blocks.0.attention.1,blocks.1.attention.0")] = None,
     keep: Annotated[float | None, Parameter(help="Keep this share of all heads, the most important ones.")] = None,
     count: Annotated[int | None, Parameter(help="Remove so many heads, the least important ones.")] = None,
-    text: Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")] = None,
+    text: TextItself = None,
     field: Field = "text",
     pair: Pair = None,
     tokens: Tokens = 2048,

@@ -1,7 +1,7 @@
 """``kotha inside trace``: what was recorded at every named place, as a table or as numbers."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -42,10 +42,9 @@ def trace(
     if as_json:
         print_json({"lines": given.lines_to_dict(), "places": [each.to_dict() for each in found]})
     elif npz is None:
-        rows = [_row(each.to_dict()) for each in found]
-        results().print(table("what was seen at each place", ["place", "shape", "mean", "std", "min", "max"], rows))
-
-
-def _row(place: dict[str, Any]) -> list[str]:
-    figures = ("-" if place[name] is None else f"{place[name]:.4f}" for name in ("mean", "std", "min", "max"))
-    return [place["place"], " x ".join(map(str, place["shape"])), *figures]
+        names = ["mean", "std", "min", "max"]
+        rows = []
+        for seen in (each.to_dict() for each in found):
+            figures = ("-" if seen[name] is None else f"{seen[name]:.4f}" for name in names)
+            rows.append([seen["place"], " x ".join(map(str, seen["shape"])), *figures])
+        results().print(table("what was seen at each place", ["place", "shape", *names], rows))
