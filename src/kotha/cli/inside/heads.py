@@ -37,9 +37,7 @@ def heads(
 
 
 def _print(said: dict[str, Any]) -> None:
-    title = (
-        f"{len(said['heads'])} heads on {said['tokens']:,} tokens of {said['text']}; loss {said['loss_nats']:.4f} nats"
-    )
+    about = f"{len(said['heads'])} heads on {said['tokens']:,} tokens of {said['text']}"
     header = ["head", "kind", "evidence", "ablation", "gradient", "most similar"]
     rows = []
     for report in said["heads"]:
