@@ -6,6 +6,7 @@ shared. Tests of the very start, and of ``torchrun``, use the real thing.
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -33,9 +34,13 @@ class Launcher:
         print(json.dumps(request), file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
 
-    def start(self, arguments: Sequence[str], log: Path, **environment: str) -> int:
-        """Start ``kotha`` with these arguments, what it says in a file; its process number."""
-        return self._ask(arguments=list(arguments), log=str(log), environment=environment)
+    def start(self, arguments: Sequence[str], log: Path, errors_only: bool = False, **environment: str) -> int:
+        """Start ``kotha`` with these arguments, what it says in a file; its process number, and that of its group."""
+        return self._ask(arguments=list(arguments), log=str(log), errors_only=errors_only, environment=environment)
+
+    def start_to_die(self, arguments: Sequence[str], log: Path, folder: Path, touches: int) -> int:
+        """The same, for one that ends as if power failed when it touches the folder for the so-manieth time."""
+        return self._ask(arguments=list(arguments), log=str(log), dies=[str(folder), touches])
 
     def wait(self, process: int) -> int:
         """The exit code of a process, negative for a signal."""
@@ -61,9 +66,10 @@ def _serve() -> None:
     import torch._dynamo
     import torch.distributed.fsdp  # noqa: F401
 
-    import kotha.train.loop
-    import kotha.train.show.report  # noqa: F401
-    from kotha.cli.main import main
+    import kotha.cli.main
+    import kotha.generate.plain
+    import kotha.text.prepare
+    import kotha.train.start  # noqa: F401
 
     for line in sys.stdin:
         request = json.loads(line)
@@ -74,18 +80,39 @@ def _serve() -> None:
         if process:
             print(process, flush=True)
             continue
-        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        for stream in (1, 2):
-            os.dup2(log, stream)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.environ.update(request["environment"])
-        code = 70
-        try:
-            code = main(request["arguments"])
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+        _be(request)
+
+
+def _be(request: dict[str, Any]) -> None:
+    """Become the program that was asked for."""
+    from kotha.__main__ import run
+
+    os.setsid()
+    log, nothing = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), os.open(os.devnull, os.O_RDWR)
+    for stream, target in enumerate((nothing, nothing if request.get("errors_only") else log, log)):
+        os.dup2(target, stream)
+    os.environ.update(request.get("environment", {}))
+    if "dies" in request:
+        _die_at(*request["dies"])
+    sys.argv = ["kotha", *request["arguments"]]
+    code = 70
+    try:
+        code = run()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _die_at(folder: str, touches: int) -> None:
+    left = iter(range(touches - 1, -1, -1))
+
+    def count(event: str, arguments: tuple[Any, ...]) -> None:
+        touched = event in ("open", "os.mkdir", "os.rename", "os.remove") and str(arguments[0]).startswith(folder)
+        if touched and next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def test_a_vocabulary_that_the_model_does_not_hold_is_refused(tokenizer: Tokeniz
 
 
 def test_another_tokenizer_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    folder = bundle.save(tmp_path / "model", GPT(CONFIG.replace(vocab_size=200)), tokenizer)
+    folder = bundle.save(tmp_path / "model", GPT(CONFIG.replace(vocab_size=tokenizer.vocab_size)), tokenizer)
     train(["অন্য লেখা"], "char", level="akshara").save(folder)
     assert "and the model was trained with" in refusal(folder)
     (folder / "tokenizer.json").unlink()

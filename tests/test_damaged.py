@@ -38,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["corpus", "stories", "--documents", "40", "--out", stories]) == 0
     assert main(["tokenizer", "train", stories, "--vocab-size", "600", "--out", tokenizer]) == 0
     assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", data]) == 0
-    small = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--steps", "2"]
+    small = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "micro_batch_size=2", "--steps", "2"]
     assert main(["train", data, "--out", str(folder / "run"), *small]) == 0
     return folder
 
@@ -105,9 +105,21 @@ CASES: dict[str, tuple[str, list[Callable[[Path], None]]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_file_is_refused_in_words(made: Path, tmp_path: Path, case: str, data: st.DataObject) -> None:
+    damage_and_read(made, tmp_path, case, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_many_damaged_files_are_refused_in_words(made: Path, tmp_path: Path, case: str, data: st.DataObject) -> None:
+    damage_and_read(made, tmp_path, case, data)
+
+
+def damage_and_read(made: Path, tmp_path: Path, case: str, data: st.DataObject) -> None:
     name, readers = CASES[case]
     for part in ("run", "data"):
         shutil.copytree(made / part, tmp_path / part, dirs_exist_ok=True)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from kotha.errors import ConfigError, KothaError
-from kotha.files import whole_folder, write_whole
+from kotha.files import as_json, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -38,7 +38,6 @@ RUN_MODEL, RUN_MARK = "best", "checkpoints"
 FORMAT = "kotha-model"
 FORMAT_VERSION = 1
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
-_MAX_CONFIG_BYTES = 1 << 20
 _MAX_HEADER_BYTES = 1 << 23
 _TENSORS_PER_LAYER = 8  # at least: four of attention, two of the feed-forward, two norms
 
@@ -63,15 +62,6 @@ class Bundle:
         return self
 
 
-@dataclass(frozen=True)
-class _Description:
-    """What config.json says."""
-
-    config: ModelConfig
-    dtype: str
-    tokenizer: str | None
-
-
 def save(folder: str | Path, model: Model, tokenizer: Tokenizer | None = None, overwrite: bool = False) -> Path:
     """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else."""
     out = Path(folder)
@@ -92,15 +82,13 @@ def save(folder: str | Path, model: Model, tokenizer: Tokenizer | None = None, o
         if tokenizer is not None:
             tokenizer.save(partial)
         write_weights(partial / WEIGHTS_FILE, weights)
-        write_whole(partial / CONFIG_FILE, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
+        write_whole(partial / CONFIG_FILE, as_json(description, indent=1) + "\n")
     return out
 
 
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
     """Read a model folder, or a run folder's best model; checked, in evaluation mode."""
-    path = find_model(folder)
-    model, description = _check(path)
-    tokenizer = _load_tokenizer(path, description)
+    path, model, tokenizer = _open(folder)
     try:
         weights = safetensors.torch.load_file(path / WEIGHTS_FILE, device=str(device))
     except (SafetensorError, OSError) as error:
@@ -127,10 +115,7 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
 
 def verify(folder: str | Path) -> ModelConfig:
     """Check a model folder without giving its weights memory: config, header, sizes, tokenizer."""
-    path = find_model(folder)
-    model, description = _check(path)
-    _load_tokenizer(path, description)
-    return model.config
+    return _open(folder)[1].config
 
 
 def find_model(folder: str | Path) -> Path:
@@ -176,18 +161,28 @@ def unique_weights(model: nn.Module) -> dict[str, Tensor]:
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _check(path: Path) -> tuple[Model, _Description]:
-    """The model of a folder as its shape alone, once config and header agree on it."""
+def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None]:
+    """Where a model is, the model as its shape alone, and its tokenizer, once all the files agree."""
+    path = find_model(folder)
     description = _read_description(path)
     if not (path / WEIGHTS_FILE).is_file():
         raise KothaError(f"{path} is not a model folder: it has no {WEIGHTS_FILE}")
     header, n_bytes = read_header(path / WEIGHTS_FILE)
     try:
-        model = shape_alone(description.config, len(header))
+        model = shape_alone(description["model"], len(header))
     except KothaError as error:
         raise KothaError(f"{path}: {error} in {WEIGHTS_FILE}") from error
+    _check_header(path / WEIGHTS_FILE, header, model, description["dtype"])
+    n_expected = sum(p.numel() for p in model.parameters()) * getattr(torch, description["dtype"]).itemsize
+    if n_bytes != n_expected:
+        raise KothaError(
+            f"{path / WEIGHTS_FILE} is truncated or broken: {n_bytes:,} bytes of weights instead of {n_expected:,}"
+        )
+    return path, model, _load_tokenizer(path, model.config, description.get("tokenizer"))
+
+
+def _check_header(where: Path, header: dict[str, Any], model: Model, dtype: str) -> None:
     expected = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
-    where = path / WEIGHTS_FILE
     for name in [*expected, *header]:
         if name not in header:
             raise KothaError(f"{where} lacks {name}, which its config asks for")
@@ -198,12 +193,8 @@ def _check(path: Path) -> tuple[Model, _Description]:
             raise KothaError(
                 f"{where}: {name} has shape {found.get('shape')}, and its config asks for {expected[name]}"
             )
-        if found.get("dtype") != DTYPES[description.dtype]:
-            raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {description.dtype}")
-    n_expected = sum(p.numel() for p in model.parameters()) * getattr(torch, description.dtype).itemsize
-    if n_bytes != n_expected:
-        raise KothaError(f"{where} is truncated or broken: {n_bytes:,} bytes of weights instead of {n_expected:,}")
-    return model, description
+        if found.get("dtype") != DTYPES[dtype]:
+            raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {dtype}")
 
 
 class _Unfilled(TorchFunctionMode):
@@ -216,17 +207,13 @@ class _Unfilled(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _read_description(path: Path) -> _Description:
+def _read_description(path: Path) -> dict[str, Any]:
+    """What config.json says, with the model's config read."""
     file = path / CONFIG_FILE
     if not file.is_file():
         raise KothaError(f"{path} is not a model folder: it has no {CONFIG_FILE}")
-    if file.stat().st_size > _MAX_CONFIG_BYTES:
-        raise KothaError(f"{file} has {file.stat().st_size:,} bytes, far more than any config")
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise KothaError(f"{file} is broken: {error}") from error
-    if not isinstance(values, dict) or values.get("format") != FORMAT:
+    values = read_table(file)
+    if values.get("format") != FORMAT:
         raise KothaError(f"{file} does not describe a Kotha model")
     if values.get("format_version") != FORMAT_VERSION:
         raise KothaError(
@@ -237,10 +224,9 @@ def _read_description(path: Path) -> _Description:
     if not isinstance(values.get("tokenizer"), str | None):
         raise KothaError(f"{file}: tokenizer={values['tokenizer']!r} is no fingerprint")
     try:
-        config = config_from_dict(values["model"])
+        return {**values, "model": config_from_dict(values["model"])}
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from error
-    return _Description(config, values["dtype"], values.get("tokenizer"))
 
 
 def read_header(file: Path) -> tuple[dict[str, Any], int]:
@@ -259,16 +245,16 @@ def read_header(file: Path) -> tuple[dict[str, Any], int]:
     return header, file.stat().st_size - 8 - size
 
 
-def _load_tokenizer(path: Path, description: _Description) -> Tokenizer | None:
-    if description.tokenizer is None:
+def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) -> Tokenizer | None:
+    if fingerprint is None:
         return None
     tokenizer = Tokenizer.load(path / TOKENIZER_FILE)
-    if tokenizer.fingerprint != description.tokenizer:
+    if tokenizer.fingerprint != fingerprint:
         raise KothaError(
             f"{path / TOKENIZER_FILE} has fingerprint {tokenizer.fingerprint}, and the model was trained with "
-            f"{description.tokenizer}; put that tokenizer back"
+            f"{fingerprint}; put that tokenizer back"
         )
-    _check_vocabulary(tokenizer, description.config)
+    _check_vocabulary(tokenizer, config)
     return tokenizer
 
 
@@ -286,19 +272,16 @@ def _is_model_folder(folder: Path) -> bool:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is one that this file wrote; others have files of the same names."""
-    if not _is_model_folder(folder) or (folder / CONFIG_FILE).stat().st_size > _MAX_CONFIG_BYTES:
-        return False
     try:
-        values = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
+        return _is_model_folder(folder) and read_table(folder / CONFIG_FILE).get("format") == FORMAT
+    except KothaError:
         return False
-    return isinstance(values, dict) and values.get("format") == FORMAT
 
 
-def write_weights(file: Path, weights: dict[str, Tensor]) -> None:
-    """Write a safetensors file, and make sure that it is on the disk."""
+def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
+    """Write a safetensors file, ``about`` in its header, and make sure that it is on the disk."""
     try:
-        safetensors.torch.save_file(weights, file, metadata={"format": "pt"})
+        safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
     except SafetensorError as error:
         raise KothaError(f"{file.name} could not be written: {error}; nothing was left behind") from error
     with file.open("rb") as stream:

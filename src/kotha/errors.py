@@ -1,15 +1,4 @@
-"""The one exception tree.
-
-::
-
-    KothaError                something the user can put right; shown without a traceback
-    ├── UsageError            a wrong argument, flag or combination (exit code 2)
-    ├── ConfigError           a setting with a value that cannot work
-    ├── CorpusError           an input document or file that cannot be read
-    ├── TokenizerError        a tokenizer that cannot be trained, read or used
-    ├── DataError             a data folder that is broken, incomplete or made for something else
-    ├── CheckpointError       a checkpoint or run folder that cannot be used
-    └── TrainingError         a run that cannot go on
+"""The one exception tree: every error of ours is a KothaError, shown by the command line without a traceback.
 
 Every message says what was wrong, the value, what is allowed, and what to do next.
 A broken invariant of our own is an ``assert``, never one of these.
@@ -31,7 +20,7 @@ class KothaError(Exception):
 
 
 class UsageError(KothaError):
-    """A wrong argument, flag or combination of them."""
+    """A wrong argument, flag or combination of them (exit code 2)."""
 
 
 class ConfigError(KothaError):

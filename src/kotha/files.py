@@ -10,6 +10,8 @@ system without such locks is written to without them.
 """
 
 import fcntl
+import json
+import math
 import os
 import re
 import shutil
@@ -18,11 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from kotha.errors import KothaError
 
 _PARTIAL = ".partial"
+_MOST_TABLE_BYTES = 1 << 20
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
 
 
@@ -65,7 +68,9 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
         os.fsync(descriptor)
         _check_place(out, may_replace)  # something may have come there while we wrote
         _move(partial, out, old)
-        sync_folder(out.parent)
+        descriptor = os.open(out.parent, os.O_RDONLY)
+        os.fsync(descriptor)  # its new name too
+        os.close(descriptor)
 
 
 @contextmanager
@@ -74,17 +79,11 @@ def filled_folder(folder: Path) -> Iterator[None]:
     if folder.is_dir():
         yield
         return
-    entry = _Unfinished(folder, _missing_parents(folder))
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+    with _begun(folder, folder) as entry:
         folder.mkdir()
         entry.mine = True
         yield
-        entry.keep()
-    except OSError as error:
-        raise _failure(folder, error) from error
-    finally:
-        entry.discard()
+        entry.mine, entry.made = False, []
 
 
 @contextmanager
@@ -98,18 +97,42 @@ def scratch_folder() -> Iterator[Path]:
         entry.discard()
 
 
+def as_json(value: Any, indent: int | None = None) -> str:
+    """A value as JSON, Bangla as Bangla; a number that JSON cannot hold is null.
+
+    >>> as_json({"ক": [1, float("inf")]})
+    '{"ক": [1, null]}'
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_table(path: Path, error: type[KothaError] = KothaError) -> dict[str, Any]:
+    """The table in a JSON file of ours; what holds none is refused."""
+    try:
+        if path.stat().st_size > _MOST_TABLE_BYTES:
+            raise error(f"{path} has {path.stat().st_size:,} bytes, far more than any {path.name}")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as problem:
+        raise error(f"{path} is broken: {problem}") from problem
+    if not isinstance(found, dict):
+        raise error(f"{path} is broken: it is no table")
+    return found
+
+
 def partial_path(target: Path) -> Path:
     """Where something is written before it is moved to its target."""
     return target.with_name(f".{target.name}{_PARTIAL}")
-
-
-def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # -- one writer -------------------------------------------------------------------------------------------------------
@@ -157,14 +180,11 @@ class _Unfinished:
     partial: Path
     made: list[Path] = field(default_factory=list)
     mine: bool = False
+    held: int | None = None
+    """The descriptor with its lock."""
 
     def __post_init__(self) -> None:
         _unfinished[self.partial] = self
-
-    def keep(self) -> None:
-        """It is finished: there is nothing to discard."""
-        self.mine, self.made = False, []
-        _unfinished.pop(self.partial, None)
 
     def discard(self) -> None:
         """Leave nothing behind; what another process is writing is left alone."""
@@ -173,6 +193,9 @@ class _Unfinished:
         for folder in self.made:
             with suppress(OSError):  # it has something in it by now
                 folder.rmdir()
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None
         _unfinished.pop(self.partial, None)
 
     def _is_free(self) -> bool:
@@ -186,33 +209,31 @@ class _Unfinished:
 _unfinished: dict[Path, _Unfinished] = {}
 
 
-def _missing_parents(path: Path) -> list[Path]:
-    return [folder for folder in path.parents if not folder.exists()]
-
-
-def _failure(target: Path, error: OSError) -> KothaError:
-    return KothaError(f"{target} could not be written: {error.strerror or error}; nothing was left behind")
+@contextmanager
+def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
+    """Something that is written at ``path`` on its way to ``target``; what goes wrong is said of the target."""
+    entry = _Unfinished(path, [folder for folder in target.parents if not folder.exists()])
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield entry
+    except InUseError as error:
+        raise InUseError(str(error).replace(str(path), str(target), 1)) from error
+    except OSError as error:
+        raise KothaError(
+            f"{target} could not be written: {error.strerror or error}; nothing was left behind"
+        ) from error
+    finally:
+        entry.discard()
 
 
 @contextmanager
 def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path, int]]:
     """A file or folder to write into, with its descriptor: ours alone, and gone at the end, however it ends."""
-    entry = _Unfinished(partial_path(target), _missing_parents(target))
-    descriptor = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _claim(entry.partial, make)
+    with _begun(partial_path(target), target) as entry:
+        entry.held = descriptor = _claim(entry.partial, make)
         entry.mine = True
         yield entry.partial, descriptor
         entry.made = []
-    except InUseError as error:
-        raise InUseError(str(error).replace(str(entry.partial), str(target), 1)) from error
-    except OSError as error:
-        raise _failure(target, error) from error
-    finally:
-        entry.discard()
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 def _claim(partial: Path, make: Callable[[Path], None]) -> int:

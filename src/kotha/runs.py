@@ -23,7 +23,7 @@ import torch
 
 import kotha
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import filled_folder, lock, write_whole
+from kotha.files import as_json, filled_folder, lock, read_table, write_whole
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -37,22 +37,13 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.checkpoints, self.best_model = self.path / CHECKPOINTS, self.path / BEST_MODEL
         self._lock: int | None = None
 
     @property
     def exists(self) -> bool:
         """Has a run been started here?"""
         return (self.path / CONFIG).exists()
-
-    @property
-    def checkpoints(self) -> Path:
-        """Where the checkpoints are."""
-        return self.path / CHECKPOINTS
-
-    @property
-    def best_model(self) -> Path:
-        """Where the best weights are."""
-        return self.path / BEST_MODEL
 
     def start(
         self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
@@ -65,7 +56,8 @@ class RunFolder:
             if tokenizer is not None:
                 tokenizer.save(self.path)
             self.checkpoints.mkdir(exist_ok=True)
-            self._write_config(model, training, about)
+            versions = {"kotha": kotha.__version__, "torch": torch.__version__, "python": platform.python_version()}
+            self.write(CONFIG, {"model": model.to_dict(), "training": training, "versions": versions, **about})
 
     def claim(self) -> None:
         """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""
@@ -82,14 +74,7 @@ class RunFolder:
 
     def change(self, training: dict[str, Any]) -> None:
         """Go on with other settings than the run was started with."""
-        config = self.about()
-        model = config_from_dict(config["model"])
-        self._write_config(model, training, {key: config[key] for key in config if key not in ("model", "training")})
-
-    def _write_config(self, model: ModelConfig, training: dict[str, Any], about: dict[str, Any]) -> None:
-        versions = {"kotha": kotha.__version__, "torch": torch.__version__, "python": platform.python_version()}
-        config = {"model": model.to_dict(), "training": training, "versions": versions, **about}
-        write_whole(self.path / CONFIG, json.dumps(config, indent=1, ensure_ascii=False))
+        self.write(CONFIG, {**self.about(), "training": training})
 
     def about(self) -> dict[str, Any]:
         """All that the config tells."""
@@ -108,15 +93,8 @@ class RunFolder:
 
     def _read(self, name: str) -> dict[str, Any] | None:
         """A file with one table; None where there is no such file."""
-        try:
-            found = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except (OSError, ValueError, RecursionError) as error:
-            raise CheckpointError(f"{self.path / name} is broken: {error}") from error
-        if not isinstance(found, dict):
-            raise CheckpointError(f"{self.path / name} is broken: it is no table")
-        return found
+        path = self.path / name
+        return read_table(path, CheckpointError) if path.exists() else None
 
     def read(self) -> tuple[ModelConfig, dict[str, Any]]:
         """The model's config and the settings of the run in this folder."""
@@ -139,7 +117,7 @@ class RunFolder:
         """Add a line to the metrics."""
         try:
             with (self.path / METRICS).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(_finite(row), ensure_ascii=False) + "\n")
+                file.write(as_json(row) + "\n")
         except OSError as error:
             raise CheckpointError(
                 f"{self.path / METRICS} could not be written: {error.strerror or error}; make room, and go on from the "
@@ -163,8 +141,8 @@ class RunFolder:
         return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
 
     def write(self, name: str, value: dict[str, Any]) -> None:
-        """Write ``summary.json`` or ``best.json``."""
-        write_whole(self.path / name, json.dumps(_finite(value), indent=1, ensure_ascii=False))
+        """Write one of the files with one table."""
+        write_whole(self.path / name, as_json(value, indent=1))
 
 
 def run_config(path: Path) -> dict[str, Any]:
@@ -195,8 +173,3 @@ def _step(line: str) -> int:
     except (ValueError, KeyError, TypeError, RecursionError):
         return -1
     return step if isinstance(step, int) and not isinstance(step, bool) else -1
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: such a number becomes null."""
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}

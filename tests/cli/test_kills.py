@@ -3,19 +3,20 @@
 import json
 import random
 import signal
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from tests.launching import Launcher
 
 from kotha.cli.main import main
 from kotha.train.checkpoint import checkpoint_path, load_checkpoint
 
 SETTINGS = [
     *("--preset", "char", "--recipe", "modern", "--checkpoint-every", "3"),
-    *("--set", "batch_size=2", "--set", "precision=float32", "--set", "dropout=0.1"),
+    *("--set", "batch_size=2", "micro_batch_size=2", "precision=float32", "dropout=0.1"),
+    *("--set", "n_layers=1", "d_model=32", "n_heads=2", "context_length=16"),
     *("--set", "evaluate_every=40", "--set", "evaluate_tokens=256", "--set", "warmup_steps=2"),
 ]
 
@@ -25,27 +26,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok")
     assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
-    assert main(["tokenizer", "train", stories, "--vocab-size", "2000", "--out", tokenizer]) == 0
+    assert main(["tokenizer", "train", stories, "--vocab-size", "700", "--out", tokenizer]) == 0
     assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", str(folder / "data")]) == 0
     return folder / "data"
 
 
-# A training that ends like a machine without power the moment it touches its folder for the so-manieth time.
-DIES = """
-import os, signal, sys
-left, run = int(sys.argv.pop(1)), sys.argv.pop(1)
-
-def count(event, arguments):
-    global left
-    if event in ("open", "os.mkdir", "os.rename", "os.remove") and str(arguments[0]).startswith(run):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(count)
-from kotha.__main__ import run as program
-sys.exit(program())
-"""
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as made:
+        yield made
 
 
 def command(data: Path, run: Path) -> list[str]:
@@ -56,23 +45,23 @@ def half_written(run: Path) -> list[Path]:
     return [*(run / "checkpoints").glob(".step-*"), *run.glob(".best.*")]
 
 
-def start_and_kill(arguments: list[str], run: Path, touches: int) -> bool:
+def start_and_kill(launcher: Launcher, arguments: list[str], run: Path, touches: int) -> bool:
     """Let a training be killed at a moment; True if something was left half-written."""
-    words = [sys.executable, "-c", DIES, str(touches), str(run), *arguments]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, f"it ended before it could be killed: {done.stderr}"
+    log = run.with_name("log")
+    code = launcher.wait(launcher.start_to_die(arguments, log, run, touches))
+    assert code == -signal.SIGKILL, f"it ended before it could be killed: {log.read_text()}"
     return bool(half_written(run))
 
 
 @pytest.mark.parametrize(("kills", "steps"), [(3, 60), pytest.param(20, 240, marks=pytest.mark.slow)])
-def test_killed_at_random_moments_it_ends_bit_for_bit_the_same(data, tmp_path: Path, kills: int, steps: int) -> None:
+def test_killed_at_random_moments_it_ends_bit_for_bit_the_same(launcher, data, tmp_path, kills, steps) -> None:
     run, untouched, moments = tmp_path / "run", tmp_path / "untouched", random.Random(kills)
     settings = [*SETTINGS, "--steps", str(steps)]
     assert main([*command(data, untouched), *settings]) == 0
     broken = 0
     for _ in range(kills):
         arguments = [*command(data, run), *(["--resume"] if (run / "config.json").exists() else settings)]
-        broken += start_and_kill(arguments, run, touches=moments.randrange(40, 120))
+        broken += start_and_kill(launcher, arguments, run, touches=moments.randrange(40, 120))
     assert broken >= kills // 4, "too few were killed in the middle of a save"
     assert main([*command(data, run), "--resume"]) == 0
 

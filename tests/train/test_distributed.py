@@ -22,8 +22,8 @@ from kotha.train.distributed import Ranks
 STEPS = 12
 SETTINGS = [
     *("--preset", "char", "--steps", str(STEPS), "--set", "batch_size=4", "--set", "precision=float32"),
-    *("--set", "micro_batch_size=2"),
-    *("--set", "evaluate_every=6", "--set", "evaluate_tokens=1024", "--set", "ema_decay=0.9"),
+    *("--set", "micro_batch_size=2", "n_layers=1", "d_model=32", "n_heads=2", "context_length=16"),
+    *("--set", "evaluate_every=6", "--set", "evaluate_tokens=256", "--set", "ema_decay=0.9"),
     *("--set", "dropout=0.0", "--set", "warmup_steps=2", "--set", "keep_checkpoints=9"),
 ]
 OPTIMIZERS = {"adamw": ["--recipe", "classic"], "muon": ["--recipe", "modern"]}

@@ -89,7 +89,7 @@ def test_teacher_forcing_is_cross_entropy_on_all_logits(smoothing: float) -> Non
 def test_image_classes_are_cross_entropy(smoothing: float) -> None:
     model = ViT(ViTConfig(**SIZES, image_size=8, patch_size=4, n_channels=1, n_classes=3))
     images, labels = torch.randn(4, 1, 8, 8), torch.tensor([0, 2, 1, 1])
-    mine = objectives.image_classes(model, images, labels, smoothing)
+    mine = objectives.classes(model(images), labels, smoothing)
     assert_same(mine, cross_entropy(model(images), labels, label_smoothing=smoothing), list(model.parameters()))
 
 
@@ -104,7 +104,7 @@ def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERT | G
         model(tokens[row : row + 1, :length], REAL[row : row + 1, :length]) for row, length in enumerate((10, 6, 8))
     ]
     assert torch.allclose(model(tokens, REAL), torch.cat(alone), atol=1e-5)
-    mine = objectives.text_classes(model, tokens, REAL, labels, 0.1)
+    mine = objectives.classes(model(tokens, REAL), labels, 0.1)
     assert torch.allclose(mine, cross_entropy(torch.cat(alone), labels, label_smoothing=0.1), atol=1e-5)
     mine.backward()
     assert body.tokens.weight.grad is not None

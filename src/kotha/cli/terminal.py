@@ -1,7 +1,5 @@
 """What commands share at the terminal: results on stdout, progress on stderr."""
 
-import json
-import math
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,11 +7,13 @@ from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, ConsoleOptions
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
 
 from kotha.cli.controls import plain_stream, visible
+from kotha.files import as_json
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.wording import OnProgress
 
@@ -53,19 +53,7 @@ def notes() -> Console:
 def print_json(value: Any, indent: int | None = 2) -> None:
     """One JSON value on stdout, Bangla as Bangla; a number that JSON cannot hold is null."""
     plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    try:
-        text = json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
-    except ValueError:
-        text = json.dumps(_finite(plain), ensure_ascii=False, indent=indent, allow_nan=False)
-    print(text, flush=True)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(as_json(plain, indent), flush=True)
 
 
 def table(
@@ -73,12 +61,12 @@ def table(
 ) -> Table:
     """A table for the terminal; best cells are green, worst ones yellow."""
     styles = {"best": "bold green", "worst": "yellow"}
-    built = Table(title=_plain(title) or None, title_justify="left", header_style="bold")
+    built = Table(title=escape(title) or None, title_justify="left", header_style="bold")
     for index, name in enumerate(header):
         built.add_column(name, justify="left" if index == 0 else "right", overflow="fold")
     for row, cells in enumerate(rows):
         marked = [(cell, (marks or {}).get((row, column))) for column, cell in enumerate(cells)]
-        built.add_row(*(f"[{styles[mark]}]{_plain(cell)}[/]" if mark else _plain(cell) for cell, mark in marked))
+        built.add_row(*(f"[{styles[mark]}]{escape(cell)}[/]" if mark else escape(cell) for cell, mark in marked))
     return built
 
 
@@ -88,10 +76,6 @@ def print_table(made: "Made") -> None:
     console.print(table(made.title, list(made.header), made.cells, made.marks))
     for remark in made.remarks:
         console.print(remark, markup=False)
-
-
-def _plain(cell: str) -> str:
-    return cell.replace("[", "\\[")
 
 
 @contextmanager

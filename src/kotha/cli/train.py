@@ -52,8 +52,8 @@ def train(
         from kotha.train.settings import Request
         from kotha.train.start import train_run
 
-        dataset, folder, seat = Dataset(data), RunFolder(out), _seat()
-        ranks = stack.enter_context(joined(seat, shard))
+        dataset, folder, ranks = Dataset(data), RunFolder(out), _ranks(shard)
+        stack.enter_context(joined(ranks))
         if tensorboard and ranks.is_first:
             from kotha.train.show.tensorboard import TensorBoard
 
@@ -62,7 +62,7 @@ def train(
             dataset,
             folder,
             Request(preset=preset, recipe=recipe, minutes=minutes, changes=given),
-            resume=resume or (seat.restarts > 0 and folder.exists),  # torchrun starts again where a process died
+            resume=resume or (ranks.restarts > 0 and folder.exists),  # torchrun starts again where a process died
             sampler=_sampler(dataset.tokenizer, prompt),
             on_event=display.show,
             on_remark=display.say,
@@ -93,11 +93,11 @@ def _sampler(tokenizer: Any, prompt: str) -> Any:
     return lambda model: write(model, tokenizer, prompt, tokens=60) if isinstance(model, GPT) else None
 
 
-def _seat() -> Any:
+def _ranks(shard: bool) -> Any:
     """Where torchrun has put this process; it says so in the environment."""
-    from kotha.train.distributed import Seat
+    from kotha.train.distributed import Ranks
 
     world = os.environ.get("WORLD_SIZE", "1")
     names = {"RANK": "0", "WORLD_SIZE": world, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": world}
     names["TORCHELASTIC_RESTART_COUNT"] = "0"
-    return Seat(*(int(os.environ.get(name, default)) for name, default in names.items()))
+    return Ranks(*(int(os.environ.get(name, default)) for name, default in names.items()), shard=shard)

@@ -6,7 +6,6 @@ course's: each sequence starts at a random place.
 """
 
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,29 +17,6 @@ from kotha.train.config import Sampling
 Ids = NDArray[np.int64]
 
 
-class Batches(Protocol):
-    """Sequences for each step, and the documents that they come from."""
-
-    def sequences(self, step: int, first: int, count: int) -> Ids:
-        """``count`` sequences of a step's batch, from ``first`` on, each one token longer than the context."""
-        ...
-
-    def documents(self, step: int) -> list[int]:
-        """The documents that a step reads."""
-        ...
-
-
-def make_batches(sampling: Sampling, split: Split, context_length: int, batch_size: int, seed: int) -> Batches:
-    """The batches that a config asks for."""
-    if split.info.tokens <= context_length:
-        raise DataError(
-            f"the {split.name} split has {split.info.tokens:,} tokens, fewer than one sequence of "
-            f"{context_length + 1:,}; use a shorter context_length or more text"
-        )
-    kind = PackedBatches if sampling == "documents" else OffsetBatches
-    return kind(split, context_length, batch_size, seed)
-
-
 class PackedBatches:
     """Documents in a new order each epoch, end to end, cut into sequences."""
 
@@ -50,7 +26,7 @@ class PackedBatches:
         self._order = lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
-        """See Batches."""
+        """``count`` sequences of a step's batch, from ``first`` on, each one token longer than the context."""
         start = (step * self._batch_size + first) * self._context_length
         line = self._line(start, count * self._context_length + 1)
         places = np.arange(count)[:, None] * self._context_length + np.arange(self._context_length + 1)
@@ -58,7 +34,7 @@ class PackedBatches:
         return sequences
 
     def documents(self, step: int) -> list[int]:
-        """See Batches."""
+        """The documents that a step reads."""
         size = self._batch_size * self._context_length
         return [document for document, _, _ in self._pieces(step * size, size + 1)]
 
@@ -97,13 +73,13 @@ class OffsetBatches:
         self._line = np.concatenate(split.shards)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
-        """See Batches."""
+        """As PackedBatches has them."""
         starts = self._starts(step)[first : first + count]
         sequences: Ids = self._line[starts[:, None] + np.arange(self._context_length + 1)].astype(np.int64)
         return sequences
 
     def documents(self, step: int) -> list[int]:
-        """See Batches."""
+        """The documents that a step reads."""
         starts = self._starts(step)
         reached = [starts + place for place in (0, self._context_length)]
         first, last = (np.searchsorted(self._split.offsets, places, side="right") - 1 for places in reached)
@@ -112,3 +88,16 @@ class OffsetBatches:
     def _starts(self, step: int) -> NDArray[np.int64]:
         last = len(self._line) - self._context_length
         return np.random.default_rng([self._seed, step]).integers(0, last, self._batch_size)
+
+
+def make_batches(
+    sampling: Sampling, split: Split, context_length: int, batch_size: int, seed: int
+) -> PackedBatches | OffsetBatches:
+    """The batches that a config asks for."""
+    if split.info.tokens <= context_length:
+        raise DataError(
+            f"the {split.name} split has {split.info.tokens:,} tokens, fewer than one sequence of "
+            f"{context_length + 1:,}; use a shorter context_length or more text"
+        )
+    kind = PackedBatches if sampling == "documents" else OffsetBatches
+    return kind(split, context_length, batch_size, seed)

@@ -18,7 +18,6 @@ A checkpoint is written beside its place and moved there by rename, so a name in
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,16 +27,15 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
+from kotha.bundle import write_weights
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import partial_path, whole_folder, write_whole
+from kotha.files import as_json, partial_path, read_table, whole_folder, write_whole
 from kotha.train.distributed import ALONE, Ranks, local
 
 MANIFEST, STATE = "manifest.json", "state.json"
 _PREFIX = "step-"
-_ROWS = "rows"  # in a file's header: for each tensor cut by rows its first row here, and how many it has in all
 
 Tensors = dict[str, Tensor]
 
@@ -65,10 +63,11 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
     with _shared_folder(path, ranks) as partial:
         if ranks.is_first or ranks.sharded:
             for kind, tensors in checkpoint.tensors.items():
-                _write(partial / _file_name(kind, ranks), tensors, ranks)
+                part = f"-{ranks.rank:05d}-of-{ranks.world:05d}" if ranks.sharded else ""
+                _write(partial / f"{kind}{part}.safetensors", tensors, ranks)
         ranks.wait()
         if ranks.is_first:
-            write_whole(partial / STATE, json.dumps({"step": checkpoint.step, **checkpoint.state}, indent=1))
+            write_whole(partial / STATE, as_json({"step": checkpoint.step, **checkpoint.state}, indent=1))
             hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
             write_whole(partial / MANIFEST, json.dumps(hashes, indent=1))
     ranks.wait()
@@ -87,18 +86,12 @@ def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
         yield partial_path(path)
 
 
-def _file_name(kind: str, ranks: Ranks) -> str:
-    part = f"-{ranks.rank:05d}-of-{ranks.world:05d}" if ranks.sharded else ""
-    return f"{kind}{part}.safetensors"
-
-
 def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
     cut = {name: each for name, each in tensors.items() if ranks.sharded and each.dim()}
+    # In the file's header: for each tensor cut by rows its first row here, and how many it has in all.
     rows = {name: [ranks.rows(each.shape[0])[0], each.shape[0]] for name, each in cut.items()}
     here = {name: local(each).detach().cpu().contiguous() for name, each in tensors.items()}
-    save_file(here, file, metadata={_ROWS: json.dumps(rows)})
-    with file.open("rb") as stream:
-        os.fsync(stream.fileno())
+    write_weights(file, here, rows=json.dumps(rows))
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -107,11 +100,9 @@ def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
 def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
     """Read a checkpoint, each file checked against its hash first; of sharded weights, the rows of this process."""
     verify_checkpoint(path)
-    try:
-        state = dict(json.loads((path / STATE).read_text(encoding="utf-8")))
-        step = state.pop("step")
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CheckpointError(f"{path / STATE} is broken: {error}") from error
+    state = read_table(path / STATE, CheckpointError)
+    if "step" not in state:
+        raise CheckpointError(f"{path / STATE} is broken: it has no step")
     kinds: dict[str, list[Path]] = {}
     for file in sorted(path.glob("*.safetensors")):
         kinds.setdefault(file.stem.split("-")[0], []).append(file)
@@ -119,7 +110,7 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
         tensors = {kind: _read(files, ranks) for kind, files in kinds.items()}
     except (SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    return Checkpoint(step, tensors, state)
+    return Checkpoint(state.pop("step"), tensors, state)
 
 
 def _read(files: list[Path], ranks: Ranks) -> Tensors:
@@ -127,7 +118,7 @@ def _read(files: list[Path], ranks: Ranks) -> Tensors:
     pieces: dict[str, list[Tensor]] = {}
     for path in files:
         with safe_open(path, "pt") as file:
-            cut = json.loads((file.metadata() or {}).get(_ROWS, "{}"))
+            cut = json.loads((file.metadata() or {}).get("rows", "{}"))
             for name in file.keys():  # noqa: SIM118 (no mapping)
                 if name not in cut and name in pieces:
                     continue  # each process wrote the same
@@ -152,11 +143,10 @@ def _rows_for(stored: Any, cut: list[int] | None, ranks: Ranks) -> Tensor:
 def verify_checkpoint(path: Path) -> None:
     """Refuse a checkpoint that is not as it was written."""
     try:
-        hashes = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        names = set(hashes)
-    except (OSError, ValueError, TypeError) as error:
+        hashes = read_table(path / MANIFEST)
+    except KothaError as error:
         raise CheckpointError(f"{path} has no readable {MANIFEST}, so it is not a whole checkpoint") from error
-    if STATE not in names or any(Path(name).name != name for name in names):
+    if STATE not in hashes or any(Path(name).name != name for name in hashes):
         raise CheckpointError(f"{path / MANIFEST} does not describe a checkpoint")
     for name, expected in hashes.items():
         if not (path / name).is_file():

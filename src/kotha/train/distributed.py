@@ -5,9 +5,9 @@ With data parallelism (DDP) each has the whole model and a share of the batch, a
 gathers a block's weights when it is that block's turn. Alone, all of this is nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -28,12 +28,14 @@ _PATIENCE = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together."""
+    """This process among those that train together, as torchrun has placed it."""
 
     rank: int = 0
     world: int = 1
     local_rank: int = 0
-    shard: bool = False
+    local_world: int = 1
+    restarts: int = 0
+    shard: bool = field(default=False, kw_only=True)
 
     @property
     def is_first(self) -> bool:
@@ -74,12 +76,10 @@ class Ranks:
             dist.all_reduce(value)
         return value
 
-    def totals(self, counts: dict[str, int]) -> dict[str, float]:
-        """Counts summed over all processes."""
-        if self.alone:
-            return dict(counts)
-        summed = self.sum(torch.tensor(list(counts.values()), dtype=torch.float64))
-        return dict(zip(counts, summed.tolist(), strict=True))
+    def totals(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Numbers summed over all processes, each under its name."""
+        summed = self.sum(torch.tensor(list(values.values()), dtype=torch.float64))
+        return dict(zip(values, summed.tolist(), strict=True))
 
     def any(self, flag: bool) -> bool:
         """Whether any process says so; all get the same answer."""
@@ -102,44 +102,32 @@ class Ranks:
 ALONE = Ranks()
 
 
-@dataclass(frozen=True)
-class Seat:
-    """Where torchrun has put this process."""
-
-    rank: int = 0
-    world: int = 1
-    local_rank: int = 0
-    local_world: int = 1
-    restarts: int = 0
-
-
 @contextmanager
-def joined(seat: Seat, shard: bool = False) -> Iterator[Ranks]:
+def joined(ranks: Ranks) -> Iterator[None]:
     """Join the processes that torchrun started; it has told torch where they meet."""
-    if seat.world == 1:
-        yield Ranks(shard=shard)
+    if ranks.alone:
+        yield
         return
     if torch.cuda.is_available():
-        torch.cuda.set_device(seat.local_rank)
+        torch.cuda.set_device(ranks.local_rank)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(
-        backend, store=_meeting_point(seat), rank=seat.rank, world_size=seat.world, timeout=_PATIENCE
-    )
+    store = _meeting_point(ranks)
+    dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world, timeout=_PATIENCE)
     try:
-        yield Ranks(seat.rank, seat.world, seat.local_rank, shard)
+        yield
     finally:
         dist.destroy_process_group()
 
 
-def _meeting_point(seat: Seat) -> Store:
+def _meeting_point(ranks: Ranks) -> Store:
     """The store in which processes leave their addresses.
 
     torchrun lends the same one to processes that it starts again, with the addresses of the dead still in it, so each
     attempt gets its own shelf (https://github.com/pytorch/pytorch/issues/135712). Machines do not agree on the number
     of attempts; with several, start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
-    store, _, _ = next(rendezvous("env://", seat.rank, seat.world, timeout=_PATIENCE))
-    return PrefixStore(f"attempt-{seat.restarts}", store) if seat.local_world == seat.world else store
+    store, _, _ = next(rendezvous("env://", ranks.rank, ranks.world, timeout=_PATIENCE))
+    return PrefixStore(f"attempt-{ranks.restarts}", store) if ranks.local_world == ranks.world else store
 
 
 def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Module:

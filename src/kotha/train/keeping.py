@@ -16,17 +16,10 @@ from kotha.errors import CheckpointError
 from kotha.model.family import Model, build
 from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.train.checkpoint import (
-    Checkpoint,
-    checkpoint_path,
-    latest_checkpoint,
-    list_checkpoints,
-    load_checkpoint,
-    prune_checkpoints,
-    save_checkpoint,
-)
+from kotha.train import checkpoint
+from kotha.train.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
 from kotha.train.distributed import Ranks, whole
-from kotha.train.optimize.averaging import Average, copy_into
+from kotha.train.optimize.averaging import Average, copy_into, lent
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.tasks.task import Score
 
@@ -72,17 +65,16 @@ class Keeper:
             "optimizer": self.optimizers.state(),
         }
         state = {**asdict(progress), **more}
-        state["best_loss"] = progress.best_loss if math.isfinite(progress.best_loss) else None  # JSON has no infinity
         if self.average is not None:
             tensors["average"] = self.average.tensors
             state["average_updates"] = self.average.updates
-        save_checkpoint(self.folder.checkpoints, Checkpoint(progress.step, tensors, state), self.ranks)
+        checkpoint.save_checkpoint(self.folder.checkpoints, Checkpoint(progress.step, tensors, state), self.ranks)
         if self.ranks.is_first:
-            prune_checkpoints(self.folder.checkpoints, keep, progress.best_step)
+            checkpoint.prune_checkpoints(self.folder.checkpoints, keep, progress.best_step)
 
     def restore(self) -> tuple[Progress, dict[str, Any]]:
         """Go on from the last checkpoint that is whole: what had been reached, and what else was saved."""
-        saved = latest_checkpoint(self.folder.checkpoints, self.ranks)
+        saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks)
         if self.ranks.is_first:
             self.folder.forget_after(saved.step if saved else 0)
         if saved is None:
@@ -93,7 +85,7 @@ class Keeper:
         updates = state.pop("average_updates", 0)
         if self.average is not None:
             self.average.load(saved.tensors["average"], updates)
-        state["best_loss"] = math.inf if state["best_loss"] is None else state["best_loss"]
+        state["best_loss"] = math.inf if state["best_loss"] is None else state["best_loss"]  # JSON has no infinity
         names = Progress.__dataclass_fields__
         progress = Progress(**{"step": saved.step, **{name: state.pop(name) for name in list(state) if name in names}})
         return progress, state
@@ -107,7 +99,7 @@ class Keeper:
 
     def kept_weights(self) -> AbstractContextManager[None]:
         """The model with the weights that are measured and kept: their running average, where there is one."""
-        return self.average.applied(self.model) if self.average is not None else nullcontext()
+        return lent(self.model, self.average.tensors) if self.average is not None else nullcontext()
 
     def mean_of_last(self, count: int) -> dict[str, Tensor] | None:
         """The mean of the kept weights of the last checkpoints; None where there are not so many."""
@@ -116,7 +108,7 @@ class Keeper:
             return None
         mean: dict[str, Tensor] = {}
         for step in steps:
-            saved = load_checkpoint(checkpoint_path(self.folder.checkpoints, step), self.ranks)
+            saved = checkpoint.load_checkpoint(checkpoint_path(self.folder.checkpoints, step), self.ranks)
             for name, each in saved.tensors["average" if self.average is not None else "model"].items():
                 mean[name] = mean.get(name, torch.zeros_like(each)) + each / count
         return mean

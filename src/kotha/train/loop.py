@@ -6,8 +6,8 @@ moved goes on as if it had never stopped, bit for bit on the CPU.
 """
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,13 @@ from kotha.train.device.hardware import flops_per_token, peak_flops_per_second, 
 from kotha.train.device.precision import choose_arithmetic
 from kotha.train.device.recording import Recording
 from kotha.train.distributed import ALONE, Ranks, distribute, gathering, whole
-from kotha.train.interrupts import Interrupts
 from kotha.train.keeping import Keeper, Progress
-from kotha.train.optimize.averaging import Average, copy_into
+from kotha.train.optimize.averaging import Average, lent
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.tasks.task import Batch, Learner, Score, Task, Tensors
 from kotha.train.validation import validate
-from kotha.train.watch import Watch
+from kotha.train.watch import Interrupts, Pace, Watch
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
@@ -77,7 +76,7 @@ class Training:
         self._flops_per_token = flops_per_token(model_config, self.fitting.context_length)
         self.watch = Watch(config.spike)
         self.progress = Progress()
-        self._pace = _Pace()
+        self._pace = Pace()
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -135,7 +134,8 @@ class Training:
         """One step: gradients of the whole batch, then move."""
         self._pace.start(self.progress)
         self.optimizers.set_share(learning_rate_share(step, self.config))
-        done = self._recording.replay(self._whole_step, lambda: self._read(step))
+        whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._move())
+        done = self._recording.replay(whole_step, lambda: self._read(step))
         if done is None:
             loss = self.fitting.attempt(lambda: self._gradients(step), step, self.keeper.last_good)
             try:
@@ -189,9 +189,6 @@ class Training:
         self.scaler.update()
         return whole(norm)
 
-    def _whole_step(self, tensors: Sequence[Tensors], shares: Sequence[dict[str, float]]) -> tuple[Tensor, Tensor]:
-        return self._accumulate(tensors, shares), self._move()
-
     # -- looking ----------------------------------------------------------------------------------------------------
 
     def _log_step(self, loss: Tensor, norm: Tensor) -> None:
@@ -208,6 +205,7 @@ class Training:
                 f"Last good checkpoint: {self.keeper.last_good()}. Try a lower learning_rate or a longer warm-up"
             )
         self._pace.stop(self.progress)
+        peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype) * self.ranks.world
         self._emit(
             step=step,
             loss_nats=value,
@@ -215,26 +213,26 @@ class Training:
             learning_rate=self.config.learning_rate * learning_rate_share(step - 1, self.config),
             tokens=self.progress.tokens,
             tokens_per_second=self._pace.tokens_per_second,
-            peak_share=self._peak_share(self._pace.tokens_per_second),
+            peak_share=self._flops_per_token * self._pace.tokens_per_second / peak,  # of the machine's fastest products
             memory_bytes=peak_memory(self.arithmetic.device),
             seconds=self.progress.seconds,
         )
         self._pace.start(self.progress)
-
-    def _peak_share(self, tokens_per_second: float) -> float:
-        """The share of this machine's fastest products that goes into ours."""
-        peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype)
-        return self._flops_per_token * tokens_per_second / self.ranks.world / peak
 
     def _evaluate(self, until: Callable[[], bool] | None = None) -> None:
         """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
         with self.keeper.kept_weights():
             self._judge(until)
 
+    @cached_property
+    def _held_out(self) -> Sequence[Batch]:
+        return self.task.validation()
+
     def _judge(self, until: Callable[[], bool] | None = None, **about: Any) -> None:
-        score = validate(self.learner, self.task, self.arithmetic, self.ranks, until)
-        if score is None:
+        found = validate(self.learner, self._held_out, self.arithmetic, self.ranks, until)
+        if found is None:
             return
+        score = self.task.score(*found)
         self.progress.evaluated_step = self.progress.step
         plain = self.keeper.plain_model()
         sample = self.sampler(plain) if self.sampler is not None and plain is not None else None
@@ -252,10 +250,8 @@ class Training:
         mean = self.keeper.mean_of_last(count) if count is not None else None
         if mean is None:
             return
-        kept = {name: each.detach().clone() for name, each in self.model.named_parameters()}
-        copy_into(self.model, mean)
-        self._judge(average_of=count)
-        copy_into(self.model, kept)
+        with lent(self.model, mean):
+            self._judge(average_of=count)
 
     def _emit(self, **event: Any) -> None:
         if self.ranks.is_first:
@@ -318,26 +314,3 @@ class Training:
             self.folder.write(runs.SUMMARY, summary)
         self.ranks.wait()
         return summary
-
-
-class _Pace:
-    """Counts the seconds that go into learning, not those of measuring and saving."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._tokens, self._seconds = 0, 0.0
-        self.tokens_per_second = 0.0
-
-    def start(self, progress: Progress) -> None:
-        """Count from here, unless it already counts."""
-        if self._since is None:
-            self._since = time.perf_counter()
-            self._tokens, self._seconds = progress.tokens, progress.seconds
-
-    def stop(self, progress: Progress) -> None:
-        """Add what has passed."""
-        if self._since is not None:
-            progress.seconds += time.perf_counter() - self._since
-            seconds = progress.seconds - self._seconds
-            self.tokens_per_second = (progress.tokens - self._tokens) / max(1e-9, seconds)
-            self._since = None

@@ -9,11 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from kotha.model.bert import BERT
-from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.model.loss import CHUNK_LOGITS, IGNORED, next_token_loss, token_losses
 from kotha.model.seq2seq import Seq2Seq
-from kotha.model.vit import ViT
 
 
 def next_token(model: GPT, sequences: Tensor, label_smoothing: float = 0.0) -> Tensor:
@@ -68,16 +66,9 @@ def forced(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor | None =
     return model.hidden(source, inputs, real), target[:, 1:]
 
 
-def image_classes(model: ViT, images: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """Say what an image shows: (B, n_channels, height, width), (B,) -> ()."""
-    return cross_entropy(model(images).float(), labels, label_smoothing=label_smoothing)
-
-
-def text_classes(
-    model: TextClassifier, tokens: Tensor, real: Tensor, labels: Tensor, label_smoothing: float = 0.0
-) -> Tensor:
-    """Say of which class a text is: (B, T), (B, T), (B,) -> (). ``real`` is False at padding."""
-    return cross_entropy(model(tokens, real).float(), labels, label_smoothing=label_smoothing)
+def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """Say what an image shows, or of which class a text is: (B, K), (B,) -> ()."""
+    return cross_entropy(logits.float(), labels, label_smoothing=label_smoothing)
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------

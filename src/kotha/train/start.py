@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from kotha.errors import CheckpointError, KothaError, UsageError
-from kotha.model.config import ModelConfig
+from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
+from kotha.model.config import BERTConfig, GPTConfig, ModelConfig
 from kotha.runs import CONFIG, RunFolder
 from kotha.text.shards import Dataset
 from kotha.train.config import TrainConfig
@@ -18,7 +18,8 @@ from kotha.train.plan.step_time import predict_seconds_per_step, use_fastest_thr
 from kotha.train.plan.text_size import measure_text
 from kotha.train.settings import USUAL_PRESET, Request, choose_settings
 from kotha.train.show.report import write_report
-from kotha.train.tasks.data_folder import task_for
+from kotha.train.tasks.masked_words import MaskedWords
+from kotha.train.tasks.next_token import NextToken
 
 OnRemark = Callable[[str], None]
 
@@ -43,7 +44,7 @@ def train_run(
     evaluation; ``on_ready`` sees the training before its first step; ``about`` is what else the run's
     config.json should tell.
     """
-    request, say = request or Request(), on_remark or _silent
+    request, say = request or Request(), on_remark or (lambda _: None)
     if resume and request.minutes is not None:
         raise UsageError("minutes is for a new run; one that is resumed has its steps, or gets other steps")
     threads = torch.get_num_threads()
@@ -69,9 +70,6 @@ def train_run(
     if ranks.is_first:
         write_report(folder.path)
     return summary
-
-
-def _silent(_: str) -> None: ...
 
 
 def _start(
@@ -111,10 +109,7 @@ def start_run(
     """
     if ranks.is_first:
         folder.claim()
-    task = task_for(model, config, data)
-    training = Training(
-        model, config, task, folder, tokenizer=data.tokenizer, sampler=sampler, on_event=on_event, ranks=ranks
-    )
+    training = _training(model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks)
     if ranks.is_first:  # only now: settings that cannot be trained leave no folder behind
         arithmetic, fitting = training.arithmetic, training.fitting
         if timed and seconds_per_step is None and ranks.alone:
@@ -124,7 +119,7 @@ def start_run(
             model,
             config.to_dict(),
             data.tokenizer,
-            task=task.name,
+            task=training.task.name,
             data={
                 "path": str(data.path),
                 "tokenizer": data.tokenizer.fingerprint,
@@ -136,7 +131,7 @@ def start_run(
                 "reason": arithmetic.reason,
                 "processes": ranks.world,
             },
-            references=task.references(),
+            references=training.task.references(),
             predicted={
                 "memory_bytes": fitting.plan().to_dict(),
                 "seconds": seconds_per_step * config.steps if seconds_per_step else None,
@@ -148,15 +143,9 @@ def start_run(
 
 
 def resume_run(
-    data: Dataset,
-    folder: RunFolder,
-    changes: dict[str, Any],
-    *,
-    sampler: Sampler | None = None,
-    on_event: OnEvent | None = None,
-    ranks: Ranks = ALONE,
+    data: Dataset, folder: RunFolder, changes: dict[str, Any], *, ranks: Ranks = ALONE, **how: Any
 ) -> Training:
-    """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``."""
+    """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``; ``how`` as above."""
     if ranks.is_first:
         folder.claim()
     model, settings = folder.read()
@@ -169,18 +158,21 @@ def resume_run(
     except (KothaError, TypeError) as error:
         raise CheckpointError(f"{folder.path / CONFIG} is broken: {error}") from error
     config = config.change(**changes)
-    training = Training(
-        model,
-        config,
-        task_for(model, config, data),
-        folder,
-        tokenizer=data.tokenizer,
-        sampler=sampler,
-        on_event=on_event,
-        ranks=ranks,
-    )
+    training = _training(model, config, data, folder, ranks=ranks, **how)
     if ranks.is_first and changes:
         folder.change(config.to_dict())
     ranks.wait()
     training.resume()
     return training
+
+
+def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
+    """What a data folder of plain text offers: next tokens to a GPT, masked words to a BERT."""
+    if not isinstance(model, GPTConfig | BERTConfig):
+        needs = {"seq2seq": "pairs of texts", "vit": "images with their classes"}[model.family]
+        raise ConfigError(
+            f"a {model.family} model learns from {needs}, and {data.path} holds plain text; "
+            "use a gpt or bert preset, or train it from Python (kotha.train.tasks)"
+        )
+    task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
+    return Training(model, config, task, folder, tokenizer=data.tokenizer, **how)

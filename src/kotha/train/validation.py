@@ -1,7 +1,7 @@
 """How well a model does on what it does not learn from."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
@@ -9,41 +9,37 @@ from torch import nn
 from kotha.model.evaluating import evaluating
 from kotha.train.device.precision import Arithmetic
 from kotha.train.distributed import Ranks, let_go
-from kotha.train.tasks.task import Score, Task
+from kotha.train.tasks.task import Batch
 
 
 @torch.no_grad()
 def validate(
-    learner: nn.Module, task: Task, arithmetic: Arithmetic, ranks: Ranks, until: Callable[[], bool] | None = None
-) -> Score | None:
-    """Measure on the task's validation examples; each process takes its turn with the batches.
+    learner: nn.Module,
+    batches: Sequence[Batch],
+    arithmetic: Arithmetic,
+    ranks: Ranks,
+    until: Callable[[], bool] | None = None,
+) -> tuple[dict[str, float], dict[str, int]] | None:
+    """What a score is made from: the sums of ``measure`` and of targets; each process takes its turn with the batches.
 
     None if ``until`` says, before it is done, that there is no more time.
     """
-    batches = task.validation()
     sums: defaultdict[str, float] = defaultdict(float)
     targets: Counter[str] = Counter()
     hurried = False
     with evaluating(learner):
-        for turn in range(0, len(batches), ranks.world):
+        for mine in range(ranks.rank, len(batches) + ranks.rank, ranks.world):
             hurried = until is not None and until()
             if hurried:
                 break
-            mine = turn + ranks.rank
-            batch = batches[mine if mine < len(batches) else 0]  # all compute, or who gathers weights would wait
+            counts = mine < len(batches)
+            batch = batches[mine if counts else 0]  # all compute, or who gathers weights would wait
             with arithmetic.autocast():
                 found = learner(batch.to(arithmetic.device))
-            counts = mine < len(batches)
             for name, each in found.items():
                 sums[name] += float(each) * counts
             targets.update({name: count * counts for name, count in batch.targets.items()})
     let_go(learner)
     if hurried:
         return None
-    total_targets = {name: round(count) for name, count in ranks.totals(dict(targets)).items()}
-    return task.score(_summed(sums, ranks), total_targets)
-
-
-def _summed(sums: dict[str, float], ranks: Ranks) -> dict[str, float]:
-    values = ranks.sum(torch.tensor(list(sums.values()), dtype=torch.float64))
-    return dict(zip(sums, values.tolist(), strict=True))
+    return ranks.totals(sums), {name: round(count) for name, count in ranks.totals(targets).items()}

@@ -38,3 +38,9 @@ def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(KothaError, match=r"pip install 'kotha\[tensorboard\]'"):
         TensorBoard(tmp_path)
+
+
+def test_a_run_that_never_begins_leaves_no_folder(tmp_path: Path) -> None:
+    with TensorBoard(tmp_path / "board"):
+        pass
+    assert not (tmp_path / "board").exists()

@@ -35,15 +35,16 @@ class Average:
         for name, each in self.tensors.items():
             local(each).copy_(local(tensors[name]))
 
-    @contextmanager
-    def applied(self, model: nn.Module) -> Iterator[None]:
-        """The model with the average as its weights, for the length of a block."""
-        kept = {name: each.detach().clone() for name, each in model.named_parameters()}
-        copy_into(model, self.tensors)
-        try:
-            yield
-        finally:
-            copy_into(model, kept)
+
+@contextmanager
+def lent(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[None]:
+    """The model with other weights, for the length of a block."""
+    kept = {name: each.detach().clone() for name, each in model.named_parameters()}
+    copy_into(model, tensors)
+    try:
+        yield
+    finally:
+        copy_into(model, kept)
 
 
 @torch.no_grad()

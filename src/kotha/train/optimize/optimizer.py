@@ -24,17 +24,12 @@ class Optimizers:
         device = next(model.parameters()).device
         fused = device.type == "cuda"
         groups = [
-            {"params": [each for _, each in decayed], "weight_decay": config.weight_decay},
-            {"params": [each for _, each in plain], "weight_decay": 0.0},
+            {"params": [each for _, each in some], "weight_decay": decay}
+            for some, decay in ((decayed, config.weight_decay), (plain, 0.0))
+            if some
         ]
-        betas = (config.beta1, config.beta2)
-        adamw = torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=_rate(config.learning_rate, device),
-            betas=betas,
-            fused=fused,
-            capturable=fused,
-        )
+        rate, betas = _rate(config.learning_rate, device), (config.beta1, config.beta2)
+        adamw = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=fused)
         self._members: list[tuple[torch.optim.Optimizer, float]] = [(adamw, config.learning_rate)]
         if hidden:
             muon = Muon([each for _, each in hidden], _rate(config.muon_learning_rate, device), config.weight_decay)
@@ -105,12 +100,11 @@ def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
 
 def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Named]:
     """Parameters as (for Muon, for AdamW with decay, for AdamW without)."""
-    outside = {
-        id(each) for module in model.modules() if isinstance(module, nn.Embedding) for each in module.parameters()
-    }
+    outside: set[int] = set()
     for name, module in model.named_modules():
-        if isinstance(module, nn.Linear) and "stack" not in name.split(".") and "blocks" not in name.split("."):
-            outside |= {id(each) for each in module.parameters()}  # heads and projections of the input
+        inside = {"stack", "blocks"} & set(name.split("."))  # else a head, or a projection of the input
+        if isinstance(module, nn.Embedding) or (isinstance(module, nn.Linear) and not inside):
+            outside |= {id(each) for each in module.parameters()}
     hidden: Named = []
     decayed: Named = []
     plain: Named = []

@@ -17,21 +17,10 @@ def learning_rate_share(step: int, config: TrainConfig) -> float:
     """
     if step < config.warmup_steps:
         return step / config.warmup_steps
-    if config.schedule == "cosine":
-        return _cosine(step, config)
-    if config.schedule == "stable":
-        return _stable(step, config)
-    return 1.0
-
-
-def _cosine(step: int, config: TrainConfig) -> float:
-    """From 1 at the end of the warm-up to the floor at the last step, along half a cosine."""
-    passed = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
-    return config.floor + (1 - config.floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, passed)))
-
-
-def _stable(step: int, config: TrainConfig) -> float:
-    """1 until the last steps, then straight down to the floor (warm-up, stable, decay)."""
-    decay_steps = config.decay_steps or max(1, config.steps // 5)
-    left = max(0, config.steps - step) / decay_steps
-    return config.floor + (1 - config.floor) * min(1.0, left)
+    height = 1.0  # above the floor
+    if config.schedule == "cosine":  # from the end of the warm-up to the last step, along half a cosine
+        passed = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+        height = 0.5 * (1 + math.cos(math.pi * min(1.0, passed)))
+    elif config.schedule == "stable":  # 1 until the last steps, then straight down
+        height = min(1.0, max(0, config.steps - step) / (config.decay_steps or max(1, config.steps // 5)))
+    return config.floor + (1 - config.floor) * height

@@ -5,6 +5,7 @@ everything else works, so the import is inside.
 """
 
 import math
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,7 +29,12 @@ class TensorBoard:
             raise KothaError(
                 f"TensorBoard's files cannot be written: {error}; install it with `pip install 'kotha[tensorboard]'`"
             ) from error
-        self._writer = SummaryWriter(str(folder))
+        self._open: Any = lambda: SummaryWriter(str(folder))
+
+    @cached_property
+    def _writer(self) -> Any:
+        """Made with the first event: a run that cannot begin leaves no folder behind."""
+        return self._open()
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Write the figures of a step under train/, those of an evaluation under validation/."""
@@ -52,7 +58,8 @@ class TensorBoard:
 
     def close(self) -> None:
         """Write what is left, and close the files."""
-        self._writer.close()
+        if "_writer" in self.__dict__:
+            self._writer.close()
 
     def __enter__(self) -> "TensorBoard":
         return self

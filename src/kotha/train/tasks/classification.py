@@ -6,7 +6,6 @@ from its beginning as far as it goes, and counted in ``truncated``: the start of
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,12 @@ from torch import Tensor
 from kotha.errors import ConfigError, DataError
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, ViTConfig
-from kotha.model.vit import ViT
-from kotha.text.frequencies import frequency_nats
+from kotha.text.frequencies import Counts, frequency_nats
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
-from kotha.train.objectives import image_classes, judge, text_classes
-from kotha.train.tasks.order import Order, measuring_slices
-from kotha.train.tasks.ragged import Ragged
-from kotha.train.tasks.task import Batch, Score, Tensors
+from kotha.train.objectives import classes, judge
+from kotha.train.tasks.order import Order, Ragged, measuring_slices
+from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 _PART = "examples"
 
@@ -33,17 +30,55 @@ Labels = Sequence[int] | NDArray[Any] | Tensor
 
 
 class _Classes:
-    """Examples with a class each: their order, how they are scored, and what to compare with."""
+    """Examples with a class each, to learn from and held out; what a model reads of them is each task's own."""
 
-    def __init__(self, config: TrainConfig, labels: Tensor, held_out: Tensor, n_classes: int, width: int) -> None:
-        self._labels, self._held_out = labels, held_out
-        self._n_classes, self._width = n_classes, width  # positions of one example
+    reads: tuple[str, ...]
+    """The tensors of a batch that a model is called with."""
+
+    def __init__(
+        self, config: TrainConfig, n_classes: int, width: int, learned: tuple[Any, Labels], held_out: tuple[Any, Labels]
+    ) -> None:
+        self._examples, self._held_out_examples = learned[0], held_out[0]
+        self._labels = _check_labels("training", learned[1], len(self._examples), n_classes)
+        self._held_out = _check_labels("validation", held_out[1], len(self._held_out_examples), n_classes)
+        self._n_classes, self._width = n_classes, width  # positions of one example, at most
         self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
-        self._order = Order(len(labels), config.batch_size, config.seed)
+        self._order = Order(len(self._labels), config.batch_size, config.seed)
+
+    def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
+        """What is read of some examples in a batch with others, and how many positions go through the model."""
+        raise NotImplementedError
+
+    def _logits(self, model: Any, tensors: Tensors) -> Tensor:
+        logits: Tensor = model(*(tensors[name] for name in self.reads))
+        return logits
+
+    def batch(self, step: int, first: int, count: int) -> Batch:
+        """See Task; a part of a batch is as wide as the whole."""
+        among = self._order.examples(step)
+        return self._as_batch(self._examples, self._labels, among[first : first + count], among)
+
+    def validation(self) -> list[Batch]:
+        """See Task."""
+        slices = measuring_slices(len(self._held_out), self._width, self._evaluate_tokens)
+        return [self._as_batch(self._held_out_examples, self._held_out, list(rows), rows) for rows in slices]
+
+    def _as_batch(self, examples: Any, labels: Tensor, rows: list[int], among: Sequence[int]) -> Batch:
+        tensors, positions = self._read(examples, rows, among)
+        return Batch({**tensors, "labels": labels[rows]}, {_PART: len(rows)}, positions)
 
     def sources(self, step: int) -> list[int]:
         """See Task."""
         return sorted(set(self._order.examples(step)))
+
+    def losses(self, model: Any, tensors: Tensors) -> Tensors:
+        """See Task."""
+        return {_PART: classes(self._logits(model, tensors), tensors["labels"], self._label_smoothing)}
+
+    def measure(self, model: Any, tensors: Tensors) -> Tensors:
+        """See Task."""
+        nats, right = judge(self._logits(model, tensors), tensors["labels"])
+        return {_PART: nats, "right": right}
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """See Task; ``majority`` is how often one is right who always says the class most frequent in training."""
@@ -57,16 +92,8 @@ class _Classes:
         frequencies = frequency_nats(self._counts(self._labels), self._counts(self._held_out))
         return {"ln K": math.log(self._n_classes), "class frequencies": frequencies}
 
-    def _counts(self, labels: Tensor) -> NDArray[np.int64]:
-        counts: NDArray[np.int64] = torch.bincount(labels, minlength=self._n_classes).numpy()
-        return counts
-
-    def _slices(self) -> list[range]:
-        return measuring_slices(len(self._held_out), self._width, self._evaluate_tokens)
-
-    def _judge(self, logits: Tensor, labels: Tensor) -> Tensors:
-        nats, right = judge(logits, labels)
-        return {_PART: nats, "right": right}
+    def _counts(self, labels: Tensor) -> Counts:
+        return np.bincount(labels, minlength=self._n_classes)
 
 
 class ImageClasses(_Classes):
@@ -76,7 +103,7 @@ class ImageClasses(_Classes):
     are taken as they are.
     """
 
-    name = "image-classes"
+    name, reads = "image-classes", ("images",)
 
     def __init__(
         self,
@@ -89,39 +116,21 @@ class ImageClasses(_Classes):
     ) -> None:
         if not isinstance(model, ViTConfig):
             raise ConfigError(f"a {model.family} model cannot be trained on images; use a vit preset")
-        self._images = _check_images("training", images, model)
-        self._held_out_images = _check_images("validation", validation_images, model)
-        learned = _check_labels("training", labels, len(self._images), model.n_classes)
-        held_out = _check_labels("validation", validation_labels, len(self._held_out_images), model.n_classes)
         positions = 1 + (model.image_size // model.patch_size) ** 2
-        super().__init__(config, learned, held_out, model.n_classes, positions)
+        learned = (_check_images("training", images, model), labels)
+        held_out = (_check_images("validation", validation_images, model), validation_labels)
+        super().__init__(config, model.n_classes, positions, learned, held_out)
 
-    def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task."""
-        return self._as_batch(self._images, self._labels, self._order.examples(step, first, count))
-
-    def validation(self) -> list[Batch]:
-        """See Task."""
-        return [self._as_batch(self._held_out_images, self._held_out, list(rows)) for rows in self._slices()]
-
-    def losses(self, model: ViT, tensors: Tensors) -> Tensors:
-        """See Task."""
-        return {_PART: image_classes(model, tensors["images"], tensors["labels"], self._label_smoothing)}
-
-    def measure(self, model: ViT, tensors: Tensors) -> Tensors:
-        """See Task."""
-        return self._judge(model(tensors["images"]), tensors["labels"])
-
-    def _as_batch(self, images: Tensor, labels: Tensor, rows: list[int]) -> Batch:
-        some = images[rows]
+    def _read(self, examples: Tensor, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
+        some = examples[rows]
         some = some.float() / 127.5 - 1 if some.dtype == torch.uint8 else some.float()
-        return Batch({"images": some, "labels": labels[rows]}, {_PART: len(rows)}, len(rows) * self._width)
+        return {"images": some}, len(rows) * self._width
 
 
 class TextClasses(_Classes):
     """Say of which kind a text is; for a ``TextClassifier`` around a BERT or a GPT."""
 
-    name = "text-classes"
+    name, reads = "text-classes", ("tokens", "real")
 
     def __init__(
         self,
@@ -136,82 +145,49 @@ class TextClasses(_Classes):
     ) -> None:
         if not isinstance(model, BERTConfig | GPTConfig):
             raise ConfigError(f"a {model.family} model cannot classify texts; use a bert or a gpt preset")
-        if model.vocab_size < tokenizer.vocab_size:
-            raise ConfigError(
-                f"the model knows {model.vocab_size:,} tokens and the tokenizer has {tokenizer.vocab_size:,}; "
-                f"use vocab_size={tokenizer.vocab_size}"
-            )
+        check_vocabulary(model, tokenizer)
         self.context_length = config.context_length or model.context_length
         self.truncated = 0
-        self._before, self._after = _marks(model, tokenizer)
+        self._marks = _marks(model, tokenizer)
         self._pad = tokenizer.special.get("pad", 0)
-        self._texts = self._encode("training", texts, tokenizer)
-        self._held_out_texts = self._encode("validation", validation_texts, tokenizer)
-        learned = _check_labels("training", labels, len(self._texts), n_classes)
-        held_out = _check_labels("validation", validation_labels, len(self._held_out_texts), n_classes)
-        super().__init__(config, learned, held_out, n_classes, int(self._held_out_texts.lengths.max()))
-
-    def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task; a part of a batch is as wide as the whole."""
-        whole = self._order.examples(step)
-        return self._as_batch(self._texts, self._labels, whole[first : first + count], whole)
-
-    def validation(self) -> list[Batch]:
-        """See Task."""
-        return self._validation
-
-    def losses(self, model: TextClassifier, tensors: Tensors) -> Tensors:
-        """See Task."""
-        _check_classifier(model)
-        tokens, real, labels = (tensors[name] for name in ("tokens", "real", "labels"))
-        return {_PART: text_classes(model, tokens, real, labels, self._label_smoothing)}
-
-    def measure(self, model: TextClassifier, tensors: Tensors) -> Tensors:
-        """See Task."""
-        _check_classifier(model)
-        return self._judge(model(tensors["tokens"], tensors["real"]), tensors["labels"])
+        learned = (self._encode("training", texts, tokenizer), labels)
+        held_out = (self._encode("validation", validation_texts, tokenizer), validation_labels)
+        super().__init__(config, n_classes, int(held_out[0].lengths.max()), learned, held_out)
 
     def _encode(self, what: str, texts: Sequence[str], tokenizer: Tokenizer) -> Ragged:
         if not len(texts):
             raise DataError(f"there are no {what} texts; give at least one")
         ids = tokenizer.encode_batch(texts)
-        room = self.context_length - len(self._before) - len(self._after)
+        *before, after = self._marks
+        room = self.context_length - len(self._marks)
         self.truncated += sum(len(each) > room for each in ids)
-        return Ragged([*self._before, *each[:room], *self._after] for each in ids)
+        return Ragged([*before, *each[:room], after] for each in ids)
 
-    def _as_batch(self, texts: Ragged, labels: Tensor, rows: Sequence[int], whole: Sequence[int]) -> Batch:
-        width = texts.longest(whole)
-        tokens = torch.from_numpy(texts.padded(rows, width, self._pad))
-        real = torch.from_numpy(np.arange(width) < texts.lengths[list(rows)][:, None])
-        tensors = {"tokens": tokens, "real": real, "labels": labels[list(rows)]}
-        return Batch(tensors, {_PART: len(rows)}, tokens.numel())
+    def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
+        tokens, real = examples.padded(rows, among, self._pad)
+        return {"tokens": tokens, "real": real}, tokens.numel()
 
-    @cached_property
-    def _validation(self) -> list[Batch]:
-        return [self._as_batch(self._held_out_texts, self._held_out, rows, rows) for rows in self._slices()]
-
-
-def _check_classifier(model: object) -> None:
-    """A run folder holds bodies; what has a head for classes of texts is trained by one's own few lines."""
-    if not isinstance(model, TextClassifier):
-        raise ConfigError(
-            f"classes of texts are learned by a TextClassifier, and this is a {type(model).__name__}; a run folder "
-            "cannot hold one yet: put TextClassifier(body, n_classes) and this task into a Learner and move it yourself"
-        )
+    def _logits(self, model: Any, tensors: Tensors) -> Tensor:
+        """A run folder holds bodies; what has a head for classes of texts is trained by one's own few lines."""
+        if not isinstance(model, TextClassifier):
+            raise ConfigError(
+                f"classes of texts are learned by a TextClassifier, and this is a {type(model).__name__}; a run folder "
+                "cannot hold one yet: put TextClassifier(body, n_classes) and this task into a Learner and move it "
+                "yourself"
+            )
+        return super()._logits(model, tensors)
 
 
-def _marks(model: ModelConfig, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """What stands before and after a text: BERT speaks from the first place, a GPT from the last."""
-    wanted = ("cls", "sep") if isinstance(model, BERTConfig) else ("eos",)
+def _marks(model: ModelConfig, tokenizer: Tokenizer) -> list[int]:
+    """What stands around a text, the last of them behind it: BERT speaks from the first place, a GPT from the last."""
+    wanted, kind = (("cls", "sep"), "wordpiece") if isinstance(model, BERTConfig) else (("eos",), "unigram")
     for role in wanted:
         if role not in tokenizer.special:
-            kind = "wordpiece" if isinstance(model, BERTConfig) else "unigram"
             raise DataError(
                 f"the tokenizer has no {role} token, and a {model.family} needs it to classify; train one of kind "
                 f"{kind!r}"
             )
-    marks = [tokenizer.special[role] for role in wanted]
-    return marks[:-1], marks[-1:]
+    return [tokenizer.special[role] for role in wanted]
 
 
 def _check_images(what: str, images: Images, model: ViTConfig) -> Tensor:
@@ -236,7 +212,9 @@ def _check_labels(what: str, labels: Labels, n_examples: int, n_classes: int) ->
         raise DataError(f"{n_examples:,} {what} examples have labels of shape {tuple(found.shape)}; give one to each")
     if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
         raise DataError(f"the {what} labels are {found.dtype}; number the classes from 0 to {n_classes - 1}")
-    if int(found.min()) < 0 or int(found.max()) >= n_classes:
-        wrong = int(found.min()) if int(found.min()) < 0 else int(found.max())
-        raise DataError(f"label {wrong} of the {what} examples is not one of 0 to {n_classes - 1}; use more n_classes")
+    wrong = found[(found < 0) | (found >= n_classes)]
+    if len(wrong):
+        raise DataError(
+            f"label {int(wrong[0])} of the {what} examples is not one of 0 to {n_classes - 1}; use more n_classes"
+        )
     return found.long()

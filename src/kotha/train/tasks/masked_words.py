@@ -9,13 +9,12 @@ It is measured on every passage of the validation split, drawn once and for all 
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from kotha.errors import ConfigError
+from kotha.errors import ConfigError, DataError
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, ModelConfig
 from kotha.model.loss import IGNORED
@@ -24,10 +23,10 @@ from kotha.text.shards import Dataset
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs
 from kotha.train.tasks.masking import Hidden, Masking, n_chosen
-from kotha.train.tasks.next_token import check_vocabulary, count_tokens
+from kotha.train.tasks.next_token import count_tokens
 from kotha.train.tasks.order import Order, measuring_slices
 from kotha.train.tasks.passages import Passages
-from kotha.train.tasks.task import Batch, Score, Tensors
+from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 _WORDS, _PAIRS = "words", "pairs"
 _MARKS = 3  # [CLS], and [SEP] twice
@@ -40,12 +39,9 @@ class Example:
     """Two stretches of text with words hidden."""
 
     hidden: Hidden
-    n_first: int
-    """Tokens of the first segment, its marks included."""
-    unrelated: bool
-    """The second stretch is from another document."""
-    documents: list[int]
-    """Where both come from."""
+    n_first: int  # tokens of the first segment, its marks included
+    unrelated: bool  # the second stretch is from another document
+    documents: list[int]  # where both come from
 
 
 class MaskedWords:
@@ -63,7 +59,7 @@ class MaskedWords:
                 f"{model.context_length}; change it, or use a preset with a longer one"
             )
         self._masking = Masking(data.tokenizer)
-        check_vocabulary(model.vocab_size, data)
+        check_vocabulary(model, data.tokenizer, DataError)
         self.data = data
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
@@ -79,10 +75,6 @@ class MaskedWords:
     def sources(self, step: int) -> list[int]:
         """See Task."""
         return sorted({each for turn in self._order.turns(step) for each in self._at(turn).documents})
-
-    def validation(self) -> list[Batch]:
-        """See Task."""
-        return self._validation
 
     def _at(self, turn: int) -> Example:
         return self._draw(self._passages, self._order.example(turn), self._order.chance(turn))
@@ -119,8 +111,8 @@ class MaskedWords:
         targets = {_WORDS: int((words != IGNORED).sum()), _PAIRS: len(examples)}
         return Batch({name: torch.from_numpy(each) for name, each in arrays.items()}, targets, tokens.size)
 
-    @cached_property
-    def _validation(self) -> list[Batch]:
+    def validation(self) -> list[Batch]:
+        """See Task."""
         passages = Passages(self.data["validation"], self.context_length - _MARKS)
         chance = Order(len(passages), 1, _VALIDATION_SEED).chance
         slices = measuring_slices(len(passages), self.context_length, self._evaluate_tokens)

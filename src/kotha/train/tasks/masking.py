@@ -23,12 +23,9 @@ Ids = NDArray[np.int64]
 class Hidden(NamedTuple):
     """A text with some of its words hidden."""
 
-    tokens: Ids
-    """What the model reads: (T,)."""
-    places: Ids
-    """Where it has to guess, in order: (K,)."""
-    words: Ids
-    """What stood there: (K,)."""
+    tokens: Ids  # (T,), what the model reads
+    places: Ids  # (K,), where it has to guess, in order
+    words: Ids  # (K,), what stood there
 
 
 class Masking:

@@ -6,7 +6,6 @@ window gives.
 """
 
 import math
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from kotha.train.batches import make_batches
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import next_token, next_token_sum
 from kotha.train.tasks.order import measuring_slices
-from kotha.train.tasks.task import Batch, Score, Tensors
+from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 _PART = "tokens"
 
@@ -33,7 +32,7 @@ class NextToken:
     def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
         if not isinstance(model, GPTConfig):
             raise ConfigError(f"a {model.family} model cannot be trained on next tokens; use a gpt preset")
-        check_vocabulary(model.vocab_size, data)
+        check_vocabulary(model, data.tokenizer, DataError)
         self.data = data
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
@@ -43,14 +42,12 @@ class NextToken:
                 f"context_length={self.context_length} is more than the model's {model.context_length}; "
                 f"use at most that, or a preset with a longer one"
             )
-        self._batches = make_batches(
-            config.sampling, data["train"], self.context_length, config.batch_size, config.seed
-        )
+        how = (self.context_length, config.batch_size, config.seed)
+        self._batches = make_batches(config.sampling, data["train"], *how)
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         """See Task."""
-        sequences = torch.from_numpy(self._batches.sequences(step, first, count))
-        return self._as_batch(sequences)
+        return _as_batch(torch.from_numpy(self._batches.sequences(step, first, count)))
 
     def sources(self, step: int) -> list[int]:
         """See Task."""
@@ -63,10 +60,6 @@ class NextToken:
     def measure(self, model: GPT, tensors: Tensors) -> Tensors:
         """See Task."""
         return {_PART: next_token_sum(model, tensors["sequences"])}
-
-    def validation(self) -> list[Batch]:
-        """See Task."""
-        return self._validation
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """See Task."""
@@ -85,8 +78,8 @@ class NextToken:
         learned, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
         return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(learned, held_out)}
 
-    @cached_property
-    def _validation(self) -> list[Batch]:
+    def validation(self) -> list[Batch]:
+        """See Task."""
         split, tokens = self.data["validation"], self._evaluate_tokens
         line = np.concatenate([np.asarray(shard) for shard in split.shards])[: None if tokens is None else tokens + 1]
         length = min(self.context_length, len(line) - 1)
@@ -94,20 +87,12 @@ class NextToken:
         places = np.arange(windows)[:, None] * length + np.arange(length + 1)
         sequences = torch.from_numpy(line[: windows * length + 1].astype(np.int64)[places])
         slices = measuring_slices(windows, length, positions=None)
-        return [self._as_batch(sequences[some.start : some.stop]) for some in slices]
-
-    def _as_batch(self, sequences: torch.Tensor) -> Batch:
-        targets = sequences.shape[0] * (sequences.shape[1] - 1)
-        return Batch({"sequences": sequences}, {_PART: targets}, targets)
+        return [_as_batch(sequences[some.start : some.stop]) for some in slices]
 
 
-def check_vocabulary(vocab_size: int, data: Dataset) -> None:
-    """Refuse data with more tokens than a model knows."""
-    if vocab_size < data.tokenizer.vocab_size:
-        raise DataError(
-            f"the model knows {vocab_size:,} tokens and the data has {data.tokenizer.vocab_size:,}; "
-            f"use vocab_size={data.tokenizer.vocab_size}"
-        )
+def _as_batch(sequences: torch.Tensor) -> Batch:
+    targets = sequences[:, 1:].numel()
+    return Batch({"sequences": sequences}, {_PART: targets}, targets)
 
 
 def count_tokens(data: Dataset, split: str, vocab_size: int) -> Counts:

@@ -1,14 +1,17 @@
-"""Which examples a step reads: a function of seed and step, each example once an epoch, in a new order each time.
+"""Examples: which of them a step reads, and how those of different lengths are kept.
 
+What a step reads is a function of seed and step, each example once an epoch, in a new order each time.
 Examples have numbers, and turns follow each other for ever: turn 0 is the first example of the first epoch, and step s
 has the turns from s times the batch size on. Nothing about the data needs to be saved with a run.
 """
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 # Positions that go through a model at once when it is measured.
 POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
@@ -59,3 +62,30 @@ def measuring_slices(n_examples: int, width: int, positions: int | None) -> list
     wanted = n_examples if positions is None else min(n_examples, max(1, positions // width))
     size = max(1, POSITIONS_AT_ONCE["cuda" if torch.cuda.is_available() else "cpu"] // width)
     return [range(start, min(start + size, wanted)) for start in range(0, wanted, size)]
+
+
+class Ragged:
+    """Rows of ids, one after the other in one array: a million short texts take the room of their tokens.
+
+    >>> tokens, real = Ragged([[5, 6, 7], [8]]).padded([1], among=[0, 1], filling=0)
+    >>> tokens, real
+    (tensor([[8, 0, 0]]), tensor([[ True, False, False]]))
+    """
+
+    def __init__(self, rows: Iterable[Sequence[int]]) -> None:
+        arrays = [np.asarray(row, dtype=np.int32) for row in rows]
+        self.lengths: NDArray[np.int64] = np.array([len(array) for array in arrays], dtype=np.int64)
+        self.line: NDArray[np.int32] = np.concatenate(arrays) if arrays else np.empty(0, np.int32)
+        self._ends = np.cumsum(self.lengths)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def padded(self, rows: Sequence[int], among: Sequence[int], filling: int) -> tuple[Tensor, Tensor]:
+        """Some rows as wide as the longest ``among`` others, and where they are real: -> (n, T), (n, T)."""
+        lengths = self.lengths[list(rows)]
+        real = np.arange(self.lengths[list(among)].max()) < lengths[:, None]
+        padded = np.full(real.shape, filling, dtype=np.int64)
+        ends = self._ends[list(rows)]
+        padded[real] = np.concatenate([self.line[end - n : end] for end, n in zip(ends, lengths, strict=True)])
+        return torch.from_numpy(padded), torch.from_numpy(real)

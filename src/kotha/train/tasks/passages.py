@@ -5,8 +5,6 @@ every word is read once. A document too short to be cut in two is put in front o
 last ones, behind it): nothing is lost, and such a passage runs over from one text into another.
 """
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +22,7 @@ class Passages:
 
     def __init__(self, split: Split, longest: int) -> None:
         assert longest > _SHORTEST, "cutting a document would leave single tokens"
-        self._split, self._longest = split, longest
+        self._split = split
         self._lengths = np.diff(split.offsets).astype(np.int64) - 1  # without the mark that ends each
         enough = np.flatnonzero(self._lengths >= _SHORTEST)
         if len(enough) < 2:
@@ -34,6 +32,8 @@ class Passages:
             )
         self._firsts = np.concatenate(([0], enough[:-1] + 1))  # the first document of each text
         self._sizes = np.add.reduceat(self._lengths, self._firsts)  # tokens of each text
+        self._counts: NDArray[np.int64] = -(-self._sizes // longest)  # passages of each text
+        self._ends = np.cumsum(self._counts)  # the passage after the last of each text
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -66,14 +66,3 @@ class Passages:
         documents = [self._split[document][:-1] for document in self.documents(text)]
         tokens = documents[0] if len(documents) == 1 else np.concatenate(documents)
         return tokens[start:end].astype(np.int64)
-
-    @cached_property
-    def _counts(self) -> NDArray[np.int64]:
-        """How many passages each text has."""
-        counts: NDArray[np.int64] = -(-self._sizes // self._longest)
-        return counts
-
-    @cached_property
-    def _ends(self) -> NDArray[np.int64]:
-        """The passage after the last of each text."""
-        return np.cumsum(self._counts)

@@ -11,6 +11,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from kotha.errors import ConfigError, KothaError
+from kotha.model.config import TextConfig
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
 Tensors = dict[str, Tensor]
 Score = dict[str, float]
 
@@ -19,12 +23,9 @@ Score = dict[str, float]
 class Batch:
     """Some examples, ready for a model."""
 
-    tensors: Tensors
-    """What the losses are computed from, by name; the first dimension counts the examples."""
-    targets: dict[str, int]
-    """How many guesses each part of the loss is the mean of."""
-    tokens: int
-    """Positions that go through the model."""
+    tensors: Tensors  # what the losses are computed from, by name; the first dimension counts the examples
+    targets: dict[str, int]  # how many guesses each part of the loss is the mean of
+    tokens: int  # positions that go through the model
 
     def to(self, device: torch.device) -> Tensors:
         """The tensors on a device; a GPU reads them while it still computes."""
@@ -39,35 +40,27 @@ class Task(Protocol):
     @property
     def name(self) -> str:
         """What it is called in a run's config."""
-        ...
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         """``count`` examples of a step's batch, from ``first`` on."""
-        ...
 
     def sources(self, step: int) -> list[int]:
         """Which documents or examples a step reads, to be named when something is wrong with them."""
-        ...
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
         """The loss to go down on, in nats: for each part the mean over its targets."""
-        ...
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
         """Sums over a batch that a score is made from: nats for each part, and what else counts."""
-        ...
 
     def validation(self) -> Sequence[Batch]:
         """The examples that are never learned from."""
-        ...
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """How well a model does, from what ``measure`` gave; ``loss_nats`` decides which model is the best."""
-        ...
 
     def references(self) -> dict[str, float]:
         """Losses in nats to compare with, by name: what one reaches who knows nothing, or very little."""
-        ...
 
 
 class Learner(nn.Module):
@@ -81,3 +74,12 @@ class Learner(nn.Module):
     def forward(self, tensors: Tensors) -> Tensors:
         """Mean losses in training mode; sums to score by otherwise."""
         return (self._task.losses if self.training else self._task.measure)(self.model, tensors)
+
+
+def check_vocabulary(model: TextConfig, tokenizer: Tokenizer, error: type[KothaError] = ConfigError) -> None:
+    """Refuse a tokenizer with more tokens than a model knows."""
+    if model.vocab_size < tokenizer.vocab_size:
+        raise error(
+            f"the model knows {model.vocab_size:,} tokens and the tokenizer has {tokenizer.vocab_size:,}; "
+            f"use vocab_size={tokenizer.vocab_size}"
+        )

@@ -6,24 +6,21 @@ as their longest pair. A pair that is empty on one side, or longer than the cont
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
-import torch
 
 from kotha.errors import ConfigError, DataError
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.model.loss import IGNORED
 from kotha.model.seq2seq import Seq2Seq
-from kotha.text.frequencies import frequency_nats
+from kotha.text.frequencies import Counts, frequency_nats
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import forced, judge_words, teacher_forcing
-from kotha.train.tasks.order import Order, measuring_slices
-from kotha.train.tasks.ragged import Ragged
-from kotha.train.tasks.task import Batch, Score, Tensors
+from kotha.train.tasks.order import Order, Ragged, measuring_slices
+from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 _PART = "tokens"
 
@@ -32,13 +29,11 @@ TextPair = tuple[str, str] | tuple[Sequence[int], Sequence[int]]
 
 
 class _Pairs(NamedTuple):
-    """Pairs with their marks, ready to be padded."""
+    """Pairs with their marks, ready to be padded; ``numbers`` says which of the given pairs each is."""
 
     sources: Ragged
     targets: Ragged
     numbers: list[int]
-    """Which of the given pairs each is."""
-    left_out: int
 
 
 class Translation:
@@ -56,11 +51,7 @@ class Translation:
     ) -> None:
         if not isinstance(model, Seq2SeqConfig):
             raise ConfigError(f"a {model.family} model cannot be trained on translation; use a seq2seq preset")
-        if model.vocab_size < tokenizer.vocab_size:
-            raise ConfigError(
-                f"the model knows {model.vocab_size:,} tokens and the tokenizer has {tokenizer.vocab_size:,}; "
-                f"use vocab_size={tokenizer.vocab_size}"
-            )
+        check_vocabulary(model, tokenizer)
         if not {"bos", "eos"} <= tokenizer.special.keys():
             raise DataError("the tokenizer has no mark to start and end a target; `kotha tokenizer train` makes one")
         self.context_length = model.context_length
@@ -68,14 +59,10 @@ class Translation:
         self._evaluate_tokens = config.evaluate_tokens
         self._start, self._end = tokenizer.special["bos"], tokenizer.special["eos"]
         self._pad = tokenizer.special.get("pad", self._end)
+        self.left_out = 0
         self._pairs = self._prepare("training", pairs, tokenizer)
         self._held_out = self._prepare("validation", validation_pairs, tokenizer)
         self._order = Order(len(self._pairs.sources), config.batch_size, config.seed)
-
-    @property
-    def left_out(self) -> int:
-        """Pairs of both sets that are empty on one side or too long."""
-        return self._pairs.left_out + self._held_out.left_out
 
     # -- examples ---------------------------------------------------------------------------------------------------
 
@@ -89,20 +76,17 @@ class Translation:
                 f"none of {len(pairs):,} {what} pairs can be used; each side needs 1 to {most:,} tokens: "
                 "give pairs of sentences, or use a longer context_length"
             )
-        found = _Pairs(
-            Ragged([*sources[number], self._end] for number in numbers),
-            Ragged([self._start, *targets[number], self._end] for number in numbers),
-            numbers,
-            len(pairs) - len(numbers),
-        )
-        lines = (found.sources.line, found.targets.line)
-        lowest, highest = min(int(line.min()) for line in lines), max(int(line.max()) for line in lines)
-        if lowest < 0 or highest >= self._vocab_size:
+        self.left_out += len(pairs) - len(numbers)
+        read = Ragged([*sources[number], self._end] for number in numbers)
+        written = Ragged([self._start, *targets[number], self._end] for number in numbers)
+        line = np.concatenate((read.line, written.line))
+        outside = line[(line < 0) | (line >= self._vocab_size)]
+        if len(outside):
             raise DataError(
-                f"token id {lowest if lowest < 0 else highest} in the {what} pairs is outside the vocabulary of "
-                f"{self._vocab_size:,}; encode them with the tokenizer that is given"
+                f"token id {outside[0]} in the {what} pairs is outside the vocabulary of {self._vocab_size:,}; "
+                "encode them with the tokenizer that is given"
             )
-        return found
+        return _Pairs(read, written, numbers)
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         """See Task; a part of a batch is as wide as the whole."""
@@ -115,24 +99,16 @@ class Translation:
 
     def validation(self) -> list[Batch]:
         """See Task."""
-        return self._validation
-
-    def _as_batch(self, pairs: _Pairs, rows: Sequence[int], whole: Sequence[int]) -> Batch:
-        width = pairs.sources.longest(whole)
-        source = pairs.sources.padded(rows, width, self._pad)
-        real = np.arange(width) < pairs.sources.lengths[list(rows)][:, None]
-        target = pairs.targets.padded(rows, pairs.targets.longest(whole), IGNORED)
-        n_targets = int((target[:, 1:] != IGNORED).sum())
-        arrays = {"source": source, "real": real, "target": target}
-        tensors = {name: torch.from_numpy(each) for name, each in arrays.items()}
-        return Batch(tensors, {_PART: n_targets}, source.size + target[:, 1:].size)
-
-    @cached_property
-    def _validation(self) -> list[Batch]:
         pairs = self._held_out
         width = int(pairs.sources.lengths.max() + pairs.targets.lengths.max())
         slices = measuring_slices(len(pairs.sources), width, self._evaluate_tokens)
         return [self._as_batch(pairs, rows, rows) for rows in slices]
+
+    def _as_batch(self, pairs: _Pairs, rows: Sequence[int], whole: Sequence[int]) -> Batch:
+        source, real = pairs.sources.padded(rows, whole, self._pad)
+        target, asked = pairs.targets.padded(rows, whole, IGNORED)
+        tensors = {"source": source, "real": real, "target": target}
+        return Batch(tensors, {_PART: int(asked[:, 1:].sum())}, source.numel() + target[:, 1:].numel())
 
     # -- learning and measuring -------------------------------------------------------------------------------------
 
@@ -154,17 +130,17 @@ class Translation:
 
     def references(self) -> dict[str, float]:
         """See Task."""
-        counts = [
-            np.bincount(pairs.targets.line, minlength=self._vocab_size) for pairs in (self._pairs, self._held_out)
-        ]
-        for count, pairs in zip(counts, (self._pairs, self._held_out), strict=True):
-            count[self._start] -= len(pairs.targets)  # the start is given, never asked for
+        counts = [self._counts(pairs.targets) for pairs in (self._pairs, self._held_out)]
         return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(*counts)}
 
+    def _counts(self, targets: Ragged) -> Counts:
+        counts: Counts = np.bincount(targets.line, minlength=self._vocab_size)
+        counts[self._start] -= len(targets)  # the start is given, never asked for
+        return counts
 
-def _encode(texts: Iterable[str | Sequence[int]], tokenizer: Tokenizer) -> list[Sequence[int]]:
+
+def _encode(texts: list[str | Sequence[int]], tokenizer: Tokenizer) -> list[Sequence[int]]:
     """Ids of texts; what is ids already stays so."""
-    texts = list(texts)
     if any(isinstance(text, str) for text in texts):
         if not all(isinstance(text, str) for text in texts):
             raise DataError("some pairs are texts and some are ids; give all of one kind")
