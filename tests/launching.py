@@ -81,6 +81,7 @@ def _serve() -> None:
             print(process, flush=True)
             continue
         _be(request)
+    os._exit(0)  # with so much imported, an ordinary end takes its time
 
 
 def _be(request: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,27 +70,27 @@ Start = Callable[[list[str], Path], tuple[int, Callable[[], int]]]
 
 def from_a_shell(words: list[str], log: Path) -> tuple[int, Callable[[], int]]:
     """A command as a shell starts it: listening to Ctrl-C, in a group of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kotha", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=log.open("w", encoding="utf-8"),
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    with log.open("w", encoding="utf-8") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kotha", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
     return process.pid, process.wait
 
 
-@pytest.fixture(scope="module")
-def imported() -> Iterator[Start]:
+@pytest.fixture
+def imported(launcher: Launcher) -> Start:
     """Starts a command in a Python that has imported everything."""
-    with Launcher() as launcher:
 
-        def start(words: list[str], log: Path) -> tuple[int, Callable[[], int]]:
-            process = launcher.start(words, log, errors_only=True)
-            return process, lambda: launcher.wait(process)
+    def start(words: list[str], log: Path) -> tuple[int, Callable[[], int]]:
+        process = launcher.start(words, log, errors_only=True)
+        return process, lambda: launcher.wait(process)
 
-        yield start
+    return start
 
 
 def listens(process: int) -> bool:

@@ -3,7 +3,6 @@
 import json
 import random
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["tokenizer", "train", stories, "--vocab-size", "700", "--out", tokenizer]) == 0
     assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", str(folder / "data")]) == 0
     return folder / "data"
-
-
-@pytest.fixture(scope="module")
-def launcher() -> Iterator[Launcher]:
-    with Launcher() as made:
-        yield made
 
 
 def command(data: Path, run: Path) -> list[str]:

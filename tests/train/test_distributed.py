@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,12 +46,6 @@ def command(processes: int, *arguments: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-@pytest.fixture(scope="module")
-def launcher() -> Iterator[Launcher]:
-    with Launcher() as made:
-        yield made
 
 
 def losses(run: Path) -> list[float]:

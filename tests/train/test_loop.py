@@ -302,6 +302,13 @@ def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
         RunFolder(tmp_path / "none").read()
 
 
+def test_a_run_that_goes_on_keeps_its_model(data, tmp_path: Path) -> None:
+    start(data, tmp_path / "run")
+    assert resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 1, "steps": 20}).config.steps == 20
+    with pytest.raises(ConfigError, match="keeps its model; for other sizes start another run"):
+        resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 2})
+
+
 def test_a_vocabulary_that_does_not_fit_is_refused(data, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="use vocab_size="):
         start(data, tmp_path / "run", model=model_config(vocab_size=100))

@@ -16,7 +16,7 @@ from kotha.train.distributed import ALONE, Ranks
 from kotha.train.loop import OnEvent, Sampler, Training
 from kotha.train.plan.step_time import predict_seconds_per_step, use_fastest_threads
 from kotha.train.plan.text_size import measure_text
-from kotha.train.settings import USUAL_PRESET, Request, choose_settings
+from kotha.train.settings import USUAL_PRESET, Request, choose_settings, take_sizes
 from kotha.train.show.report import write_report
 from kotha.train.tasks.masked_words import MaskedWords
 from kotha.train.tasks.next_token import NextToken
@@ -157,6 +157,9 @@ def resume_run(
         config = TrainConfig().change(**settings)
     except (KothaError, TypeError) as error:
         raise CheckpointError(f"{folder.path / CONFIG} is broken: {error}") from error
+    same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
+    if same != model:
+        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
     config = config.change(**changes)
     training = _training(model, config, data, folder, ranks=ranks, **how)
     if ranks.is_first and changes:
