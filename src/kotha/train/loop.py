@@ -32,7 +32,7 @@ from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.tasks.task import Batch, Learner, Score, Task, Tensors
 from kotha.train.validation import validate
-from kotha.train.watch import Interrupts, Pace, Watch
+from kotha.train.watch import Clock, Interrupts, Watch
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
@@ -76,7 +76,7 @@ class Training:
         self._flops_per_token = flops_per_token(model_config, self.fitting.context_length)
         self.watch = Watch(config.spike)
         self.progress = Progress()
-        self._pace = Pace()
+        self._clock = Clock()
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -109,12 +109,12 @@ class Training:
             self.progress.step += 1
             self._log_step(loss, norm)
             if self._evaluation_due() and not self._asked():
-                self._pace.stop(self.progress)
+                self._clock.stop(self.progress)
                 self._evaluate(until=self._asked)
             if self._checkpoint_due() and not self._asked():
-                self._pace.stop(self.progress)
+                self._clock.stop(self.progress)
                 self.save()
-        self._pace.stop(self.progress)
+        self._clock.stop(self.progress)
         return self._asked()
 
     def _asked(self) -> bool:
@@ -132,7 +132,7 @@ class Training:
 
     def _update(self, step: int) -> tuple[Tensor, Tensor]:
         """One step: gradients of the whole batch, then move."""
-        self._pace.start(self.progress)
+        self._clock.start(self.progress)
         self.optimizers.set_share(learning_rate_share(step, self.config))
         whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._move())
         done = self._recording.replay(whole_step, lambda: self._read(step))
@@ -204,7 +204,7 @@ class Training:
                 f"the loss {complaint} at step {step - 1}. Documents of that batch: {sources}. "
                 f"Last good checkpoint: {self.keeper.last_good()}. Try a lower learning_rate or a longer warm-up"
             )
-        self._pace.stop(self.progress)
+        self._clock.stop(self.progress)
         peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype) * self.ranks.world
         self._emit(
             step=step,
@@ -212,12 +212,14 @@ class Training:
             gradient_norm=norm.item(),
             learning_rate=self.config.learning_rate * learning_rate_share(step - 1, self.config),
             tokens=self.progress.tokens,
-            tokens_per_second=self._pace.tokens_per_second,
-            peak_share=self._flops_per_token * self._pace.tokens_per_second / peak,  # of the machine's fastest products
+            tokens_per_second=self._clock.tokens_per_second,
+            peak_share=self._flops_per_token
+            * self._clock.tokens_per_second
+            / peak,  # of the machine's fastest products
             memory_bytes=peak_memory(self.arithmetic.device),
             seconds=self.progress.seconds,
         )
-        self._pace.start(self.progress)
+        self._clock.start(self.progress)
 
     def _evaluate(self, until: Callable[[], bool] | None = None) -> None:
         """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""

@@ -35,7 +35,7 @@ class Watch:
         return None
 
 
-class Pace:
+class Clock:
     """Counts the seconds that go into learning, not those of measuring and saving."""
 
     def __init__(self) -> None:
