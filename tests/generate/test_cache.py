@@ -6,7 +6,7 @@ from tests.generate.conftest import LAYOUTS, SIZES, tiny
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from kotha.generate.cache import RowCache
+from kotha.generate.cache import Filling, RowCache
 from kotha.generate.weights import mix_one
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.gpt import GPT
@@ -25,7 +25,7 @@ def step(model: GPT, cache: RowCache, tokens: list[int]) -> Tensor:
 def fill(model: GPT, cache: RowCache, rows: list[int], prompts: list[list[int]]) -> None:
     longest = max(len(prompt) for prompt in prompts)
     padded = torch.tensor([prompt + [0] * (longest - len(prompt)) for prompt in prompts])
-    model.hidden(padded, cache=cache.filling(torch.tensor(rows)))
+    model.hidden(padded, cache=Filling(cache, torch.tensor(rows)))
     cache.lengths[rows] = torch.tensor([len(prompt) for prompt in prompts])
 
 

@@ -12,10 +12,9 @@ from kotha.generate import native as native_module
 from kotha.generate.answers import Request
 from kotha.generate.cache import RowCache
 from kotha.generate.engine import Engine
-from kotha.generate.int8 import Int8Linear
 from kotha.generate.native import NativeStep, Pace, native
 from kotha.generate.settings import SamplingSettings
-from kotha.generate.weights import choose_weights, prepare
+from kotha.generate.weights import Int8Linear, choose_weights, prepare
 
 needs_compiler = pytest.mark.skipif(native() is None, reason="no C compiler on this machine")
 

@@ -8,7 +8,7 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.generate import plain, sampling
-from kotha.generate.sampling import Knobs, adjust, best_in_two_rounds
+from kotha.generate.sampling import Knobs, adjust, best_in_two_rounds, knobs_of
 from kotha.generate.settings import SamplingSettings
 
 
@@ -29,8 +29,7 @@ def random_settings(chooser: random.Random, vocab_size: int) -> SamplingSettings
 
 def draw_in_batch(logits: torch.Tensor, rows: list[SamplingSettings], seen: torch.Tensor, numbers: torch.Tensor) -> Any:
     n, vocab_size = logits.shape
-    knobs, banned = Knobs.make(n, torch.device("cpu")), torch.zeros(n, vocab_size, dtype=torch.bool)
-    knobs.put(0, rows, vocab_size)
+    knobs, banned = Knobs(*knobs_of(rows, vocab_size)), torch.zeros(n, vocab_size, dtype=torch.bool)
     for row, settings in enumerate(rows):
         banned[row, list(settings.banned)] = True
     width = max((min(s.top_k or vocab_size, vocab_size) for s in rows if not s.greedy), default=1)

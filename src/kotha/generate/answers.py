@@ -96,8 +96,8 @@ class Result:
         return len(self.ids)
 
 
-# A token's log-probability, and the likeliest tokens at its place with theirs.
-Seen = tuple[float, list[int], list[float]]
+# A token and the likeliest ones at its place, and the log-probability of each.
+Seen = tuple[list[int], list[float]]
 
 
 class Answer:
@@ -140,11 +140,6 @@ class Answer:
         """Tokens that no step is under way for."""
         return self.request.tokens - self.asked
 
-    def go_on(self, count: int) -> None:
-        """Know that some steps are under way."""
-        self.read += count
-        self.asked += count
-
     def window(self, length: int) -> list[int]:
         """The last tokens of prompt and answer."""
         return (self.start[-length:] + self.ids)[-length:]
@@ -163,7 +158,7 @@ class Answer:
                 break
             self.ids.append(token)
             if seen:
-                self._note(token, seen[place])
+                self._note(*seen[place])
             shown.append(self._show(self._push(token)))
             if self._stops.found is not None or self.remaining == 0:
                 break
@@ -210,10 +205,9 @@ class Answer:
         self._parts.append(shown)
         return shown
 
-    def _note(self, token: int, seen: Seen) -> None:
-        log_probability, ids, chances = seen
-        others = tuple(Chance(i, self._spell(i), chance) for i, chance in zip(ids, chances, strict=True))
-        self._written.append(Written(token, self._spell(token), log_probability, others))
+    def _note(self, ids: list[int], chances: list[float]) -> None:
+        token, *others = (Chance(i, self._spell(i), chance) for i, chance in zip(ids, chances, strict=True))
+        self._written.append(Written(token.id, token.text, token.log_probability, tuple(others)))
 
     def _spell(self, token: int) -> str:
         return self._tokenizer.decode([token], skip_special=False) if self._tokenizer is not None else ""

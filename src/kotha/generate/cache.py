@@ -117,10 +117,6 @@ class RowCache:
         for tensor in (*self.keys, *self.values):
             tensor[: len(sources), :used] = tensor[sources, :used]
 
-    def filling(self, rows: Tensor) -> "Filling":
-        """A cache that reads whole prompts into some rows: (R,)."""
-        return Filling(self, rows)
-
 
 class Filling:
     """Reads prompts from their first token into rows of a cache; shorter ones are filled up at their end.

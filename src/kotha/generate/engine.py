@@ -18,8 +18,8 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.generate.answers import Answer, Request, Result
-from kotha.generate.cache import RowCache
-from kotha.generate.rows import Draws, Plan, Rows
+from kotha.generate.cache import Filling, RowCache
+from kotha.generate.rows import Flight, Plan, Rows
 from kotha.generate.steps import Steps, at_work
 from kotha.generate.weights import Weights, prepare
 from kotha.model.gpt import GPT
@@ -39,14 +39,6 @@ class Event:
     number: int
     text: str
     result: Result | None = None
-
-
-@dataclass(frozen=True)
-class Flight:
-    """Steps under way: for whom, and what they draw. Rows may change hands before it is read."""
-
-    answers: list[Answer]
-    draws: Draws
 
 
 class Engine:
@@ -180,7 +172,7 @@ class Engine:
         longest = max(len(window) for window in windows)
         if longest:
             padded = [window + [0] * (longest - len(window)) for window in windows]
-            self.model.hidden(torch.tensor(padded, device=self._rows.device), cache=self._cache.filling(rows))
+            self.model.hidden(torch.tensor(padded, device=self._rows.device), cache=Filling(self._cache, rows))
 
     def _advance(self) -> None:
         """Send the next steps off, then read what the last ones drew: a GPU works while the host reads."""
@@ -206,21 +198,20 @@ class Engine:
         else:
             self._steps.run(plan, count)
         for answer in self._active:
-            answer.go_on(count)
-        return Flight(list(self._active), self._rows.catch(len(self._active), count, plan))
+            answer.read += count
+            answer.asked += count
+        return self._rows.catch(self._active, count, plan)
 
     def _land(self, flight: Flight | None) -> None:
         """Give answers what was drawn for them; those that end leave their rows."""
         if flight is None:
             return
-        for answer, tokens, seen in zip(flight.answers, flight.draws.tokens(), flight.draws.seen(), strict=True):
+        for answer, tokens, seen in flight.land():
             if answer.stopped is not None:  # it ended, or was cancelled, while this was under way
                 continue
             text = answer.extend(tokens, seen if answer.request.alternatives is not None else [], self._ends)
-            if answer.stopped is not None:
-                self._news.append(Event(answer.number, text, answer.result()))
-            elif text:
-                self._news.append(Event(answer.number, text))
+            if text or answer.stopped is not None:
+                self._news.append(Event(answer.number, text, answer.result() if answer.stopped else None))
         self._free_rows()
 
     def _settle(self) -> None:

@@ -5,7 +5,7 @@ can do several steps before anyone looks, and one recording of a step serves all
 beforehand is handed over a few steps at a time: the numbers that the draws fall by, and forced tokens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from kotha.errors import KothaError
 from kotha.generate.answers import MOST_ALTERNATIVES, Answer, Seen
 from kotha.generate.plain import NO_NUMBERS
-from kotha.generate.sampling import Knobs, adjust, draw
+from kotha.generate.sampling import Knobs, adjust, draw, knobs_of
 
 _FREE = -1  # in ``forced``: nothing is forced here
 _BROKEN = -1  # in ``drawn``: the scores were no numbers
@@ -47,7 +47,7 @@ class Rows:
 
     def __init__(self, max_rows: int, vocab_size: int, block: int, device: torch.device) -> None:
         self.vocab_size, self.block, self.device = vocab_size, block, device
-        self.knobs = Knobs.make(max_rows, device)
+        self.knobs = torch.zeros(len(Knobs._fields), max_rows, device=device)
         self.pending = torch.zeros(max_rows, dtype=torch.long, device=device)
         self.numbers = torch.zeros(max_rows, block, device=device)
         self.forced = torch.full((max_rows, block), _FREE, device=device)
@@ -58,8 +58,8 @@ class Rows:
         # Made when a request first needs them: a vocabulary for each row is large.
         self.seen: Tensor | None = None  # (R, V), True: the row's text has the token
         self.banned: Tensor | None = None  # (R, V), True: never drawn
-        self.chances: Tensor | None = None  # (R, block), log-probabilities of what was drawn
-        self.likely: tuple[Tensor, Tensor] | None = None  # (R, block, alternatives), ids and log-probabilities
+        # (R, block, 1 + alternatives), ids and log-probabilities of what was drawn and of the likeliest
+        self.told: tuple[Tensor, Tensor] | None = None
 
     def plan(self, answers: Sequence[Answer], n_rows: int, span: int, even: int | None = None) -> Plan:
         """What these answers ask of a step."""
@@ -80,10 +80,9 @@ class Rows:
 
     def put(self, first: int, answers: Sequence[Answer]) -> None:
         """Give rows to answers, from the first on."""
-        settings = [answer.request.settings for answer in answers]
-        self.knobs.put(first, settings, self.vocab_size)
-        last = torch.tensor([answer.start[-1] for answer in answers], device=self.device)
-        self.pending[first : first + len(answers)] = last
+        settings, new = [answer.request.settings for answer in answers], slice(first, first + len(answers))
+        self.knobs[:, new] = knobs_of(settings, self.vocab_size).to(self.device)
+        self.pending[new] = torch.tensor([answer.start[-1] for answer in answers], device=self.device)
         if self.seen is None and any(each.repetition_penalty is not None for each in settings):
             self.seen = self._table()
         if self.banned is None and any(each.banned for each in settings):
@@ -96,7 +95,7 @@ class Rows:
 
     def move(self, source: int, target: int) -> None:
         """Copy a row over another; what is handed over for each block is not copied."""
-        self.knobs.move(source, target)
+        self.knobs[:, target] = self.knobs[:, source]
         for tensor in (self.pending, self.seen, self.banned):
             if tensor is not None:
                 tensor[target] = tensor[source]
@@ -104,7 +103,8 @@ class Rows:
     def load(self, answers: Sequence[Answer], count: int, plan: Plan) -> None:
         """Hand over what the next steps need, without waiting for the steps before them."""
         n_rows = len(answers)
-        coming = self._spare()
+        self._staging.reverse()
+        coming = self._staging[0]  # the one that the last copy but one has long left
         view = coming.numpy()
         for row, answer in enumerate(answers):
             some = answer.numbers[answer.asked : answer.asked + count]
@@ -115,22 +115,17 @@ class Rows:
             forced = answer.request.settings.forced[answer.asked : answer.asked + count]
             if forced:
                 self.forced[row, : len(forced)] = torch.tensor(forced, device=self.device)
-        if plan.alternatives is not None and self.likely is None:
-            shape = (*self.drawn.shape, min(MOST_ALTERNATIVES, self.vocab_size))  # for good: recorded steps point here
-            self.chances = torch.zeros(self.drawn.shape, device=self.device)
+        if plan.alternatives is not None and self.told is None:
+            # As wide as it can get, for good: recorded steps point here.
+            shape = (*self.drawn.shape, 1 + min(MOST_ALTERNATIVES, self.vocab_size))
             ids = torch.zeros(shape, dtype=torch.long, device=self.device)
-            self.likely = ids, torch.zeros(shape, device=self.device)
+            self.told = ids, torch.zeros(shape, device=self.device)
         self.slot.zero_()
-
-    def _spare(self) -> Tensor:
-        """Host memory that a copy can start from: the one that the last copy but one has long left."""
-        self._staging.reverse()
-        return self._staging[0]
 
     def take(self, logits: Tensor, plan: Plan) -> None:
         """Draw the next token of each row: (B, V)."""
         n = plan.n_rows
-        knobs = self.knobs.first(n)
+        knobs = Knobs(*self.knobs[:, :n])
         seen = self.seen[:n] if plan.penalty and self.seen is not None else None
         banned = self.banned[:n] if plan.bans and self.banned is not None else None
         number = self.numbers[:n].index_select(1, self.slot)[:, 0]
@@ -146,49 +141,44 @@ class Rows:
             self._note(logits, tokens, plan.alternatives)
         self.slot.add_(1)
 
-    def catch(self, n_rows: int, count: int, plan: Plan) -> "Draws":
+    def catch(self, answers: Sequence[Answer], count: int, plan: Plan) -> "Flight":
         """What these steps draw, on its way to the host; later steps may write over it here."""
-        kept = [self.drawn[:n_rows, :count]]
-        if plan.alternatives is not None and self.chances is not None and self.likely is not None:
-            kept.append(self.chances[:n_rows, :count])
-            kept += [tensor[:n_rows, :count, : plan.alternatives] for tensor in self.likely]
-        return Draws(kept)
+        n, kept = len(answers), [self.drawn[: len(answers), :count]]
+        if plan.alternatives is not None and self.told is not None:
+            kept += [tensor[:n, :count, : 1 + plan.alternatives] for tensor in self.told]
+        return Flight(answers, kept)
 
     def _note(self, logits: Tensor, tokens: Tensor, count: int) -> None:
         """Keep the probabilities that the model itself gave."""
-        assert self.chances is not None and self.likely is not None, "no room was made for probabilities"
+        assert self.told is not None, "no room was made for probabilities"
         chances = logits.log_softmax(dim=-1)
-        n = len(chances)
-        self.chances[:n].index_copy_(1, self.slot, chances.gather(1, tokens))
-        best, ids = chances.topk(count, dim=-1)
-        self.likely[0][:n, :, :count].index_copy_(1, self.slot, ids[:, None])
-        self.likely[1][:n, :, :count].index_copy_(1, self.slot, best[:, None])
+        ids = torch.cat([tokens, chances.topk(count, dim=-1).indices], dim=1)  # (B, 1 + count)
+        for kept, new in zip(self.told, (ids, chances.gather(1, ids)), strict=True):
+            kept[: len(ids), :, : 1 + count].index_copy_(1, self.slot, new[:, None])
 
     def _table(self) -> Tensor:
         return torch.zeros(len(self.pending), self.vocab_size, dtype=torch.bool, device=self.device)
 
 
-class Draws:
-    """What some steps drew, copied to the host while the device goes on."""
+class Flight:
+    """Steps under way: for whom, and what they draw, copied to the host while the device goes on.
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
+    Rows may change hands before it is read.
+    """
+
+    def __init__(self, answers: Sequence[Answer], tensors: Sequence[Tensor]) -> None:
+        self._answers = list(answers)
         self._tensors = [tensor.to("cpu", non_blocking=True, copy=True) for tensor in tensors]
         self._arrived = torch.cuda.Event() if tensors[0].is_cuda else None  # type: ignore[no-untyped-call]
         if self._arrived is not None:
             self._arrived.record()
 
-    def tokens(self) -> list[list[int]]:
-        """The tokens of each row, when they have come."""
+    def land(self) -> Iterable[tuple[Answer, list[int], list[Seen]]]:
+        """Each answer's tokens, when they have come, and their probabilities; none where nobody asked."""
         if self._arrived is not None:
             self._arrived.synchronize()
-        tokens: list[list[int]] = self._tensors[0].tolist()
+        tokens, *told = (tensor.tolist() for tensor in self._tensors)
         if any(_BROKEN in row for row in tokens):
             raise KothaError(NO_NUMBERS)
-        return tokens
-
-    def seen(self) -> list[list[Seen]]:
-        """The probabilities of each row's tokens; none where nobody asked."""
-        if len(self._tensors) == 1:
-            return [[] for _ in self._tensors[0]]
-        chances, ids, likely = (tensor.tolist() for tensor in self._tensors[1:])
-        return [list(zip(*row, strict=True)) for row in zip(chances, ids, likely, strict=True)]
+        seen = [list(zip(*row, strict=True)) for row in zip(*told, strict=True)]
+        return zip(self._answers, tokens, seen or [[]] * len(tokens), strict=True)

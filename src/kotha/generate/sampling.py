@@ -8,7 +8,7 @@ few hundred, which is enough whenever the number falls on one of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,8 +22,7 @@ _FEW = 256
 _GROUP = 32
 
 
-@dataclass
-class Knobs:
+class Knobs(NamedTuple):
     """The settings of each row: every field (B,)."""
 
     temperature: Tensor
@@ -32,34 +31,20 @@ class Knobs:
     min_p: Tensor
     penalty: Tensor
 
-    @classmethod
-    def make(cls, n_rows: int, device: torch.device) -> "Knobs":
-        """Rows that take the best token."""
-        numbers = [torch.zeros(n_rows, device=device) for _ in fields(cls)]
-        knobs = cls(*numbers)
-        knobs.top_k = torch.ones(n_rows, dtype=torch.long, device=device)
-        return knobs
 
-    def put(self, first: int, settings: Sequence[SamplingSettings], vocab_size: int) -> None:
-        """Give rows their settings, from the first on; what is off gets the value that changes nothing."""
-        for tensor, values in (
-            (self.temperature, [each.temperature for each in settings]),
-            (self.top_k, [min(each.top_k or vocab_size, vocab_size) for each in settings]),
-            (self.top_p, [torch.inf if each.top_p is None else each.top_p for each in settings]),
-            (self.min_p, [each.min_p or 0.0 for each in settings]),
-            (self.penalty, [each.repetition_penalty or 1.0 for each in settings]),
-        ):
-            tensor[first : first + len(settings)] = torch.tensor(values, dtype=tensor.dtype, device=tensor.device)
-
-    def move(self, source: int, target: int) -> None:
-        """Copy a row over another."""
-        for each in fields(self):
-            tensor = getattr(self, each.name)
-            tensor[target] = tensor[source]
-
-    def first(self, n_rows: int) -> "Knobs":
-        """The first rows alone."""
-        return Knobs(*(getattr(self, each.name)[:n_rows] for each in fields(self)))
+def knobs_of(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
+    """The ``Knobs`` of rows in one tensor, (5, B); what is off gets the value that changes nothing."""
+    rows = [
+        (
+            each.temperature,
+            min(each.top_k or vocab_size, vocab_size),
+            torch.inf if each.top_p is None else each.top_p,
+            each.min_p or 0.0,
+            each.repetition_penalty or 1.0,
+        )
+        for each in settings
+    ]
+    return torch.tensor(rows, dtype=torch.float32).T
 
 
 def adjust(logits: Tensor, knobs: Knobs, seen: Tensor | None, banned: Tensor | None) -> Tensor:
@@ -78,29 +63,18 @@ def draw(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, greedy: bool
     """
     if width == 1:
         return logits.argmax(dim=-1)  # the first where several are best
-    if width > _FEW and logits.device.type == "cpu":
-        tokens, certain = _point(logits, knobs, numbers, _FEW, whole=width >= logits.shape[-1])
-        if not bool((certain | (knobs.temperature == 0)).all()):
-            tokens, _ = _point(logits, knobs, numbers, width)
-    else:
+    few = width > _FEW and logits.device.type == "cpu"
+    tokens, certain = _point(logits, knobs, numbers, _FEW if few else width, whole=width >= logits.shape[-1])
+    if few and not bool((certain | (knobs.temperature == 0)).all()):
         tokens, _ = _point(logits, knobs, numbers, width)
     return torch.where(knobs.temperature == 0, logits.argmax(dim=-1), tokens) if greedy else tokens
 
 
-def best(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """The best scores of each row and their tokens, best first: (B, V) -> twice (B, width)."""
-    few_of_many = width * _GROUP * 4 <= logits.shape[-1]
-    if few_of_many and logits.device.type == "cuda":
-        return best_in_two_rounds(logits, width)
-    values, tokens = logits.topk(width, dim=-1)
-    return values, tokens
-
-
 def best_in_two_rounds(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """The same by groups: the best ``width`` tokens lie in the groups with the best ``width`` first ones.
+    """The best scores of each row and their tokens, best first, by groups: (B, V) -> twice (B, width).
 
-    A GPU ranks by passing over all scores several times; here one pass finds each group's best, and what is ranked is
-    a fraction of the vocabulary.
+    The best ``width`` tokens lie in the groups with the best ``width`` first ones. A GPU ranks by passing over all
+    scores several times; here one pass finds each group's best, and what is ranked is a fraction of the vocabulary.
     """
     groups = pad(logits, (0, -logits.shape[-1] % _GROUP), value=-torch.inf).view(len(logits), -1, _GROUP)
     chosen = groups.amax(dim=-1).topk(width, sorted=False).indices  # (B, width)
@@ -115,7 +89,8 @@ def _point(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, whole: boo
     ``whole``: some row has no top-k, so that its share of all is needed although not all are ranked.
     """
     width, vocab_size = min(width, logits.shape[-1]), logits.shape[-1]
-    values, tokens = best(logits, width)  # (B, width), best first
+    in_groups = logits.is_cuda and width * _GROUP * 4 <= vocab_size
+    values, tokens = best_in_two_rounds(logits, width) if in_groups else logits.topk(width)  # (B, width), best first
     heat = knobs.temperature.clamp(min=1e-30)[:, None]
     weights = ((values - values[:, :1]) / heat).exp()  # of the best: 1
     places = torch.arange(width, device=logits.device)

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from kotha.generate.cache import RowCache
-from kotha.generate.int8 import Int8Linear
 from kotha.generate.native import NativeStep, native
 from kotha.generate.rows import Plan, Rows
-from kotha.generate.weights import JoinedAttention
+from kotha.generate.weights import Int8Linear, JoinedAttention
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 
@@ -44,20 +43,6 @@ def at_work(model: GPT) -> Iterator[None]:
         torch._C._set_mkldnn_enabled(had_onednn)
 
 
-def native_step(model: GPT, cache: RowCache) -> tuple[NativeStep | None, int]:
-    """The step in C, and for how many rows it is the faster one: any in int8; beyond a few, float32 is for BLAS.
-
-    It is for the engine's own copy of the weights: a live model's hooks and readings are to be honoured.
-    """
-    joined = all(isinstance(block.attention, JoinedAttention) for block in model.stack.blocks)
-    head = model.head
-    on_cpu = joined and head.weight.device.type == "cpu" and cache.keys[0].dtype == torch.float32
-    library = native() if on_cpu else None
-    if library is None:
-        return None, 0
-    return NativeStep(model, cache, library), len(cache.lengths) if isinstance(head, Int8Linear) else _FEW_ROWS
-
-
 class Steps:
     """Runs steps of a model over a cache and the rows."""
 
@@ -69,9 +54,18 @@ class Steps:
         self.point()
 
     def point(self) -> None:
-        """Look where the cache's tensors are now: recorded steps and the one in C hold addresses."""
+        """Look where the cache's tensors are now: recorded steps and the one in C hold addresses.
+
+        The one in C is the faster one for any number of rows in int8; beyond a few, float32 is for BLAS. It is for the
+        engine's own copy of the weights: a live model's hooks and readings are to be honoured.
+        """
         self._recorded.clear()
-        self._native, self._native_rows = native_step(self.model, self.cache)
+        cache, head = self.cache, self.model.head
+        joined = all(isinstance(block.attention, JoinedAttention) for block in self.model.stack.blocks)
+        on_cpu = joined and head.weight.device.type == "cpu" and cache.keys[0].dtype == torch.float32
+        library = native() if on_cpu else None
+        self._native = None if library is None else NativeStep(self.model, cache, library)
+        self._native_rows = len(cache.lengths) if isinstance(head, Int8Linear) else _FEW_ROWS
 
     def run(self, plan: Plan, count: int) -> None:
         """Do some steps; what was drawn is in ``rows.drawn``."""
@@ -116,7 +110,7 @@ class Steps:
 
         step = self.compile(plan.n_rows) if self._compiled else self._one
         changed = [self.rows.pending, self.rows.slot, self.rows.drawn, self.cache.lengths]
-        changed += [tensor for tensor in (self.rows.seen, self.rows.chances) if tensor is not None]
+        changed += [tensor for tensor in (self.rows.seen, *(self.rows.told or ())) if tensor is not None]
         before = [tensor.clone() for tensor in changed]
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())

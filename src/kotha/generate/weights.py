@@ -1,11 +1,13 @@
-"""The engine's own weights: as they are, narrower, or in eight bits.
+"""The engine's own weights: as they are, narrower, or in eight bits (quantization).
 
 At one token a step all weights but the embeddings are read once, so a step takes at least their bytes over the memory's
 bandwidth. Narrower weights are fewer bytes, where the machine has fast products for them; that is measured, not
-assumed. Queries, keys and values are made by one product instead of three. The model that was given stays as it was.
+assumed. Eight bits are a quarter of the bytes, for some one percent of error a product. Queries, keys and values are
+made by one product instead of three. The model that was given stays as it was.
 """
 
 import copy
+import ctypes
 import math
 import time
 from collections.abc import Callable
@@ -15,11 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.generate.int8 import Int8Linear
-from kotha.model.attention import Attention, Memory, Store
+from kotha.generate.native import Own, matrix, native
+from kotha.model.attention import Attention, Memory
 from kotha.model.gpt import GPT
 from kotha.model.masks import Mask
-from kotha.model.position import Rotation, rotate
 
 Weights = Literal["auto", "float32", "bfloat16", "int8"]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
@@ -65,46 +66,68 @@ def choose_weights(model: GPT) -> Weights:
     return best if wide / seconds[best] >= _WORTHWHILE else "float32"
 
 
+class Int8Linear(nn.Module):
+    """``nn.Linear`` with each row of its matrix in whole numbers up to 127: (..., in) -> (..., out).
+
+    torch has such products for some machines only: on ARM without bfloat16 all of its ways are slower than float32
+    (``docs/experiments.md``). So ``native.c`` has one; where it cannot be compiled, torch's own ``_weight_int8pack_mm``
+    serves, which keeps x as it is.
+    """
+
+    weight: Tensor
+    scale: Tensor
+    bias: Tensor | None
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        weight = linear.weight.detach().float()
+        scale = weight.abs().amax(dim=1) / 127  # (out,)
+        whole = (weight / scale.clamp(min=1e-30)[:, None]).round().to(torch.int8)
+        self.register_buffer("weight", whole.contiguous(), persistent=False)
+        self.register_buffer("scale", scale, persistent=False)
+        bias = None if linear.bias is None else linear.bias.detach().float()
+        self.register_buffer("bias", bias, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The product, by whichever way this machine has."""
+        library = native() if x.device.type == "cpu" else None
+        if library is None:
+            rows = x.reshape(-1, x.shape[-1])  # (rows, in)
+            y: Tensor = torch._weight_int8pack_mm(rows, self.weight, self.scale.to(x.dtype)).view(*x.shape[:-1], -1)
+            return y if self.bias is None else y + self.bias
+        wide = x.float().contiguous()
+        n_rows = wide.numel() // wide.shape[-1]
+        y = torch.empty(*wide.shape[:-1], len(self.scale))
+        whole, scale = torch.empty(wide.shape, dtype=torch.int8), torch.empty(n_rows)
+        own = Own(whole=whole.data_ptr(), scale=scale.data_ptr())
+        where = (ctypes.byref(matrix(self)), wide.data_ptr(), ctypes.byref(own), y.data_ptr())
+        library.linear(*where, n_rows, torch.get_num_threads())
+        return y.to(x.dtype)
+
+
 class JoinedAttention(Attention):
     """Self-attention whose queries, keys and values come from one product; the rest is THE attention's."""
 
     def __init__(self, attention: Attention) -> None:
         nn.Module.__init__(self)
-        self.d_head, self.heads, self.shares = attention.d_head, attention.heads, attention.shares
-        self.dropout = attention.dropout
-        self._reading = attention.reading
-        for name, module in attention.named_children():
-            if name not in ("query", "key", "value"):
-                self.add_module(name, module)
-        parts = [attention.query, attention.key, attention.value]
+        self.__dict__.update(attention.__dict__)  # it is the engine's own copy, and nobody else's
+        parts = [self.query, self.key, self.value]
         self.widths = [part.out_features for part in parts]
-        bias = attention.query.bias is not None
-        self.joined = nn.Linear(attention.query.in_features, sum(self.widths), bias=bias, device="meta")
+        bias = self.query.bias is not None
+        self.joined = nn.Linear(self.query.in_features, sum(self.widths), bias=bias, device="meta")
         self.joined.weight = nn.Parameter(torch.cat([part.weight.detach() for part in parts]), requires_grad=False)
         if bias:
             self.joined.bias = nn.Parameter(torch.cat([part.bias.detach() for part in parts]), requires_grad=False)
+        del self.query, self.key, self.value
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Mask = None,
-        rotation: Rotation | None = None,
-        store: Store | None = None,
-        memory: Memory | None = None,
-    ) -> Tensor:
-        """Look at x itself: (B, T, C) -> (B, T, C)."""
+    def _project(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Tensor, Tensor]:
         assert memory is None, "only self-attention is joined"
-        q, k, v = (self._split(part) for part in self.joined(x).split(self.widths, dim=-1))  # each (B, heads, T, D)
-        q, k = self.query_norm(q), self.key_norm(k)
-        if rotation is not None:
-            q, k = rotate(q, rotation), rotate(k, rotation)
-        if store is not None:
-            k, v = store(k, v)
-        mix = self._mix_explicit if self._reading == "explicit" else self._mix_fused
-        if q.is_cuda and q.shape[2] == 1 and self.shares_evenly and torch.compiler.is_compiling():
-            mix = mix_one
-        y: Tensor = self.output(mix(q, k, v, mask).transpose(1, 2).flatten(2))  # (B, T, C)
-        return y
+        q, k, v = (self._split(part) for part in self.joined(x).split(self.widths, dim=-1))
+        return self.query_norm(q), self.key_norm(k), v
+
+    def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        as_sums = q.is_cuda and q.shape[2] == 1 and self.shares_evenly and torch.compiler.is_compiling()
+        return mix_one(q, k, v, mask) if as_sums else super()._mix_fused(q, k, v, mask)
 
 
 def mix_one(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:

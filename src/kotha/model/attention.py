@@ -77,9 +77,7 @@ class Attention(nn.Module):
         memory: Memory | None = None,
     ) -> Tensor:
         """Look at x itself, or at a memory: (B, T, C) -> (B, T, C)."""
-        q = self.query_norm(self._split(self.query(x)))  # (B, H, T, D)
-        memory = x if memory is None else memory
-        k, v = self.remember(memory) if isinstance(memory, Tensor) else memory  # each (B, n_kv_heads, S, D)
+        q, k, v = self._project(x, memory)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)
         if store is not None:
@@ -89,6 +87,11 @@ class Attention(nn.Module):
         heads = self.head_outputs(mix(q, k, v, mask))  # (B, H, T, D)
         y: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, T, C)
         return y
+
+    def _project(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Tensor, Tensor]:
+        memory = x if memory is None else memory
+        k, v = self.remember(memory) if isinstance(memory, Tensor) else memory
+        return self.query_norm(self._split(self.query(x))), k, v  # (B, H, T, D), each (B, n_kv_heads, S, D)
 
     def remember(self, x: Tensor) -> KeysValues:
         """The keys and values of positions to look at: (B, S, C) -> twice (B, n_kv_heads, S, D)."""
