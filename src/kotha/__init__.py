@@ -14,43 +14,31 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kotha.api.compare import compare
-    from kotha.api.data import prepare, train_tokenizer, write_stories
-    from kotha.api.model import LanguageModel, load
-    from kotha.api.run import Run, train
-    from kotha.errors import KothaError
-    from kotha.model.presets import presets
-    from kotha.text.tokenizer.tokenizer import Tokenizer
+    from kotha.api.compare import compare as compare
+    from kotha.api.data import prepare as prepare
+    from kotha.api.data import train_tokenizer as train_tokenizer
+    from kotha.api.data import write_stories as write_stories
+    from kotha.api.model import LanguageModel as LanguageModel
+    from kotha.api.model import load as load
+    from kotha.api.run import Run as Run
+    from kotha.api.run import train as train
+    from kotha.errors import KothaError as KothaError
+    from kotha.model.presets import presets as presets
+    from kotha.text.tokenizer.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "KothaError",
-    "LanguageModel",
-    "Run",
-    "Tokenizer",
-    "compare",
-    "load",
-    "prepare",
-    "presets",
-    "train",
-    "train_tokenizer",
-    "write_stories",
-]
-
-_HOMES = {
-    "KothaError": "kotha.errors",
-    "LanguageModel": "kotha.api.model",
-    "Run": "kotha.api.run",
-    "Tokenizer": "kotha.text.tokenizer.tokenizer",
-    "compare": "kotha.api.compare",
-    "load": "kotha.api.model",
-    "prepare": "kotha.api.data",
-    "presets": "kotha.model.presets",
-    "train": "kotha.api.run",
-    "train_tokenizer": "kotha.api.data",
-    "write_stories": "kotha.api.data",
+_NAMES = {
+    "kotha.api.compare": ["compare"],
+    "kotha.api.data": ["prepare", "train_tokenizer", "write_stories"],
+    "kotha.api.model": ["LanguageModel", "load"],
+    "kotha.api.run": ["Run", "train"],
+    "kotha.errors": ["KothaError"],
+    "kotha.model.presets": ["presets"],
+    "kotha.text.tokenizer.tokenizer": ["Tokenizer"],
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

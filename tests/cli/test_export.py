@@ -75,7 +75,10 @@ def test_what_is_there_is_replaced_only_on_request_and_only_if_it_was_ours(
     words = ["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf")]
     assert main(words) == 0
     assert main(words) == 1
-    assert "exists; choose another --out" in capsys.readouterr().err
+    assert (
+        "exists; choose another folder, or replace what was made there by the same work with --overwrite"
+        in capsys.readouterr().err
+    )
     assert main([*words, "--overwrite"]) == 0
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")

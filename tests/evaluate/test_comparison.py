@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kotha.evaluate.comparison import Measured, compare, row_of_model, row_of_run, row_of_score, validation_of
+from kotha.evaluate.comparison import Measured, compare, row_of_run, row_of_score, validation_of
 from kotha.evaluate.held_out import from_texts
 from kotha.evaluate.perplexity import evaluate_text
 from kotha.evaluate.seen import Familiarity
@@ -83,7 +83,7 @@ def test_broken_files_give_a_row_with_gaps() -> None:
 def test_a_fresh_measurement_takes_the_place_of_the_old(tiny, tokenizer, data) -> None:
     model = tiny()
     score = evaluate_text(model, from_texts(["আমি ভাত খাই।"], tokenizer))
-    made = row_of_score(row_of_model("folder", model.config), score)
+    made = row_of_score(row_of_run("folder", {"model": model.config.to_dict()}, {}), score)
     assert made.perplexity == score.perplexity
     assert made.measured == Measured(1, score.bytes)
     info = data["validation"].info

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from kotha.api.arguments import Place, listed
+from kotha.api import Place, listed
 from kotha.api.model import load
 from kotha.errors import UsageError
 from kotha.evaluate.baselines import find_data
-from kotha.evaluate.comparison import Comparison, Row, reached, row_of_model, row_of_run, row_of_score
+from kotha.evaluate.comparison import Comparison, Row, reached, row_of_run, row_of_score
 from kotha.evaluate.comparison import compare as compare_rows
 from kotha.evaluate.held_out import read_held_out
 from kotha.evaluate.perplexity import Nats, check_windows, document_nats, score
@@ -29,30 +29,24 @@ def compare(
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # they learned from it
     True
     """
-    places = [Path(place) for place in listed(runs)]
-    if text is None:
-        return compare_rows([_of_training(place) for place in places])
     rows: list[Row] = []
     nats: list[Nats] = []
-    for place in places:
-        opened = load(place, device)
-        model, tokenizer = opened.gpt
-        held_out = read_held_out(Path(text), tokenizer)
-        context, stride = check_windows(model, None, None)
-        nats.append(document_nats(model, held_out, context, stride, _named(on_progress, place)))
-        found = replace(score(float(nats[-1].sum()), held_out, context, stride), seen=look_up(held_out, place))
-        row = _of_training(place) if run_config(place) else row_of_model(str(place), model.config)
-        rows.append(row_of_score(row, found))
-    return compare_rows(rows, nats, str(text))
+    for place in map(Path, listed(runs)):
+        config = run_config(place)
+        if text is None and not config:
+            raise UsageError(f"{place} holds no run with figures of its own; give a text to measure on")
+        row = row_of_run(str(place), config, reached(place) if config else {}, find_data(config, place))
+        if text is not None:
+            model, tokenizer = load(place, device).gpt
+            held_out = read_held_out(Path(text), tokenizer)
+            context, stride = check_windows(model, None, None)
+            nats.append(document_nats(model, held_out, context, stride, _named(on_progress, place)))
+            found = replace(score(float(nats[-1].sum()), held_out, context, stride), seen=look_up(held_out, place))
+            row = row_of_score(row if config else row_of_run(str(place), {"model": model.config.to_dict()}, {}), found)
+        rows.append(row)
+    return compare_rows(rows, nats or None, None if text is None else str(text))
 
 
 def _named(on_progress: OnProgress | None, place: Path) -> OnProgress | None:
     """The same listener, told which model is at work."""
     return on_progress and (lambda stage, done, total: on_progress(f"{stage} {place.name}", done, total))
-
-
-def _of_training(run: Path) -> Row:
-    config = run_config(run)
-    if not config:
-        raise UsageError(f"{run} holds no run with figures of its own; give a text to measure on")
-    return row_of_run(str(run), config, reached(run), find_data(config, run))

@@ -3,12 +3,12 @@
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kotha.api.arguments import Place, listed
+from kotha.api import Place, listed
 from kotha.errors import UsageError
 from kotha.files import whole_file
 from kotha.text.corpus.documents import read_documents
@@ -75,8 +75,8 @@ def train_tokenizer(
     >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))
     'নদীর ধারে'
     """
-    texts = read_texts(listed(paths), field=field, errors=errors, on_problem=on_problem)
-    tokenizer = train_pieces(texts, kind, vocab_size, **more)
+    documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
+    tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, **more)
     if out is not None:
         tokenizer.save(Path(out))
     return tokenizer
@@ -107,8 +107,3 @@ def prepare(
     except TypeError as error:
         raise UsageError(f"{error}; see kotha.prepare's options") from error
     return prepare_folder(listed(paths), ready, Path(out), chosen, on_progress=on_progress, on_problem=on_problem)
-
-
-def read_texts(paths: list[str], **how: Any) -> Iterator[str]:
-    """The documents at paths, as plain text."""
-    return (document.text for document in read_documents(paths, **how))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kotha.bundle import Bundle
+from kotha.inside.asked import Asked
 
 if TYPE_CHECKING:
     from kotha.inside.attention.maps import AttentionMaps
@@ -57,7 +58,6 @@ class LooksInside:
         >>> len(lm.attention("নদীর ধারে", layers=["0"]).found.maps)
         1
         """
-        from kotha.inside.asked import Asked
         from kotha.inside.attention.page import attention_view
 
         return attention_view(self.bundle, Asked(text, **asked), layers)
@@ -68,7 +68,6 @@ class LooksInside:
         >>> lm.flow("নদীর ধারে").title
         'নদীর ধারে'
         """
-        from kotha.inside.asked import Asked
         from kotha.inside.flow.page import flow_view
 
         return flow_view(self.bundle, Asked(text, **asked))
@@ -79,7 +78,6 @@ class LooksInside:
         >>> len(lm.lens("নদীর ধারে").found.layers)
         3
         """
-        from kotha.inside.asked import Asked
         from kotha.inside.lens.page import lens_view
 
         return lens_view(self.bundle, Asked(text, **asked))

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kotha.api.arguments import Place
+from kotha.api import Place
 from kotha.api.model import LanguageModel, load
 from kotha.errors import CheckpointError
 from kotha.generate.plain import write

@@ -4,10 +4,9 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import Json, Run, flag
 from kotha.cli.stopping import raised
-from kotha.cli.writing import Json, Run, Writing
+from kotha.cli.writing import Writing
 
 _PROMPT = "› "
 _LEAVE = ("/exit", "/quit")
@@ -17,7 +16,7 @@ def chat(
     run: Run,
     /,
     *,
-    plain: Annotated[bool, Parameter(negative="", help="Go on with the text instead of taking turns.")] = False,
+    plain: Annotated[bool, flag("Go on with the text instead of taking turns.")] = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:

@@ -3,19 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import Json, flag
 from kotha.cli.terminal import notes, print_json, print_table, progress
 
 
 def compare(
-    runs: Annotated[tuple[Path, ...], Parameter(help="Run folders; with --text also model folders.")],
+    runs: Annotated[tuple[Path, ...], flag("Run folders; with --text also model folders.")],
     /,
     *,
-    text: Annotated[str | None, Parameter(help="Measure all on this text, instead of what training measured.")] = None,
-    device: Annotated[str, Parameter(help="cpu, cuda, or auto; for --text.")] = "auto",
-    html: Annotated[Path | None, Parameter(help="Also write the table as a page.")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
+    text: Annotated[str | None, flag("Measure all on this text, instead of what training measured.")] = None,
+    device: Annotated[str, flag("cpu, cuda, or auto; for --text.")] = "auto",
+    html: Annotated[Path | None, flag("Also write the table as a page.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Compare models across tokenizers: by bits per byte and per character, and by perplexity only where it is fair.
 

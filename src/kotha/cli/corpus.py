@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
+from kotha.cli.flags import Field, Json, OnErrors, Paths, flag
 from kotha.cli.terminal import Problems, print_json, progress, results, table
 from kotha.errors import UsageError
-from kotha.text.corpus.problems import Errors
 
 app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
 
@@ -17,10 +17,10 @@ app = App(name="corpus", help="Write the built-in stories; look into a corpus.",
 @app.command
 def stories(
     *,
-    documents: Annotated[int, Parameter(help="How many documents to write.")] = 1000,
-    seed: Annotated[int, Parameter(help="Which corpus: the same seed gives the same documents.")] = 0,
-    kind: Annotated[tuple[str, ...], Parameter(help="story, news or entry; all three when not given.")] = (),
-    out: Annotated[Path | None, Parameter(help="A .jsonl or .txt file; standard output when not given.")] = None,
+    documents: Annotated[int, flag("How many documents to write.")] = 1000,
+    seed: Annotated[int, flag("Which corpus: the same seed gives the same documents.")] = 0,
+    kind: Annotated[tuple[str, ...], flag("story, news or entry; all three when not given.")] = (),
+    out: Annotated[Path | None, flag("A .jsonl or .txt file; standard output when not given.")] = None,
 ) -> None:
     """Write the built-in corpus: original Bangla stories, news items and encyclopaedia entries, without end.
 
@@ -42,22 +42,21 @@ def stories(
 
 @app.command
 def inspect(
-    paths: Annotated[tuple[str, ...], Parameter(help="Files, folders, globs, - or hf:owner/name.")],
+    paths: Paths,
     /,
     *,
-    field: Annotated[str, Parameter(help="Field or column that holds the text.")] = "text",
-    language: Annotated[str, Parameter(help="Two-letter code of the wanted language.")] = "bn",
-    errors: Annotated[Errors, Parameter(help="What happens to a document that cannot be read.")] = "skip",
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
+    field: Field = "text",
+    language: Annotated[str, flag("Two-letter code of the wanted language.")] = "bn",
+    errors: OnErrors = "skip",
+    as_json: Json = False,
 ) -> None:
     """Say what is in a corpus: sizes, duplicates, language, what normalization would change, what is broken."""
     from kotha.text.corpus.report import inspect_corpus
     from kotha.text.corpus.sources import list_sources
 
-    problems = Problems()
     total = sum(source.size or 0 for source in list_sources(paths, errors=errors))
     done = 0
-    with progress() as advance:
+    with progress() as advance, Problems() as problems:
 
         def read(n_bytes: int) -> None:
             nonlocal done
@@ -67,7 +66,6 @@ def inspect(
         report = inspect_corpus(
             paths, field=field, language=language, errors=errors, on_problem=problems, on_bytes=read
         )
-    problems.summarize()
     if as_json:
         print_json(report)
         return

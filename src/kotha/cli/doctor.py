@@ -4,8 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import Json, flag
 from kotha.cli.terminal import notes, print_json, results
 from kotha.errors import UsageError
 
@@ -13,13 +12,13 @@ _HEADINGS = {"en": "What to try:", "bn": "যা করে দেখতে প�
 
 
 def doctor(
-    run: Annotated[Path, Parameter(help="A run folder, finished or not.")],
+    run: Annotated[Path, flag("A run folder, finished or not.")],
     /,
     *,
-    language: Annotated[Literal["en", "bn"], Parameter(help="English or Bangla.")] = "en",
-    data: Annotated[Path | None, Parameter(help="The run's data folder, where it is not where it was.")] = None,
-    ngrams: Annotated[bool, Parameter(negative="", help="Also count n-grams in the data, to compare with.")] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
+    language: Annotated[Literal["en", "bn"], flag("English or Bangla.")] = "en",
+    data: Annotated[Path | None, flag("The run's data folder, where it is not where it was.")] = None,
+    ngrams: Annotated[bool, flag("Also count n-grams in the data, to compare with.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
     from kotha.evaluate.baselines import find_data

@@ -1,11 +1,9 @@
 """``kotha evaluate``: how well a model foretells a text, beside what counting reaches."""
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import Field, Json, OnErrors, Run, flag
 from kotha.cli.terminal import Problems, notes, print_json, print_table, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.problems import Errors
@@ -13,27 +11,23 @@ from kotha.text.corpus.problems import Errors
 if TYPE_CHECKING:
     from kotha.api.model import LanguageModel
 
-Run = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.")]
-
 
 def evaluate(
     run: Run,
-    path: Annotated[str, Parameter(help="A text: a file, folder or data folder; or a harness task (.yaml).")],
+    path: Annotated[str, flag("A text: a file, folder or data folder; or a harness task (.yaml).")],
     /,
     *,
-    context: Annotated[int | None, Parameter(help="Tokens in a window; left out: the model's context.")] = None,
-    stride: Annotated[int | None, Parameter(help="Tokens a window moves on by; left out: half the context.")] = None,
+    context: Annotated[int | None, flag("Tokens in a window; left out: the model's context.")] = None,
+    stride: Annotated[int | None, flag("Tokens a window moves on by; left out: half the context.")] = None,
     baselines: Annotated[
-        str, Parameter(help="Data folder to count n-grams in, or none; auto: the one the run was trained on.")
+        str, flag("Data folder to count n-grams in, or none; auto: the one the run was trained on.")
     ] = "auto",
-    split: Annotated[str, Parameter(help="Split of a data folder to measure on.")] = "validation",
-    field: Annotated[str, Parameter(help="Field or column that holds the text.")] = "text",
-    pair: Annotated[
-        tuple[str, str] | None, Parameter(help="For a translating model: the fields of source and target.")
-    ] = None,
-    errors: Annotated[Errors, Parameter(help="What happens to a document that cannot be read.")] = "stop",
-    device: Annotated[str, Parameter(help="cpu, cuda, or auto.")] = "auto",
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
+    split: Annotated[str, flag("Split of a data folder to measure on.")] = "validation",
+    field: Field = "text",
+    pair: Annotated[tuple[str, str] | None, flag("For a translating model: the fields of source and target.")] = None,
+    errors: OnErrors = "stop",
+    device: Annotated[str, flag("cpu, cuda, or auto.")] = "auto",
+    as_json: Json = False,
 ) -> None:
     """Measure a model on a text: loss, perplexity, bits per byte and per character; say whether it learned from it.
 
@@ -45,13 +39,11 @@ def evaluate(
 
     opened = kotha.load(run, device)
     if pair is not None or path.endswith((".yaml", ".yml")):
-        found = _translated(opened, path, pair, errors) if pair is not None else _run_task(opened, path)
-        _show_rows(path, found, as_json)
+        _show_figures(opened, path, pair, errors, as_json)
         return
     if opened.config.family == "seq2seq":
         raise UsageError(f"{run} translates; give pairs of texts, and their fields with --pair")
-    problems = Problems()
-    with progress() as advance:
+    with progress() as advance, Problems() as problems:
         score = opened.evaluate(
             path,
             context=context,
@@ -63,7 +55,6 @@ def evaluate(
             errors=errors,
             on_problem=problems,
         )
-    problems.summarize()
     if as_json:
         print_json(score.to_dict())
         return
@@ -72,24 +63,22 @@ def evaluate(
         notes().print("kotha: no n-grams to compare with; name a data folder with --baselines")
 
 
-def _run_task(opened: "LanguageModel", path: str) -> dict[str, Any]:
+def _show_figures(
+    opened: "LanguageModel", path: str, pair: tuple[str, str] | None, errors: Errors, as_json: bool
+) -> None:
+    """What a translation, or a task of the harness, comes to."""
     from kotha.evaluate.harness import run_task
-
-    return run_task(*opened.gpt, path)
-
-
-def _translated(opened: "LanguageModel", path: str, fields: tuple[str, str], errors: Errors) -> dict[str, Any]:
     from kotha.evaluate.translation import evaluate_pairs
 
-    if opened.config.family != "seq2seq":
+    if pair is None:
+        found = run_task(*opened.gpt, path)
+    elif opened.config.family != "seq2seq":
         raise UsageError(f"{opened.path} is a {opened.config.family}; --pair is for one that translates (seq2seq)")
-    with progress() as advance:
-        return asdict(evaluate_pairs(opened.bundle, path, fields, errors=errors, on_progress=advance))
-
-
-def _show_rows(title: str, found: dict[str, Any], as_json: bool) -> None:
+    else:
+        with progress() as advance:
+            found = asdict(evaluate_pairs(opened.bundle, path, pair, errors=errors, on_progress=advance))
     if as_json:
         print_json(found)
         return
     rows = [[name, f"{value:.4f}" if isinstance(value, float) else str(value)] for name, value in found.items()]
-    results().print(table(title, ["", ""], rows))
+    results().print(table(path, ["", ""], rows))

@@ -1,49 +1,44 @@
-"""``kotha export``: a model goes to Hugging Face, llama.cpp or ONNX, and proves on the way that it is the same."""
+"""``kotha export`` and ``kotha import``: a model goes to Hugging Face, llama.cpp or ONNX, or comes from there.
+
+On either way it proves that it is the same.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import Json, Run, flag
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import KothaError, UsageError
 
 if TYPE_CHECKING:
     from kotha.export.parity import ParityReport
 
-Text = Annotated[
-    tuple[str, ...],
-    Parameter(help="Text whose lines are compared; left out: stories.", negative="", show_default=False),
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")]
-Overwrite = Annotated[bool, Parameter(negative="", help="Replace what was written there before.")]
+Text = Annotated[tuple[str, ...], flag("Text whose lines are compared; left out: stories.", show_default=False)]
+Overwrite = Annotated[bool, flag("Replace what was written there before.")]
 
 
 def export(
-    run: Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.")],
+    run: Run,
     /,
     *,
-    to: Annotated[Literal["hf", "gguf", "onnx"], Parameter(help="Hugging Face's folder, llama.cpp's file, or ONNX.")],
-    out: Annotated[Path, Parameter(help="Folder to write; for gguf, or a file that ends in .gguf.")],
+    to: Annotated[Literal["hf", "gguf", "onnx"], flag("Hugging Face's folder, llama.cpp's file, or ONNX.")],
+    out: Annotated[Path, flag("Folder to write; for gguf, or a file that ends in .gguf.")],
     dtype: Annotated[
-        Literal["float32", "bfloat16", "float16"] | None,
-        Parameter(help="For hf: type of the weights; left out: float32."),
+        Literal["float32", "bfloat16", "float16"] | None, flag("For hf: type of the weights; left out: float32.")
     ] = None,
     type_: Annotated[
         Literal["f32", "f16", "q8_0", "q4_0"] | None,
-        Parameter(name="--type", help="For gguf: type of the weights; left out: f16."),
+        flag("For gguf: type of the weights; left out: f16.", name="--type"),
     ] = None,
-    license_: Annotated[
-        str | None, Parameter(name="--license", help="For hf: the licence that the card names.")
-    ] = None,
+    license_: Annotated[str | None, flag("For hf: the licence that the card names.", name="--license")] = None,
     text: Text = (),
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write a model for other tools, and compare it there: logits, greedy text, token ids."""
-    for flag, value, door in (("--dtype", dtype, "hf"), ("--license", license_, "hf"), ("--type", type_, "gguf")):
+    for name, value, door in (("--dtype", dtype, "hf"), ("--license", license_, "hf"), ("--type", type_, "gguf")):
         if value is not None and door != to:
-            raise UsageError(f"{flag} belongs to --to {door}, and this is --to {to}")
+            raise UsageError(f"{name} belongs to --to {door}, and this is --to {to}")
     from kotha.bundle import load
     from kotha.export.parity import lines_of
     from kotha.export.targets import ExportSettings
@@ -54,10 +49,30 @@ def export(
     )
     with notes().status(f"writing {out} and comparing …"):
         report = export_model(load(run), to, out, settings)
-    show({"to": to, "out": str(out)}, report, as_json)
+    _show({"to": to, "out": str(out)}, report, as_json)
 
 
-def show(found: dict[str, Any], report: "ParityReport", as_json: bool) -> None:
+def import_(
+    folder: Annotated[Path, flag("A Hugging Face folder: GPT-2, Qwen3, Llama, BERT, Marian or ViT.")],
+    /,
+    *,
+    out: Annotated[Path, flag("Model folder to write.")],
+    tokenizer: Annotated[bool, flag("Bring the tokenizer along.", negative="--no-tokenizer")] = True,
+    text: Text = (),
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Open a model from elsewhere, and compare it with transformers: logits, greedy text, token ids."""
+    from kotha.export.huggingface.import_ import import_model
+    from kotha.export.parity import lines_of
+
+    with notes().status(f"reading {folder} …"):
+        found, report = import_model(folder, out, with_tokenizer=tokenizer, lines=lines_of(text), overwrite=overwrite)
+    parameters = sum(parameter.numel() for parameter in found.bundle.model.parameters())
+    _show({"out": str(out), "parameters": parameters}, report, as_json)
+
+
+def _show(found: dict[str, Any], report: "ParityReport", as_json: bool) -> None:
     """Print what was done with its parity; a proof that failed is an error."""
     from kotha.export.parity import rows
 

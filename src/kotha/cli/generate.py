@@ -5,9 +5,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
-from kotha.cli.writing import Json, Run, Writing
+from kotha.cli.flags import Json, Run, flag
+from kotha.cli.writing import Writing
 from kotha.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,11 +19,11 @@ _ALTERNATIVES = 5
 
 def generate(
     run: Run,
-    prompt: Annotated[str, Parameter(help="Where the text begins; left out, the start of a document.")] = "",
+    prompt: Annotated[str, flag("Where the text begins; left out, the start of a document.")] = "",
     /,
     *,
-    n: Annotated[int, Parameter(name="--n", help="How many texts; their seeds count up.")] = 1,
-    probabilities: Annotated[bool, Parameter(negative="", help="Also each token's probability.")] = False,
+    n: Annotated[int, flag("How many texts; their seeds count up.", name="--n")] = 1,
+    probabilities: Annotated[bool, flag("Also each token's probability.")] = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:

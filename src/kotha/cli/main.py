@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
     "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),
     "export": ("kotha.cli.export:export", "Take a model to Hugging Face, llama.cpp or ONNX, with proof."),
-    "import": ("kotha.cli.import_:import_", "Open a model from Hugging Face here, with proof."),
+    "import": ("kotha.cli.export:import_", "Open a model from Hugging Face here, with proof."),
 }
 
 

@@ -3,40 +3,35 @@
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import Field, Json, OnErrors, Paths, TokenizerName, flag
 from kotha.cli.terminal import Problems, print_json, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
-from kotha.text.corpus.problems import Errors
 from kotha.text.prepare import Duplicates
 
 
 def prepare(
-    paths: Annotated[tuple[str, ...], Parameter(help="Files, folders, globs, - or hf:owner/name.")],
+    paths: Paths,
     /,
     *,
-    tokenizer: Annotated[str, Parameter(help="A tokenizer: file, folder, or hub name.")],
-    out: Annotated[Path, Parameter(help="The data folder to make.")],
-    validation: Annotated[str, Parameter(help="Share of documents held out, or the file that holds them.")] = "0.05",
-    seed: Annotated[int, Parameter(help="Which documents are held out.")] = 0,
-    field: Annotated[str, Parameter(help="Field or column that holds the text.")] = "text",
-    errors: Annotated[Errors, Parameter(help="What happens to a document that cannot be read.")] = "stop",
-    duplicates: Annotated[
-        Duplicates, Parameter(help="Copies to leave out: none, equal ones, also similar ones.")
-    ] = "exact",
+    tokenizer: TokenizerName,
+    out: Annotated[Path, flag("The data folder to make.")],
+    validation: Annotated[str, flag("Share of documents held out, or the file that holds them.")] = "0.05",
+    seed: Annotated[int, flag("Which documents are held out.")] = 0,
+    field: Field = "text",
+    errors: OnErrors = "stop",
+    duplicates: Annotated[Duplicates, flag("Copies to leave out: none, equal ones, also similar ones.")] = "exact",
     leaks: Annotated[
-        bool, Parameter(help="Keep near-copies of validation documents out of training.", negative="--keep-leaks")
+        bool, flag("Keep near-copies of validation documents out of training.", negative="--keep-leaks")
     ] = True,
-    workers: Annotated[int | None, Parameter(help="Processes that encode; by default one a core.")] = None,
-    overwrite: Annotated[bool, Parameter(help="Replace a data folder that exists.", negative="")] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
+    workers: Annotated[int | None, flag("Processes that encode; by default one a core.")] = None,
+    overwrite: Annotated[bool, flag("Replace a data folder that exists.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Turn documents into token shards: split, cleaned, encoded, verified by hash."""
     import kotha
 
-    problems = Problems()
-    with progress() as advance:
+    with progress() as advance, Problems() as problems:
         report = kotha.prepare(
             paths,
             tokenizer,
@@ -52,7 +47,6 @@ def prepare(
             overwrite=overwrite,
             leak_threshold=DEFAULT_THRESHOLD if leaks else None,
         )
-    problems.summarize()
     if as_json:
         print_json(report)
         return

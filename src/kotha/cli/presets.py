@@ -1,15 +1,10 @@
 """``kotha presets``: complete configs by name."""
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
+from kotha.cli.flags import Json
 from kotha.cli.terminal import print_json, results, table
 
 
-def presets(
-    *, as_json: Annotated[bool, Parameter(name="--json", negative="", help="A JSON list on stdout.")] = False
-) -> None:
+def presets(*, as_json: Json = False) -> None:
     """List the presets that train, plan and inside flow know by name."""
     import kotha
 

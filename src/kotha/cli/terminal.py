@@ -115,10 +115,14 @@ class Problems:
         self.count += 1
         self._newest = problem
 
-    def summarize(self) -> None:
-        """Tell the last, and how many were not shown."""
-        self._tell()
-        if self.count > self.shown:
+    def __enter__(self) -> "Problems":
+        return self
+
+    def __exit__(self, failed: object, *_: object) -> None:
+        """Tell the last, unless it is the error itself, and how many were not shown."""
+        if failed is None:
+            self._tell()
+        if failed is None and self.count > self.shown:
             print(f"kotha: … and {self.count - self.shown:,} more problems", file=sys.stderr)
 
     def _tell(self) -> None:

@@ -4,10 +4,11 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
+from kotha.cli.flags import Field, Json, OnErrors, Paths, TokenizerName, flag
 from kotha.cli.terminal import Problems, notes, print_json, results
-from kotha.cli.tokenizer_card import Field, Json, OnErrors, card
+from kotha.cli.tokenizer_card import card
 from kotha.text.tokenizer.tokenizer import FILE_NAME, Tokenizer
 from kotha.text.tokenizer.trainers import Kind, Level
 
@@ -18,22 +19,18 @@ app.command(card)
 
 @app.command
 def train(
-    paths: Annotated[tuple[str, ...], Parameter(help="Files, folders, globs, - or hf:owner/name.")],
+    paths: Paths,
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder for tokenizer.json.")],
+    out: Annotated[Path, flag("Folder for tokenizer.json.")],
     kind: Annotated[
-        Kind, Parameter(help="unigram is the best for most; wordpiece is BERT's; unigram and bpe open in llama.cpp.")
+        Kind, flag("unigram is the best for most; wordpiece is BERT's; unigram and bpe open in llama.cpp.")
     ] = "unigram",
-    vocab_size: Annotated[int, Parameter(help="Pieces, special tokens included.")] = 8192,
-    split: Annotated[str | None, Parameter(help="For bpe: qwen35 (opens in llama.cpp) or words.")] = None,
-    level: Annotated[Level, Parameter(help="For char: codepoint or akshara.")] = "codepoint",
-    rule: Annotated[
-        tuple[str, ...], Parameter(help="Switch a normalization rule on: danda, bangla_digits, quotes, …", negative="")
-    ] = (),
-    no_rule: Annotated[
-        tuple[str, ...], Parameter(help="Switch a normalization rule off: joiners, ya_phala, …", negative="")
-    ] = (),
+    vocab_size: Annotated[int, flag("Pieces, special tokens included.")] = 8192,
+    split: Annotated[str | None, flag("For bpe: qwen35 (opens in llama.cpp) or words.")] = None,
+    level: Annotated[Level, flag("For char: codepoint or akshara.")] = "codepoint",
+    rule: Annotated[tuple[str, ...], flag("Switch a normalization rule on: danda, bangla_digits, quotes, …")] = (),
+    no_rule: Annotated[tuple[str, ...], flag("Switch a normalization rule off: joiners, ya_phala, …")] = (),
     field: Field = "text",
     errors: OnErrors = "stop",
     as_json: Json = False,
@@ -42,26 +39,18 @@ def train(
     import kotha
     from kotha.text.normalize import choose_rules
 
-    problems = Problems()
-    how: Any = {"field": field, "errors": errors, "on_problem": problems, "split": split, "level": level}
-    with notes().status("reading …") as status:
+    how: Any = {"field": field, "errors": errors, "split": split, "level": level}
+    with notes().status("reading …") as status, Problems() as problems:
+        how |= {"on_problem": problems, "on_progress": lambda stage, *_: status.update(f"{stage} …")}
         rules = choose_rules(rule, no_rule)
-        how["on_progress"] = lambda stage, done, total: status.update(f"{stage} …")
         made = kotha.train_tokenizer(paths, kind=kind, vocab_size=vocab_size, out=out, rules=rules, **how)
-    problems.summarize()
     if made.vocab_size < vocab_size:
         print(f"kotha: the text fills {made.vocab_size:,} of {vocab_size:,} pieces", file=sys.stderr)
     _tell(made, out, as_json)
 
 
 @app.command
-def view(
-    tokenizer: Annotated[str, Parameter(help="A tokenizer: file, folder, or hub name.")],
-    text: Annotated[str, Parameter(help="The text to cut.")],
-    /,
-    *,
-    as_json: Json = False,
-) -> None:
+def view(tokenizer: TokenizerName, text: Annotated[str, flag("The text to cut.")], /, *, as_json: Json = False) -> None:
     """Show how a text is cut: letters as letters, hex only for part of one."""
     from kotha.text.tokenizer.importers import import_tokenizer
     from kotha.text.tokenizer.view import view as view_tokens
@@ -78,21 +67,19 @@ def view(
 
 @app.command(name="import")
 def import_(
-    source: Annotated[
-        str, Parameter(help="tokenizer.json, spiece.model, vocab.txt or .json, a folder, or a hub name.")
-    ],
+    source: Annotated[str, flag("tokenizer.json, spiece.model, vocab.txt or .json, a folder, or a hub name.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder for tokenizer.json.")],
+    out: Annotated[Path, flag("Folder for tokenizer.json.")],
     extra_ids: Annotated[
-        int | None, Parameter(help="Sentinels after a bare spiece.model's pieces: T5 has 100. A folder says its own.")
+        int | None, flag("Sentinels after a bare spiece.model's pieces: T5 has 100. A folder says its own.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
     from kotha.text.tokenizer.importers import import_tokenizer
 
-    tokenizer = import_tokenizer(source)
+    tokenizer = import_tokenizer(source, extra_ids=extra_ids)
     tokenizer.save(out)
     _tell(tokenizer, out, as_json)
 
@@ -100,7 +87,7 @@ def import_(
 def _tell(made: Tokenizer, out: Path, as_json: bool) -> None:
     path = str(out if out.suffix == ".json" else out / FILE_NAME)
     if as_json:
-        about = {"kind": made.kind, "vocab_size": made.vocab_size, "fingerprint": made.fingerprint}
+        about = {name: getattr(made, name) for name in ("kind", "vocab_size", "fingerprint")}
         print_json({"path": path, **about})
     else:
         results().print(f"{made.kind} tokenizer with {made.vocab_size:,} pieces in {path}")

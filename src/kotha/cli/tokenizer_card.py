@@ -5,36 +5,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import Field, Json, OnErrors, flag
 from kotha.cli.terminal import Problems, notes, print_json, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import Errors
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")]
-Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
-OnErrors = Annotated[Errors, Parameter(help="What happens to a document that cannot be read.")]
-
 
 def card(
-    tokenizers: Annotated[tuple[str, ...], Parameter(help="Tokenizers: files, folders, or hub names.")],
+    tokenizers: Annotated[tuple[str, ...], flag("Tokenizers: files, folders, or hub names.")],
     /,
     *,
-    text: Annotated[
-        tuple[str, ...],
-        Parameter(help="The text to measure on: files, folders, globs.", negative="", consume_multiple=True),
-    ],
-    caution: Annotated[bool, Parameter(help="Add a GPT-2-pattern BPE of the same size, as a caution.")] = True,
+    text: Annotated[tuple[str, ...], flag("The text to measure on: files, folders, globs.", consume_multiple=True)],
+    caution: Annotated[bool, flag("Add a GPT-2-pattern BPE of the same size, as a caution.", negative=None)] = True,
     caution_text: Annotated[
         tuple[str, ...],
-        Parameter(
-            help="What the cautionary BPE is trained on; by default --text itself, which flatters it.",
-            negative="",
-            consume_multiple=True,
+        flag(
+            "What the cautionary BPE is trained on; by default --text itself, which flatters it.", consume_multiple=True
         ),
     ] = (),
-    html: Annotated[Path | None, Parameter(help="Also write one offline HTML page.")] = None,
+    html: Annotated[Path | None, flag("Also write one offline HTML page.")] = None,
     field: Field = "text",
     errors: OnErrors = "stop",
     as_json: Json = False,
@@ -68,10 +58,9 @@ def card(
 
 
 def _texts(paths: tuple[str, ...], field: str, errors: Errors) -> Iterator[str]:
-    problems = Problems()
-    for document in read_documents(paths, field=field, errors=errors, on_problem=problems):
-        yield document.text
-    problems.summarize()
+    with Problems() as problems:
+        for document in read_documents(paths, field=field, errors=errors, on_problem=problems):
+            yield document.text
 
 
 def _short(name: str, names: tuple[str, ...]) -> str:

@@ -20,7 +20,7 @@ from kotha.errors import KothaError
 from kotha.evaluate.perplexity import Nats, TextScore, perplexity
 from kotha.evaluate.seen import Familiarity
 from kotha.evaluate.tables import comparison_table
-from kotha.model.config import ModelConfig, config_from_dict
+from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.runs import RunFolder, figure, mapping
 from kotha.text.shards import Dataset
@@ -28,6 +28,7 @@ from kotha.text.shards import Dataset
 # The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
 _SAME_BYTES = 0.01
 _WORD_TASK = "next-token"
+_FIGURES = ("bits_per_byte", "bits_per_character", "perplexity")
 # Standard errors that a difference must have, and documents from which on one can be worked out.
 _ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
@@ -94,7 +95,7 @@ def reached(run: Path) -> dict[str, Any]:
 
 
 def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data: Path | None = None) -> Row:
-    """A row from the files of a run folder; ``data`` is its data folder, where that still exists."""
+    """A row from the files of a run folder, or a model's config alone; ``data`` is the data folder, if it exists."""
     training = figure(summary, "loss_nats")
     found = ((key, figure(summary, key)) for key in ("steps", "tokens", "best_step"))
     counts: dict[str, Any] = {key: None if value is None else int(value) for key, value in found}
@@ -113,21 +114,8 @@ def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data:
 
 def row_of_score(row: Row, score: TextScore) -> Row:
     """A row with the figures of a fresh measurement in place of the training's own."""
-    return replace(
-        row,
-        seen=score.seen,
-        task=_WORD_TASK,
-        tokenizer=score.tokenizer,
-        measured=Measured(score.documents, score.bytes),
-        bits_per_byte=score.bits_per_byte,
-        bits_per_character=score.bits_per_character,
-        perplexity=score.perplexity,
-    )
-
-
-def row_of_model(name: str, config: ModelConfig) -> Row:
-    """A row for a model folder that comes without its run."""
-    return Row(name, *_describe(config.to_dict()))
+    fresh = {name: getattr(score, name) for name in ("seen", "tokenizer", *_FIGURES)}
+    return replace(row, task=_WORD_TASK, measured=Measured(score.documents, score.bytes), **fresh)
 
 
 def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:

@@ -53,10 +53,10 @@ class RowCache:
         self._now = self.lengths[:, None]  # where the tokens of this pass stand; every layer writes there
         self.make_room(min(self.longest, _FIRST))
 
-    def make_room(self, positions: int) -> bool:
-        """Hold so many positions; whether tensors had to move for it, and what points to them must be made anew."""
+    def make_room(self, positions: int) -> None:
+        """Hold so many positions; where tensors move for it, what points to them must be made anew."""
         if positions <= self.size:
-            return False
+            return
         size = min(max(positions, 2 * self.size), self.longest)
         self._check_memory(size)
         for tensors in (self.keys, self.values):
@@ -65,7 +65,6 @@ class RowCache:
                 tensors[layer][:, : self.size] = kept
         self.size = self.span = size
         self._places = torch.arange(size, device=self.lengths.device)
-        return True
 
     def _check_memory(self, size: int) -> None:
         """Refuse what this machine cannot hold, before it is asked to."""

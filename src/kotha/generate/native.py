@@ -31,6 +31,9 @@ _FLAGS = ("-O2", "-ftree-vectorize", "-march=native", *_REORDER, "-fPIC", "-shar
 _SLOW = 60  # seconds for a compiler that hangs
 _ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
+# What a layer is made of, by its names in the model; not every one has a gate.
+_MATRICES = ("joined", "output", "up", "gate", "down")
+_NORMS = ("attention_norm", "feedforward_norm", "query_norm", "key_norm")
 
 
 class Matrix(ctypes.Structure):
@@ -45,13 +48,10 @@ class _Norm(ctypes.Structure):
 
 class _Layer(ctypes.Structure):
     _fields_ = (
-        *((name, Matrix) for name in ("joined", "output", "up", "gate", "down")),
-        *((name, _Norm) for name in ("attention_norm", "feedforward_norm", "query_norm", "key_norm")),
-        ("keys", _POINTER),
-        ("values", _POINTER),
-        ("first", _POINTER),
-        ("n_heads", _LONG),
-        ("n_kv_heads", _LONG),
+        *((name, Matrix) for name in _MATRICES),
+        *((name, _Norm) for name in _NORMS),
+        *((name, _POINTER) for name in ("keys", "values", "first")),
+        *((name, _LONG) for name in ("n_heads", "n_kv_heads")),
     )
 
 
@@ -156,24 +156,18 @@ class NativeStep:
         return logits
 
     def _layer(self, block: Any, layer: int) -> _Layer:
-        attention, forward = block.attention, block.feedforward
+        attention = block.attention
+        parts = {name.rpartition(".")[2]: part for name, part in block.named_modules()}
         first = torch.tensor([0, *accumulate(attention.shares)])
         self._kept.append(first)
         return _Layer(
-            joined=matrix(attention.joined),
-            output=matrix(attention.output),
-            up=matrix(forward.up),
-            gate=matrix(forward.gate) if hasattr(forward, "gate") else Matrix(),
-            down=matrix(forward.down),
-            attention_norm=_norm(block.attention_norm),
-            feedforward_norm=_norm(block.feedforward_norm),
-            query_norm=_norm(attention.query_norm),
-            key_norm=_norm(attention.key_norm),
             keys=self._cache.keys[layer].data_ptr(),
             values=self._cache.values[layer].data_ptr(),
             first=first.data_ptr(),
             n_heads=len(attention.heads),
             n_kv_heads=len(attention.shares),
+            **{name: matrix(parts[name]) for name in _MATRICES if name in parts},
+            **{name: _norm(parts[name]) for name in _NORMS},
         )
 
 

@@ -20,6 +20,7 @@ from tests.conftest import SHARED_DATA
 from tests.text.conftest import CORPUS, SENTENCES, trained
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
+from kotha.cli.main import main
 from kotha.errors import TokenizerError
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
@@ -175,6 +176,12 @@ def test_a_bare_model_takes_the_sentinels_that_are_asked_for(tmp_path):
     for source in (plain.save(tmp_path / "saved"), folder):
         with pytest.raises(TokenizerError, match="is a number of sentinels for a SentencePiece model"):
             import_tokenizer(source, extra_ids=100 if source != folder else -1)
+
+
+def test_the_command_line_passes_the_number_of_sentinels_on(tmp_path):
+    model = t5_folder(tmp_path, {}) / "spiece.model"
+    assert main(["tokenizer", "import", str(model), "--extra-ids", "7", "--out", str(tmp_path / "tok")]) == 0
+    assert Tokenizer.load(tmp_path / "tok").vocab_size == import_tokenizer(model).vocab_size + 7
 
 
 def test_the_courses_58_million_parameters_come_out_of_a_shipped_model_with_t5s_sentinels():
