@@ -1,4 +1,4 @@
-"""The engine's own weights: as they are, narrower, or in eight bits (quantization).
+"""The engine's own weights: as they are, narrower, or in eight bits (int8, quantization).
 
 At one token a step all weights but the embeddings are read once, so a step takes at least their bytes over the memory's
 bandwidth. Narrower weights are fewer bytes, where the machine has fast products for them; that is measured, not
