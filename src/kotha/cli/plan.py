@@ -88,7 +88,7 @@ def _planned(request: Any, data: str | None, timed: bool) -> tuple[dict[str, Any
     tokens = None if text is None else text.tokens_with(getattr(model, "vocab_size", 1))
     known: dict[str, Any] = {"timed": timed, "seconds_per_step": choice.seconds_per_step}
     plan = plan_training(model, settings, request.device, gpu=request.gpu, train_tokens=tokens, **known)
-    parameters, out = count_parameters(model).to_dict(), doors(model)
+    parameters, out = asdict(count_parameters(model)), doors(model)
     facts = None if choice.design is None or text is None else design_facts(choice.design, text)
     found = {"preset": request.preset, "config": model.to_dict(), "parameters": parameters, **plan.to_dict()}
     found |= {"doors": [asdict(door) for door in out], **({} if facts is None else {"design": facts})}

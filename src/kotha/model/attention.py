@@ -132,15 +132,9 @@ class Attention(nn.Module):
     def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         if not self.shares_evenly:  # the kernel knows groups of one size only
             k, v = self._share(k), self._share(v)
-        return scaled_dot_product_attention(
-            q,
-            k,
-            v,
-            attn_mask=None if isinstance(mask, str) else mask,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=isinstance(mask, str),
-            enable_gqa=k.shape[1] < q.shape[1],
-        )
+        drawn = None if isinstance(mask, str) else mask  # a kernel knows the causal one by name
+        rate, shared = self.dropout if self.training else 0.0, k.shape[1] < q.shape[1]
+        return scaled_dot_product_attention(q, k, v, drawn, rate, isinstance(mask, str), enable_gqa=shared)
 
 
 def set_reading(model: nn.Module, reading: Reading) -> None:

@@ -29,12 +29,7 @@ _torch_options: Any = getattr(nn, "LinearCrossEntropyOptions", None)
 
 
 def next_token_loss(
-    hidden: Tensor,
-    weight: Tensor,
-    targets: Tensor,
-    bias: Tensor | None = None,
-    *,
-    label_smoothing: float = 0.0,
+    hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None, *, label_smoothing: float = 0.0
 ) -> Tensor:
     """Mean nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 

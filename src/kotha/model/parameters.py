@@ -1,7 +1,6 @@
 """How many parameters a config has, and where: counted on the built model, without its memory."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -52,10 +51,6 @@ class ParameterCount:
     """One feed-forward."""
     tied_head: bool
     """Does the head use the token embedding's table?"""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
 
 
 def count_parameters(config: ModelConfig) -> ParameterCount:

@@ -104,14 +104,8 @@ def by_heart(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     fell = start.training - last.training > enough
     if not fell or not (risen or len(after) >= thresholds.flat_evaluations) or last.loss <= last.training:
         return None
-    return {
-        "step": start.step,
-        "last_step": last.step,
-        "training": start.training,
-        "last_training": last.training,
-        "validation": start.loss,
-        "last_validation": last.loss,
-    }
+    first = {"step": start.step, "training": start.training, "validation": start.loss}
+    return {**first, "last_step": last.step, "last_training": last.training, "last_validation": last.loss}
 
 
 def flat(curve: Curve, thresholds: Thresholds) -> Symptoms | None:

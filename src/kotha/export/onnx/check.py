@@ -62,15 +62,8 @@ def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines:
 
 
 def _check_gpt(report: ParityReport, model: GPT, session: Session, rows: Tensor) -> ParityReport:
-    def ours(ids: Tensor) -> Tensor:
-        logits: Tensor = model(ids).float()
-        return logits
-
-    past = _named_past(model.stack.blocks, rows.shape[0])
-    whole = session(ids=rows, **past)["logits"]
-    report = with_logits(report, [(ours(rows), whole), (ours(rows), _in_two_parts(session, rows, past))])
-    prompt = rows[:1, : max(1, model.config.context_length // 8)]
-    return _with_both_greedy(report, ours, session, prompt, _named_past(model.stack.blocks, 1), model.config)
+    blocks, n_prompt = model.stack.blocks, max(1, model.config.context_length // 8)
+    return _with_cache(report, lambda ids: model(ids).float(), session, rows, n_prompt, blocks, model.config)
 
 
 def _check_seq2seq(report: ParityReport, model: Seq2Seq, folder: Path, rows: Tensor) -> ParityReport:
@@ -78,21 +71,14 @@ def _check_seq2seq(report: ParityReport, model: Seq2Seq, folder: Path, rows: Ten
     real = torch.ones_like(rows, dtype=torch.bool)
     real[1:, rows.shape[1] // 2 :] = False  # one row with padding
     memory = encoder(source=rows, real=real)["encoded"]
-    target = rows.flip(1)
 
-    def steps(**inputs: Tensor) -> dict[str, Tensor]:
-        count = inputs["ids"].shape[0]
-        return decoder(encoded=memory[:count], real=real[:count], **inputs)
+    def ours(ids: Tensor) -> Any:
+        return model(rows[: len(ids)], ids, real[: len(ids)]).float()
 
-    def ours(ids: Tensor) -> Tensor:
-        count = ids.shape[0]
-        logits: Tensor = model(rows[:count], ids, real[:count]).float()
-        return logits
+    def steps(ids: Tensor, **past: Tensor) -> dict[str, Tensor]:
+        return decoder(encoded=memory[: len(ids)], real=real[: len(ids)], ids=ids, **past)
 
-    past = _named_past(model.decoder.blocks, rows.shape[0])
-    whole = steps(ids=target, **past)["logits"]
-    report = with_logits(report, [(ours(target), whole), (ours(target), _in_two_parts(steps, target, past))])
-    return _with_both_greedy(report, ours, steps, target[:1, :1], _named_past(model.decoder.blocks, 1), model.config)
+    return _with_cache(report, ours, steps, rows.flip(1), 1, model.decoder.blocks, model.config)
 
 
 def _check_bert(report: ParityReport, model: BERT, session: Session, rows: Tensor) -> ParityReport:
@@ -119,10 +105,14 @@ def _in_two_parts(steps: Any, ids: Tensor, past: dict[str, Tensor]) -> Tensor:
     return torch.cat((first["logits"], second["logits"]), 1)
 
 
-def _with_both_greedy(
-    report: ParityReport, ours: Any, steps: Any, prompt: Tensor, empty: dict[str, Tensor], config: TextConfig
+def _with_cache(
+    report: ParityReport, ours: Any, steps: Any, ids: Tensor, n_prompt: int, blocks: nn.ModuleList, config: TextConfig
 ) -> ParityReport:
-    """Add greedy text: ours, theirs through the cache, and theirs that reads all again each time."""
+    """Add logits, read at once and in two parts, and greedy text: ours, theirs with the cache, theirs without it."""
+    past, empty = _named_past(blocks, len(ids)), _named_past(blocks, 1)
+    in_two = _in_two_parts(steps, ids, past)
+    report = with_logits(report, [(ours(ids), steps(ids=ids, **past)["logits"]), (ours(ids), in_two)])
+    prompt = ids[:1, :n_prompt]
     n_tokens = min(_GREEDY_TOKENS, config.context_length - prompt.shape[1])
     mine, again = prompt, prompt
     for _ in range(n_tokens):
