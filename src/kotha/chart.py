@@ -227,10 +227,7 @@ def _grid(across: _Scale, up: _Scale, whole: bool) -> str:
         lines += f"M{x:g} {bottom}v5"
         x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # the last one has no room on its right
         labels += f'<text x="{x:g}" y="{bottom + 8}" dy=".9em" text-anchor="{anchor}">{number(tick)}</text>'
-    return (
-        f'<path d="{lines}" fill="none" style="stroke:var(--line,#ded9cc)" vector-effect="non-scaling-stroke"/>'
-        f'<g style="fill:{_colour("soft")}">{labels}</g>'
-    )
+    return _path(lines, "stroke:var(--line,#ded9cc)") + f'<g style="fill:{_colour("soft")}">{labels}</g>'
 
 
 def _texts(chart: Chart) -> str:
@@ -254,10 +251,7 @@ def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -
             runs[-1].append(f"{across.place(x):g} {up.place(y):g}")
     path = "".join(f"M{run[0]}L{' '.join(run[1:] or run)}" for run in runs if run)
     look = "stroke-width:1;opacity:.35" if series.faint else "stroke-width:2"
-    drawn = (
-        f'<path d="{path}" fill="none" stroke-linejoin="round" stroke-linecap="round" '
-        f'style="stroke:{_colour(series.colour)};{look}" vector-effect="non-scaling-stroke"/>'
-    )
+    drawn = _path(path, f"stroke:{_colour(series.colour)};{look}", ' stroke-linejoin="round" stroke-linecap="round"')
     return drawn + (_dots(series, points, across, up) if series.dots else "")
 
 
@@ -277,24 +271,22 @@ def _levels(levels: Sequence[tuple[float, str]], up: _Scale) -> str:
     for value, label in sorted(levels, reverse=True):
         y = up.place(value)
         below = y - last < _LABEL_HEIGHT
-        drawn += (
-            f'<path d="M{LEFT} {y:g}H{WIDTH - RIGHT}" fill="none" stroke-dasharray="5 4" '
-            f'style="stroke:{_colour("soft")}" vector-effect="non-scaling-stroke"/>'
-            f'<text x="{WIDTH - RIGHT}" y="{y:g}" dy="{"1.15em" if below else "-.4em"}" text-anchor="end" '
-            f'style="fill:{_colour("soft")};{_HALO}">{escape(label)}</text>'
-        )
+        drawn += _path(f"M{LEFT} {y:g}H{WIDTH - RIGHT}", f"stroke:{_colour('soft')}", ' stroke-dasharray="5 4"')
+        place = f'x="{WIDTH - RIGHT}" y="{y:g}" dy="{"1.15em" if below else "-.4em"}" text-anchor="end"'
+        drawn += f'<text {place} style="fill:{_colour("soft")};{_HALO}">{escape(label)}</text>'
         last = y
     return drawn
 
 
 def _marker(x: float, label: str) -> str:
-    bottom, left = HEIGHT - BOTTOM, x > WIDTH / 2
-    return (
-        f'<path d="M{x:g} {TOP}V{bottom}" fill="none" stroke-dasharray="2 3" '
-        f'style="stroke:{_colour("ink")}" vector-effect="non-scaling-stroke"/>'
-        f'<text x="{x - 6 if left else x + 6:g}" y="{(TOP + bottom) // 2}" text-anchor="{"end" if left else "start"}" '
-        f'style="fill:{_colour("ink")};{_HALO}">{escape(label)}</text>'
-    )
+    bottom, (beside, anchor) = HEIGHT - BOTTOM, (x - 6, "end") if x > WIDTH / 2 else (x + 6, "start")
+    line = _path(f"M{x:g} {TOP}V{bottom}", f"stroke:{_colour('ink')}", ' stroke-dasharray="2 3"')
+    place = f'x="{beside:g}" y="{(TOP + bottom) // 2}" text-anchor="{anchor}"'
+    return line + f'<text {place} style="fill:{_colour("ink")};{_HALO}">{escape(label)}</text>'
+
+
+def _path(drawn: str, style: str, more: str = "") -> str:
+    return f'<path d="{drawn}" fill="none"{more} style="{style}" vector-effect="non-scaling-stroke"/>'
 
 
 def _colour(name: str) -> str:
