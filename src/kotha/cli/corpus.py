@@ -70,11 +70,7 @@ def inspect(
         print_json(report)
         return
     rows = [
-        ["files", f"{report.files:,}"],
-        ["documents", f"{report.documents:,}"],
-        ["bytes", f"{report.bytes:,}"],
-        ["characters", f"{report.characters:,}"],
-        ["words", f"{report.words:,}"],
+        *([name, f"{getattr(report, name):,}"] for name in ("files", "documents", "bytes", "characters", "words")),
         ["exact duplicates", f"{report.duplicates:,}"],
         [f"documents in {report.language}", f"{report.language_share:.1%}"],
         [

@@ -50,13 +50,11 @@ def prepare(
     if as_json:
         print_json(report)
         return
-    rows = [
-        ["documents", f"{report.train_documents:,}", f"{report.validation_documents:,}"],
-        ["tokens", f"{report.train_tokens:,}", f"{report.validation_tokens:,}"],
-        ["bytes", f"{report.train_bytes:,}", f"{report.validation_bytes:,}"],
-    ]
+    splits = ["train", "validation"]
+    counted = ("documents", "tokens", "bytes")
+    rows = [[name, *(f"{getattr(report, f'{split}_{name}'):,}" for split in splits)] for name in counted]
     console = results()
-    console.print(table(str(out), ["", "train", "validation"], rows))
+    console.print(table(str(out), ["", *splits], rows))
     left_out = {
         "duplicates": report.duplicates,
         "near-copies of validation documents": report.leaked,
