@@ -23,9 +23,9 @@ def interactive(page: Page, folder: str, data: Any, footer: str = "") -> str:
     """
     parts = files("kotha.inside").joinpath(folder, "assets")
     texts = {part.name: part.read_text(encoding="utf-8") for part in parts.iterdir() if "." in part.name}
-    style = "".join(texts[name] for name in sorted(texts) if name.endswith(".css"))
-    markup = "".join(texts[name] for name in sorted(texts) if name.endswith(".html"))
-    script = "".join(texts[name] for name in sorted(texts) if name.endswith(".js"))
+    style, markup, script = (
+        "".join(texts[name] for name in sorted(texts) if name.endswith(end)) for end in (".css", ".html", ".js")
+    )
     whole = _with_style(page, style, footer)
     held = f'<script type="application/json" id="data">{as_script(data)}</script>'
     run = f'<script>"use strict";(() => {{\n{script}}})()</script>'
@@ -35,12 +35,10 @@ def interactive(page: Page, folder: str, data: Any, footer: str = "") -> str:
 
 def styled(page: Page, folder: str | None = None, footer: str = "") -> str:
     """The HTML of a page with a folder's style alone, or with none beside the page's own."""
-    style = (
-        ""
-        if folder is None
-        else files("kotha.inside").joinpath(folder, "assets", "look.css").read_text(encoding="utf-8")
-    )
-    return _with_style(page, style, footer)
+    if folder is None:
+        return _with_style(page, "", footer)
+    look = files("kotha.inside").joinpath(folder, "assets", "look.css")
+    return _with_style(page, look.read_text(encoding="utf-8"), footer)
 
 
 def _with_style(page: Page, style: str, footer: str) -> str:

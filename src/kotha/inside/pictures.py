@@ -40,11 +40,8 @@ def as_bytes(image: Tensor) -> Tensor:
     low, high = float(image.min()), float(image.max())
     low, high = (-1.0, 1.0) if low >= -1 and high <= 1 else (low, high)
     bright = ((image - low) / (high - low) * 255).round().clamp(0, 255).to(torch.uint8)
-    return bright[:3].expand(3, -1, -1).permute(1, 2, 0) if len(bright) in (1, 3) else _grey(bright)
-
-
-def _grey(image: Tensor) -> Tensor:
-    return image.float().mean(0).round().to(torch.uint8)[..., None].expand(-1, -1, 3)
+    bright = bright if len(bright) in (1, 3) else bright.float().mean(0, keepdim=True).round().to(torch.uint8)  # grey
+    return bright.expand(3, -1, -1).permute(1, 2, 0)
 
 
 def _read_array(path: Path) -> np.ndarray[Any, Any]:

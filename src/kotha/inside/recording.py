@@ -30,13 +30,8 @@ class Seen:
         finite = values[values.isfinite()]
         figures: dict[str, float | None] = dict.fromkeys(("mean", "std", "min", "max"))
         if finite.numel():
-            spread = float(finite.std(correction=0))
-            figures = {
-                "mean": float(finite.mean()),
-                "std": spread,
-                "min": float(finite.min()),
-                "max": float(finite.max()),
-            }
+            found = (finite.mean(), finite.std(correction=0), finite.min(), finite.max())
+            figures = dict(zip(figures, map(float, found), strict=True))
         hidden = values.numel() - finite.numel()
         return {"place": self.place, "shape": list(values.shape), **figures, "hidden": hidden}
 

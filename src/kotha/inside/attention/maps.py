@@ -8,7 +8,7 @@ A text that the model goes on with needs one pass too: no position sees what com
 token was written is the same row when more follows. ``WrittenToken`` says which row that is, and what else could have
 stood there.
 
-What it does not do: draw (``attention_page.py``) or write text (``asked.py``).
+What it does not do: draw (``page.py``) or write text (``asked.py``).
 """
 
 import math
@@ -129,10 +129,12 @@ def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None
     places += ["logits"] if given.written_from is not None else []
     with trace(model, layers=wanted, places=places) as seen:
         given.pass_through(model)
-    maps = []
-    for name, attention in attentions(model).items():
-        if f"{name}.weights" in seen:
-            maps.append(_map(given, name, attention, _is_causal(model, name), seen))
+    causal = isinstance(model, GPT)
+    maps = [
+        _map(given, name, attention, name.endswith(".attention") and (causal or name.startswith("decoder")), seen)
+        for name, attention in attentions(model).items()
+        if f"{name}.weights" in seen
+    ]
     steps = () if given.written_from is None else _steps(given, seen["logits"][0])
     return AttentionMaps(model.config.family, given, tuple(maps), steps)
 
@@ -150,10 +152,6 @@ def _map(given: ModelInput, name: str, attention: Attention, is_causal: bool, se
         with torch.no_grad():
             other = attention.weigh(q, k, None if is_causal else "causal")[0].float().cpu()
     return AttentionMap(name, queries, keys, attention.heads, weights[0].float().cpu(), is_causal, other)
-
-
-def _is_causal(model: Model, name: str) -> bool:
-    return name.endswith(".attention") and (isinstance(model, GPT) or name.startswith("decoder"))
 
 
 def _steps(given: ModelInput, logits: Tensor) -> tuple[WrittenToken, ...]:
@@ -181,15 +179,14 @@ def _summary(each: AttentionMap, head: int, n_looks: int) -> HeadSummary:
     if each.is_causal and n_queries > 1:
         chosen[0] = 0  # the first position has nobody to choose from
     best, places = chosen.flatten().topk(min(n_looks, chosen.numel()))
-    looks = [
-        (place // n_keys, place % n_keys, share) for place, share in zip(places.tolist(), best.tolist(), strict=True)
-    ]
+    ranked = zip(places.tolist(), best.tolist(), strict=True)
+    looks = tuple((place // n_keys, place % n_keys, share) for place, share in ranked)
     alike = each.queries == each.keys
     entropy = torch.special.entr(weights).sum(-1).mean() / math.log(2)
     return HeadSummary(
         each.name,
         each.heads[head],
-        tuple(looks),
+        looks,
         float(weights.diagonal().mean()) if alike else None,
         float(weights.diagonal(-1).mean()) if alike and n_queries > 1 else None,
         float(weights[1:, 0].mean()) if alike and n_queries > 1 else float(weights[:, 0].mean()),

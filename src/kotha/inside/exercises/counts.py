@@ -28,16 +28,12 @@ def _samples(setting: Setting) -> Iterator[Question]:
         "{split} {samples:,}টি নমুনায় {tokens:,}টি টোকেন: প্রতি নমুনায় গড়ে কতটি টোকেন?",
     )
     names = (("training", "প্রশিক্ষণের"), ("validation", "যাচাইয়ের"))
-    for part, ((samples, tokens), (en, bn)) in enumerate(
-        zip((setting.training, setting.validation), names, strict=True), 1
-    ):
-        said = Words(text.en.replace("{split}", en), text.bn.replace("{split}", bn)).fill(
-            tokens=tokens, samples=samples
-        )
+    splits = zip((setting.training, setting.validation), names, strict=True)
+    for part, ((samples, tokens), (en, bn)) in enumerate(splits, 1):
+        said = Words(text.en.replace("{split}", en), text.bn.replace("{split}", bn))
         worked = same(f"{tokens:,} / {samples:,} = {tokens / samples:.2f}")
-        yield Question(
-            f"9a-{part}", said.fill(tokens=tokens, samples=samples), (worked,), Expected((tokens / samples,))
-        )
+        expected = Expected((tokens / samples,))
+        yield Question(f"9a-{part}", said.fill(tokens=tokens, samples=samples), (worked,), expected)
     yield Question(
         "9a-why",
         Words("What do the two averages tell about the tokenization?", "দুটি গড় টোকেনাইজেশন সম্পর্কে কী বলে?"),
@@ -120,8 +116,11 @@ def _parameters(setting: Setting, count: ParameterCount) -> Iterator[Question]:
     worked = _with_biases(f"{matrices} × {config.d_model} × {config.d_ff}", bare, count.feedforward_per_layer)
     mlp = Words("How many has one MLP block?", "একটি MLP ব্লকে কতটি?")
     yield Question("10a-3", mlp, (same(worked),), _with_or_without(count.feedforward_per_layer, bare))
+    parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
+    named = [f"{name.replace('_', ' ')} {getattr(count, name):,}" for name in parts if getattr(count, name)]
     whole = Words("How many has the whole model?", "পুরো মডেলে মোট কতটি?")
-    yield Question("10a-4", whole, (same(_addition(count)),), Expected((float(count.total),)))
+    addition = same(f"{' + '.join(named)} = {count.total:,}")
+    yield Question("10a-4", whole, (addition,), Expected((float(count.total),)))
 
 
 def _with_biases(product: str, bare: int, counted: int) -> str:
@@ -132,12 +131,6 @@ def _with_biases(product: str, bare: int, counted: int) -> str:
 def _with_or_without(counted: int, bare: int) -> Expected:
     """A count with its biases; the workshop asks for an estimate, so one without them is right too."""
     return Expected((float(counted),), others=((float(bare),),))
-
-
-def _addition(count: ParameterCount) -> str:
-    parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
-    named = [f"{name.replace('_', ' ')} {getattr(count, name):,}" for name in parts if getattr(count, name)]
-    return f"{' + '.join(named)} = {count.total:,}"
 
 
 def _memory(setting: Setting, count: ParameterCount) -> Iterator[Question]:

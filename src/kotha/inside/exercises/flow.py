@@ -15,7 +15,6 @@ def flow_questions(setting: Setting) -> Iterator[Question]:
     """The questions about the whole model, in order."""
     yield from _shapes(setting)
     yield from _block(setting)
-    yield from _logits(setting)
     yield from _loss(setting)
     yield from _writing(setting)
 
@@ -64,10 +63,6 @@ def _block(setting: Setting) -> Iterator[Question]:
         ),
         (_TRACE.fill(**sizes, heads=config.n_heads, d_head=config.d_head),),
     )
-
-
-def _logits(setting: Setting) -> Iterator[Question]:
-    sizes = _sizes(setting)
     shape = sizes["batch"], sizes["length"], sizes["vocabulary"]
     yield Question(
         "6d",

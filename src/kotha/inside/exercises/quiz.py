@@ -100,14 +100,13 @@ def choose(questions: Iterable[Question], wanted: str) -> list[Question]:
     known, wanted = list(questions), ascii_digits(wanted).strip().lower()
     if wanted in ("all", "সব"):
         return known
-    chosen = [each for each in known if wanted == str(each.number) or _is_part(each.id, wanted)]
+    by_number = wanted.isdigit()
+    chosen = [
+        each for each in known if (wanted == str(each.number) if by_number else each.id.lower().startswith(wanted))
+    ]
     if not chosen:
         raise UsageError(f"there is no question {wanted!r}; use all, 1 to 12, or a part such as 7c or 10a")
     return chosen
-
-
-def _is_part(identity: str, wanted: str) -> bool:
-    return not wanted.isdigit() and identity.lower().startswith(wanted)
 
 
 class Quiz:
