@@ -28,7 +28,8 @@ class PackedBatches:
     def sequences(self, step: int, first: int, count: int) -> Ids:
         """``count`` sequences of a step's batch, from ``first`` on, each one token longer than the context."""
         start = (step * self._batch_size + first) * self._context_length
-        line = self._line(start, count * self._context_length + 1)
+        pieces = self._pieces(start, count * self._context_length + 1)
+        line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces]).astype(np.int64)
         places = np.arange(count)[:, None] * self._context_length + np.arange(self._context_length + 1)
         sequences: Ids = line[places]
         return sequences
@@ -37,10 +38,6 @@ class PackedBatches:
         """The documents that a step reads."""
         size = self._batch_size * self._context_length
         return [document for document, _, _ in self._pieces(step * size, size + 1)]
-
-    def _line(self, start: int, length: int) -> Ids:
-        pieces = [self._split[document][begin:end] for document, begin, end in self._pieces(start, length)]
-        return np.concatenate(pieces).astype(np.int64)
 
     def _pieces(self, start: int, length: int) -> list[tuple[int, int, int]]:
         """The stretch of the endless line as (document, from, to)."""
