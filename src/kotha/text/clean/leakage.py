@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD, Match, check_threshold
-from kotha.text.clean.shingles import SHINGLE_WORDS, Hashes, shingle_hashes
+from kotha.text.clean.shingles import SHINGLE_WORDS, shingle_hashes
 
 # A document is looked at when a text holds the size of the document over this in probes.
 _PROBES_NEEDED = 4
@@ -83,16 +83,12 @@ class LeakIndex:
         pairs, shared = np.unique(asked * np.int64(self.documents) + owners, return_counts=True)
         for pair in pairs[shared >= self._needed[pairs % max(1, self.documents)]]:
             text, document = divmod(int(pair), self.documents)
-            containment = self._containment(document, shingles[offsets[text] : offsets[text + 1]])
+            own = self._shingles[self._starts[document] : self._starts[document + 1]]
+            containment = float(np.isin(own, shingles[offsets[text] : offsets[text + 1]]).mean())
             found = matches[text]
             if containment >= self.threshold and (found is None or containment > found.similarity):
                 matches[text] = Match(document, containment)
         return matches
-
-    def _containment(self, document: int, shingles: Hashes) -> float:
-        """The share of a held-out document's shingles that are among these."""
-        own = self._shingles[self._starts[document] : self._starts[document + 1]]
-        return float(np.count_nonzero(np.isin(own, shingles)) / len(own))
 
 
 def batches(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:

@@ -13,6 +13,7 @@ position being the line on which the record starts. All of them hold one record 
 Fields that are all digits are columns by number, from 1, of a csv or tsv file without a header row.
 """
 
+import codecs
 import csv
 import json
 from collections.abc import Callable, Iterator
@@ -80,13 +81,9 @@ def _unfinished(data: bytes) -> int:
     >>> _unfinished("ক".encode()[:2]), _unfinished("ক".encode())
     (2, 0)
     """
-    for back in (1, 2, 3):
-        lead = data[-back]
-        if lead >= 0xC0:
-            return back if back < (2 if lead < 0xE0 else 3 if lead < 0xF0 else 4) else 0
-        if lead < 0x80:
-            break
-    return 0
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data[-3:])
+    return len(decoder.getstate()[0])
 
 
 def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:

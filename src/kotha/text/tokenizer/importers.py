@@ -15,6 +15,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from kotha.errors import TokenizerError
 from kotha.text.tokenizer import spiece
+from kotha.text.tokenizer.pipeline import assembled
 from kotha.text.tokenizer.special import BERT
 from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer, library_errors
 
@@ -117,7 +118,6 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
         raise TokenizerError(
             "a SentencePiece model that writes spaces after words; only those before words can be read"
         )
-    backend = tokenizers.Tokenizer(core)
     steps: list[normalizers.Normalizer] = []
     if model.charsmap:
         steps += [*_TWO_PART_VOWELS, normalizers.Precompiled(model.charsmap)]
@@ -125,16 +125,13 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
         steps += [normalizers.Replace(Regex("\\A +| +\\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if model.add_dummy_prefix:
         steps.append(normalizers.Prepend(" "))
-    backend.normalizer = normalizers.Sequence(steps)
     # Words are cut apart unless some piece crosses a space, as runs of spaces and whole phrases do.
     crossing = any(_SPACE in piece[1:] for piece, _, _ in model.pieces)
-    backend.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="never", split=not crossing)
+    splitter = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="never", split=not crossing)
     strip = [decoders.Strip(" ", 1, 0)] if model.add_dummy_prefix else []
-    backend.decoder = decoders.Sequence(
-        [decoders.Replace(_SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *strip]
-    )
-    control = {spiece.UNKNOWN, spiece.CONTROL}
-    backend.add_special_tokens([piece for piece, _, kind in model.pieces if kind in control])
+    decoder = decoders.Sequence([decoders.Replace(_SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *strip])
+    control = [piece for piece, _, kind in model.pieces if kind in (spiece.UNKNOWN, spiece.CONTROL)]
+    backend = assembled(core, control, decoder, splitter, normalizers.Sequence(steps))
     if model.model_type == "bpe":
         # Found before all else, as in SentencePiece; but a space beside one may come or go, as it does not there.
         extra = [piece for piece, _, kind in model.pieces if kind == spiece.USER_DEFINED]
@@ -184,17 +181,16 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
         raise TokenizerError(f"{path}: no {BERT['unk']} among its {len(ids):,} lines; is it a WordPiece vocabulary?")
     config = path.with_name("tokenizer_config.json")
     settings = _read_json(config) if config.is_file() else {}
-    backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token=BERT["unk"], max_input_chars_per_word=100))
     strip_accents = settings.get("strip_accents")
-    backend.normalizer = normalizers.BertNormalizer(
+    normalizer = normalizers.BertNormalizer(
         lowercase=bool(settings.get("do_lower_case", False)),
         strip_accents=None if strip_accents is None else bool(strip_accents),
         handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
     )
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece(cleanup=False)
+    model = models.WordPiece(ids, unk_token=BERT["unk"], max_input_chars_per_word=100)
     present = [piece for piece in BERT.values() if piece in ids]
-    backend.add_special_tokens(present)
+    decoder = decoders.WordPiece(cleanup=False)
+    backend = assembled(model, present, decoder, pre_tokenizers.BertPreTokenizer(), normalizer)
     start, end = BERT["cls"], BERT["sep"]
     if start in ids and end in ids:
         backend.post_processor = processors.BertProcessing((end, ids[end]), (start, ids[start]))
@@ -222,11 +218,9 @@ def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
         if not space or not {left, right, left + right} <= ids.keys():
             raise TokenizerError(f"{merges}, line {number}: {line!r} is not a merge of two pieces of {vocabulary.name}")
         pairs.append((left, right))
-    backend = tokenizers.Tokenizer(models.BPE(ids, pairs))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens([piece for piece in ids if piece.startswith("<|") and piece.endswith("|>")])
-    return backend
+    marks = [piece for piece in ids if piece.startswith("<|") and piece.endswith("|>")]
+    splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return assembled(models.BPE(ids, pairs), marks, decoders.ByteLevel(), splitter)
 
 
 def _read_text(path: Path) -> str:

@@ -6,12 +6,32 @@ tests hold both equal.
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from tokenizers import Regex, normalizers, pre_tokenizers
+import tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from kotha.text.normalize import NFC, ROUNDS, RULES
 from kotha.text.tokenizer.split import SPLITS, SplitRule
+
+
+def assembled(
+    model: models.Model,
+    specials: Iterable[str],
+    decoder: decoders.Decoder,
+    pre_tokenizer: pre_tokenizers.PreTokenizer | None = None,
+    normalizer: normalizers.Normalizer | None = None,
+) -> tokenizers.Tokenizer:
+    """A pipeline of its parts."""
+    backend = tokenizers.Tokenizer(model)
+    if normalizer is not None:
+        backend.normalizer = normalizer
+    if pre_tokenizer is not None:
+        backend.pre_tokenizer = pre_tokenizer
+    backend.decoder = decoder
+    backend.add_special_tokens(list(specials))
+    return backend
 
 
 def normalizer_of(rules: tuple[str, ...]) -> normalizers.Normalizer:

@@ -21,7 +21,7 @@ from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
-from kotha.text.tokenizer.pipeline import normalizer_of, splitter_of
+from kotha.text.tokenizer.pipeline import assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.split import QWEN35, WORDS, SplitRule, split_named
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
@@ -90,20 +90,6 @@ def train(
     return Tokenizer(backend)
 
 
-def _assembled(
-    model: models.Model,
-    specials: Iterable[str],
-    decoder: decoders.Decoder,
-    pre_tokenizer: pre_tokenizers.PreTokenizer | None = None,
-) -> tokenizers.Tokenizer:
-    backend = tokenizers.Tokenizer(model)
-    if pre_tokenizer is not None:
-        backend.pre_tokenizer = pre_tokenizer
-    backend.decoder = decoder
-    backend.add_special_tokens(list(specials))
-    return backend
-
-
 def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Tokenizer:
     """Byte-level BPE in three layers of merges: bytes to characters, characters to letters, letters to words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
@@ -124,7 +110,7 @@ def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Toke
     ids = {piece: index for index, piece in enumerate(vocabulary)}
     kept = [pair for pair in merges if {*pair, "".join(pair)} <= ids.keys()]
     splitter = splitter_of(split, byte_level=True)
-    backend = _assembled(models.BPE(ids, kept), special.GENERATIVE.values(), decoders.ByteLevel(), splitter)
+    backend = assembled(models.BPE(ids, kept), special.GENERATIVE.values(), decoders.ByteLevel(), splitter)
     backend.add_tokens([AddedToken(text, normalized=True, special=False) for text in whole])
     return backend
 
@@ -151,7 +137,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     unknown = specials.index(special.GENERATIVE["unk"])
     model = models.Unigram(vocabulary, unk_id=unknown, byte_fallback=True)
     decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
-    return _assembled(model, specials, decoder, splitter_of(WORDS))
+    return assembled(model, specials, decoder, splitter_of(WORDS))
 
 
 def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
@@ -178,7 +164,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     model = models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100)
     inner = pre_tokenizers.Split(Regex(WORDS.pattern.replace("\\s?", "")), "isolated")
     splitter = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), inner])
-    backend = _assembled(model, specials, decoders.WordPiece(cleanup=False), splitter)
+    backend = assembled(model, specials, decoders.WordPiece(cleanup=False), splitter)
     start, end = special.BERT["cls"], special.BERT["sep"]
     backend.post_processor = processors.TemplateProcessing(
         single=f"{start} $A {end}",
@@ -195,7 +181,7 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     points = sorted(most_frequent(letters.code_points(), 1.0, most))
     ids = {piece: index for index, piece in enumerate([*specials, *points])}
     model = models.WordLevel(ids, unk_token=special.GENERATIVE["unk"])
-    return _assembled(model, specials, decoders.Fuse(), pre_tokenizers.Split(Regex("(?m:.)"), "isolated"))
+    return assembled(model, specials, decoders.Fuse(), pre_tokenizers.Split(Regex("(?m:.)"), "isolated"))
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
@@ -208,7 +194,7 @@ def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     vocabulary = [(piece, _NEVER) for piece in specials]
     vocabulary += [(piece, -1.0) for piece in [*kept, *points]]
     unknown = specials.index(special.GENERATIVE["unk"])
-    return _assembled(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False), specials, decoders.Fuse())
+    return assembled(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False), specials, decoders.Fuse())
 
 
 def _room(vocab_size: int, taken: int, kind: str, by: str) -> int:
