@@ -194,8 +194,7 @@ class _Job:
         if self.options.leak_threshold is not None and self.held_out:
             texts = [self.tokenizer.normalize(text) for text in self.held_out.values()]
             leaks = LeakIndex(texts, self.options.leak_threshold)
-        cores = os.cpu_count() or 1
-        workers = self.options.workers or (cores if self._total > _SMALL_BYTES else 1)
+        workers = self.options.workers or (self._total > _SMALL_BYTES and os.cpu_count()) or 1
         return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, workers)
 
     def _assigned(self) -> Iterator[tuple[str, str]]:

@@ -90,9 +90,7 @@ def _read(
     if errors not in get_args(Errors):
         raise UsageError(f"errors={errors!r} is not a policy{nearest(errors, get_args(Errors))}")
     if not _SMALLEST_LIMIT <= max_document_bytes <= _LARGEST_LIMIT:
-        raise UsageError(
-            f"max_document_bytes={max_document_bytes} is not between {_SMALLEST_LIMIT} and {_LARGEST_LIMIT}"
-        )
+        raise UsageError(f"{max_document_bytes=} is not between {_SMALLEST_LIMIT} and {_LARGEST_LIMIT}")
     if not all(fields):
         raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
     sources = list_sources(paths, format=format, errors=errors, on_problem=on_problem, hub=hub)

@@ -127,12 +127,7 @@ def parse_fill(spec: str) -> Fill:
     """
     if ".." in spec:
         low, high = (_parse_sum(bound) for bound in spec.split(".."))
-
-        def draw_number(scene: Scene) -> int:
-            first = low(scene)
-            return first + scene.chooser.below(high(scene) - first + 1)
-
-        return draw_number
+        return lambda scene: low(scene) + scene.chooser.below(high(scene) - low(scene) + 1)
     if re.search(r"[-+*]", spec):
         return _parse_sum(spec)
     return lambda scene: scene.draw(spec)

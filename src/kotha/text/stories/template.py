@@ -89,15 +89,8 @@ def _bracket(tokens: list[str], rules: Rules) -> Write:
     n = len(options)
     if several:
         return lambda scene: " ".join([options[i](scene) for i in scene.chooser.several(several, n)])
-    if not optional:
-        return lambda scene: options[scene.chooser.below(n)](scene)
-
-    def write_or_skip(scene: Scene) -> str:
-        if scene.chooser.below(2):
-            return ""
-        return options[scene.chooser.below(n)](scene)
-
-    return write_or_skip
+    # This or nothing is decided first: a part that is left out chooses nothing more.
+    return lambda scene: "" if optional and scene.chooser.below(2) else options[scene.chooser.below(n)](scene)
 
 
 def _hole(source: str) -> Write:

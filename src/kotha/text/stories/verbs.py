@@ -80,13 +80,12 @@ def stems(verb: str) -> Stems:
     """
     if verb in IRREGULAR:
         return IRREGULAR[verb]
-    if verb.endswith("ওয়ানো"):  # খাওয়ানো
-        stem = verb.removesuffix("নো")
-        return Stems(stem, stem, stem, verb.removesuffix("ওয়ানো") + "ইয়ে", stem + "চ্", stem, stem)
-    if verb.endswith("নো"):  # দাঁড়ানো, শেখানো, এগোনো
+    if verb.endswith("নো"):  # দাঁড়ানো, শেখানো, এগোনো, খাওয়ানো
         stem = verb.removesuffix("নো")
         root = stem[:-1]
         joined = (root if verb in KEEPS_E or stem.endswith("ো") else _risen(root)) + "িয়ে"
+        if verb.endswith("ওয়ানো"):
+            joined = verb.removesuffix("ওয়ানো") + "ইয়ে"
         return Stems(stem, stem, stem, joined, stem + "চ্", stem, stem)
     if verb.endswith("ওয়া"):  # খাওয়া, গাওয়া
         root = verb.removesuffix("ওয়া")

@@ -55,13 +55,11 @@ def import_tokenizer(
 
 
 def _best_file(folder: Path) -> Path:
-    for name in _KNOWN_FILES:
-        if (folder / name).is_file():
-            return folder / name
-    others = sorted(folder.glob("*.model"))
-    if len(others) == 1:
-        return others[0]
-    raise TokenizerError(f"{folder} holds none of {', '.join(_KNOWN_FILES)}")
+    found = [folder / name for name in _KNOWN_FILES if (folder / name).is_file()]
+    others = list(folder.glob("*.model"))
+    if not found and len(others) != 1:
+        raise TokenizerError(f"{folder} holds none of {', '.join(_KNOWN_FILES)}")
+    return (found or others)[0]
 
 
 def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:

@@ -13,7 +13,6 @@ import regex
 from kotha.text.akshara import is_whole, units
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer.common_letters import common_letters
-from kotha.text.tokenizer.split import SplitRule
 
 # Private code points of plane 15, one for each letter.
 _FIRST_CODE = 0xF0000
@@ -31,9 +30,9 @@ _MAX_DIGITS = 4
 _BANGLA = regex.compile(r"\p{Bengali}")
 
 
-def count_chunks(texts: Iterable[str], split: SplitRule, normalizer: Normalizer) -> Counter[str]:
+def count_chunks(texts: Iterable[str], split: str, normalizer: Normalizer) -> Counter[str]:
     """How often each chunk of the split occurs in the normalized texts."""
-    pattern = regex.compile(split.pattern)
+    pattern = regex.compile(split)
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(pattern.findall(normalizer(text)))

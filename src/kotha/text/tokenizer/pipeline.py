@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from kotha.text.normalize import NFC, ROUNDS, RULES
-from kotha.text.tokenizer.split import SPLITS, SplitRule
+from kotha.text.tokenizer.split import SPLITS
 
 
 def assembled(
@@ -59,9 +59,9 @@ def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
     return rules if json.loads(normalizer_of(rules).__getstate__()) == normalizer else None
 
 
-def splitter_of(split: SplitRule, byte_level: bool = False) -> pre_tokenizers.PreTokenizer:
+def splitter_of(split: str, byte_level: bool = False) -> pre_tokenizers.PreTokenizer:
     """The split as a step of a ``tokenizers`` pipeline, with GPT-2's byte alphabet behind it where asked for."""
-    cut = pre_tokenizers.Split(Regex(split.pattern), "isolated")
+    cut = pre_tokenizers.Split(Regex(split), "isolated")
     if not byte_level:
         return cut
     return pre_tokenizers.Sequence([cut, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
@@ -70,4 +70,4 @@ def splitter_of(split: SplitRule, byte_level: bool = False) -> pre_tokenizers.Pr
 def split_name_of(pre_tokenizer: dict[str, Any] | None) -> str | None:
     """The name of the split that a serialized pre-tokenizer uses, or None when it is not one of ours."""
     text = json.dumps(pre_tokenizer)
-    return next((name for name, split in SPLITS.items() if json.dumps(split.pattern) in text), None)
+    return next((name for name, split in SPLITS.items() if json.dumps(split) in text), None)

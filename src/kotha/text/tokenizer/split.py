@@ -5,49 +5,27 @@ marks (``\\p{M}``), so they cut a word at each vowel sign, and a larger vocabula
 strings that ``regex`` and Oniguruma (inside ``tokenizers``) read alike.
 """
 
-from dataclasses import dataclass
-
 from kotha.errors import TokenizerError, nearest
 
-
-@dataclass(frozen=True)
-class SplitRule:
-    """A named pattern and what it is for."""
-
-    name: str
-    pattern: str
-    help: str
-
-
-# A word keeps its marks and joiners, digits stay together, and at most one white-space character leads each chunk. So
-# every white-space character starts a chunk, and a unigram over the whole text finds what it finds chunk by chunk.
-WORDS = SplitRule(
-    "words",
-    "\\s?[\\p{L}\\p{M}\u200c\u200d]+|\\s?\\p{N}+|\\s?[^\\s\\p{L}\\p{M}\\p{N}]+|\\s",
-    "ours: marks and joiners stay in the word, digits together",
-)
+# Ours: a word keeps its marks and joiners, digits stay together, and at most one white-space character leads a chunk.
+# So every white-space character starts a chunk, and a unigram over the whole text finds what it finds chunk by chunk.
+WORDS = "\\s?[\\p{L}\\p{M}\u200c\u200d]+|\\s?\\p{N}+|\\s?[^\\s\\p{L}\\p{M}\\p{N}]+|\\s"
 
 # Qwen3.5's, the one pattern with marks that llama.cpp knows by name, so a BPE that uses it runs there unchanged.
 # A joiner is neither letter nor mark to it: র‍্যাব is cut before the ZWJ (see trainers.py for what is done about it).
-QWEN35 = SplitRule(
-    "qwen35",
+QWEN35 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-    "Qwen3.5's: marks stay in the word, digits apart; opens in llama.cpp",
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
-# GPT-2's, for the cautionary column of the report card.
-GPT2 = SplitRule(
-    "gpt2",
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    "GPT-2's: cuts Bangla at each vowel sign; only for comparison",
-)
+# GPT-2's, for the cautionary column of the report card: it cuts Bangla at each vowel sign.
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-SPLITS: dict[str, SplitRule] = {split.name: split for split in (WORDS, QWEN35, GPT2)}
+SPLITS = {"words": WORDS, "qwen35": QWEN35, "gpt2": GPT2}
 
 
-def split_named(name: str) -> SplitRule:
-    """The split of that name."""
+def split_named(name: str) -> str:
+    """The pattern of that name."""
     if name not in SPLITS:
         raise TokenizerError(f"split {name!r} does not exist{nearest(name, SPLITS)}")
     return SPLITS[name]

@@ -22,7 +22,7 @@ from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pipeline import assembled, normalizer_of, splitter_of
-from kotha.text.tokenizer.split import QWEN35, WORDS, SplitRule, split_named
+from kotha.text.tokenizer.split import QWEN35, WORDS, split_named
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
 
@@ -90,10 +90,10 @@ def train(
     return Tokenizer(backend)
 
 
-def _bpe(letters: Letters, vocab_size: int, split: SplitRule) -> tokenizers.Tokenizer:
+def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
     """Byte-level BPE in three layers of merges: bytes to characters, characters to letters, letters to words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
-    whole = _YA_PHALA if split is QWEN35 else ()
+    whole = _YA_PHALA if split == QWEN35 else ()
     room = _room(vocab_size, len(base) + len(whole), "bpe", "the 256 bytes and the special tokens")
     letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
     # Wanted as a common letter, or by a corpus that shows it, cut by a split that knows no joiner.
@@ -162,7 +162,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     ids = {piece: index for index, piece in enumerate(list(vocabulary)[:vocab_size])}
     unknown = special.BERT["unk"]
     model = models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100)
-    inner = pre_tokenizers.Split(Regex(WORDS.pattern.replace("\\s?", "")), "isolated")
+    inner = pre_tokenizers.Split(Regex(WORDS.replace("\\s?", "")), "isolated")
     splitter = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), inner])
     backend = assembled(model, specials, decoders.WordPiece(cleanup=False), splitter)
     start, end = special.BERT["cls"], special.BERT["sep"]
