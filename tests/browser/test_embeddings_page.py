@@ -4,12 +4,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from kotha.cli.plan_page import plan_page
 from tests.browser.inside_pages import OUTSIDE
 
 from kotha.inside.embeddings.page import embeddings_page
 from kotha.inside.embeddings.plane import Dot, WordMap
 from kotha.text.stories.corpus import stories
+from kotha.train.plan.page import PlanText
 from kotha.train.recipes import recipe
 
 # Pairs of labels of which one covers more than a third of the other.
@@ -37,7 +37,7 @@ def words_page() -> str:
 
 def a_plan() -> str:
     tables = [("proposed", ["", "value", "why"], [["steps", "3", "a sentence of many words " * 8]])]
-    return plan_page("Plan", tables, ["words"], recipe("modern"), ["kotha train data --set " + "a" * 200])
+    return PlanText("", recipe("modern"), tables, ["words"], ["kotha train data --set " + "a" * 200]).html()
 
 
 @pytest.mark.browser
