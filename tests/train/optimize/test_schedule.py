@@ -8,7 +8,7 @@ import torch
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.train.config import TrainConfig
-from kotha.train.optimize.averaging import Average
+from kotha.train.optimize.averaging import Average, lent
 from kotha.train.optimize.optimizer import Optimizers, split_parameters
 from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.recipes import recipe
@@ -88,6 +88,6 @@ def test_the_average_is_between_and_can_be_lent() -> None:
     with torch.no_grad():
         net.tokens.weight.add_(1)
     average.update(net)
-    with average.applied(net):
+    with lent(net, average.tensors):
         assert bool(((net.tokens.weight > before) & (net.tokens.weight < before + 1)).all())
     assert torch.allclose(net.tokens.weight, before + 1)
