@@ -29,7 +29,7 @@ from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.plan.rules import choose_vocabulary
-from kotha.train.settings import Request
+from kotha.train.settings import TrainRequest
 from kotha.train.start import train_run
 
 SIZES = {"news 300 kB": 300_000, "news 3 MB": 3_000_000, "news 30 MB": 30_000_000}
@@ -57,7 +57,7 @@ def reach(folder: Path, learned: list[str], held_out: list[str], minutes: float,
     prepare([texts], tokenizer, folder / "data", PrepareOptions(validation=unseen))
     data, said = Dataset(folder / "data"), []
     start = time.perf_counter()
-    summary = train_run(data, RunFolder(folder / "run"), Request(minutes=minutes), on_remark=said.append)
+    summary = train_run(data, RunFolder(folder / "run"), TrainRequest(minutes=minutes), on_remark=said.append)
     seconds = time.perf_counter() - start
     best = bundle.load(folder / "run")
     text = read_held_out(str(unseen), data.tokenizer)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
 
-from kotha.cli.demo_page import PAGES, Demo, Told, demo_page
+from kotha.api.demo_page import PAGES, Demo, Told, demo_page
 from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import kotha
-from kotha.cli.demo_page import PAGES, Told
+from kotha.api.demo_page import PAGES, Told
 from kotha.cli.main import main
 
 

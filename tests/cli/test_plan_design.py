@@ -10,7 +10,7 @@ from kotha.cli.main import main
 from kotha.cli.settings import from_words
 from kotha.train.plan.page import schedule_lines
 from kotha.train.recipes import recipe
-from kotha.train.settings import Request, choose_settings
+from kotha.train.settings import TrainRequest, choose_settings
 from kotha.train.show.curves import schedule_chart
 
 
@@ -56,7 +56,7 @@ def test_a_design_from_a_corpus_ends_in_commands_that_can_be_read_back(corpus: P
     words = tuple(train[train.index("--set") + 1 :])
     changes = {**from_words(words), "steps": int(train[train.index("--steps") + 1])}
     changes["vocab_size"] = found["config"]["vocab_size"]
-    choice = choose_settings(Request(preset=train[train.index("--preset") + 1], changes=changes))
+    choice = choose_settings(TrainRequest(preset=train[train.index("--preset") + 1], changes=changes))
     model, settings = choice.model, choice.settings
     assert settings.context_length is not None
     assert model.to_dict() == found["config"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -96,6 +97,19 @@ def test_killed_at_any_step_it_goes_on_bit_for_bit(data, tmp_path, optimizer, pr
         assert_same(whole, again)
         rows = [(row["step"], row.get("loss_nats")) for row in again.folder.metrics()]
         assert rows == [(row["step"], row.get("loss_nats")) for row in whole.folder.metrics()]
+
+
+def test_a_run_that_is_late_has_fewer_steps_and_is_resumed_with_them(data, tmp_path: Path) -> None:
+    late, in_time = start(data, tmp_path / "late"), start(data, tmp_path / "in time")
+    late.deadline = 0.0  # long ago
+    assert in_time.run()["steps"] == 12
+    assert late.run()["steps"] == late.folder.about()["training"]["steps"] == 8, "as few as any run has"
+    checkpoints = list_checkpoints(late.folder.checkpoints)
+    shutil.rmtree(checkpoint_path(late.folder.checkpoints, checkpoints[-1]))
+    again = resumed(data, tmp_path / "late")
+    assert again.progress.step == 6
+    again.run()
+    assert_same(late, again)
 
 
 def test_a_signal_saves_and_ends(data, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from kotha.errors import UsageError
 from kotha.model.presets import preset
 from kotha.train import settings as module
 from kotha.train.recipes import recipe
-from kotha.train.settings import USUAL_MINUTES, Request, choose_settings, take_sizes
+from kotha.train.settings import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_preset_text_and_time_decide() -> None:
-    short, long = (choose_settings(Request(minutes=minutes), NEWS) for minutes in (2, 200))
+    short, long = (choose_settings(TrainRequest(minutes=minutes), NEWS) for minutes in (2, 200))
     assert short.design is not None
     assert long.design is not None
     assert short.design.parameters < long.design.parameters
@@ -34,29 +34,29 @@ def test_without_a_preset_text_and_time_decide() -> None:
 @pytest.mark.parametrize("minutes", [2, 30])
 @pytest.mark.parametrize("name", [None, "pocket"])
 def test_what_is_chosen_fits_the_time(minutes: float, name: str | None) -> None:
-    choice = choose_settings(Request(preset=name, minutes=minutes), NEWS)
+    choice = choose_settings(TrainRequest(preset=name, minutes=minutes), NEWS)
     assert choice.seconds_per_step is not None
     assert 0 < choice.settings.steps * choice.seconds_per_step <= 60 * minutes
 
 
 def test_what_is_given_stays() -> None:
     given = {"batch_size": 16, "learning_rate": 1e-4, "seed": 5, "d_model": 64, "n_heads": 2}
-    choice = choose_settings(Request(minutes=2, changes=given), NEWS)
+    choice = choose_settings(TrainRequest(minutes=2, changes=given), NEWS)
     assert (choice.settings.batch_size, choice.settings.learning_rate, choice.settings.seed) == (16, 1e-4, 5)
     assert choice.model.d_model == 64
-    course = choose_settings(Request(preset="pocket", recipe="course", minutes=2), NEWS)
+    course = choose_settings(TrainRequest(preset="pocket", recipe="course", minutes=2), NEWS)
     assert (course.settings.learning_rate, course.settings.batch_size) == (3e-4, 64)
     assert course.settings.warmup_steps <= course.settings.steps // 10
 
 
 def test_steps_are_taken_as_they_are() -> None:
-    choice = choose_settings(Request(changes={"steps": 7}), NEWS)
+    choice = choose_settings(TrainRequest(changes={"steps": 7}), NEWS)
     assert choice.settings == recipe("modern", steps=7)
     assert (choice.model.n_layers, choice.sentence) == (preset("pocket").n_layers, "")
 
 
 def test_nothing_said_is_a_run_of_the_usual_length() -> None:
-    said, unsaid = choose_settings(Request(minutes=USUAL_MINUTES), NEWS), choose_settings(Request(), NEWS)
+    said, unsaid = choose_settings(TrainRequest(minutes=USUAL_MINUTES), NEWS), choose_settings(TrainRequest(), NEWS)
     assert (said.model, said.settings) == (unsaid.model, unsaid.settings)
 
 
@@ -69,9 +69,9 @@ def test_nothing_said_is_a_run_of_the_usual_length() -> None:
 )
 def test_contradictions_are_refused(request_: dict[str, Any], wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
-        Request(**request_)
+        TrainRequest(**request_)
     with pytest.raises(UsageError, match="name the data"):
-        choose_settings(Request(minutes=1))
+        choose_settings(TrainRequest(minutes=1))
 
 
 def test_sizes_are_told_from_settings() -> None:

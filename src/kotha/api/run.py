@@ -13,7 +13,7 @@ from kotha.model.gpt import GPT
 from kotha.page import framed
 from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
-from kotha.train.settings import Request
+from kotha.train.settings import TrainRequest
 from kotha.train.show.report import write_report
 from kotha.train.start import train_run
 
@@ -106,11 +106,11 @@ def train(
     """
     dataset, folder = Dataset(Path(data)), RunFolder(Path(out))
     given = {**settings, **({} if steps is None else {"steps": steps})}
-    request = Request(preset=preset, minutes=minutes, changes=given)
-    train_run(dataset, folder, request, resume=resume, on_event=on_event, sampler=_sampler(dataset))
+    request = TrainRequest(preset=preset, minutes=minutes, changes=given)
+    train_run(dataset, folder, request, resume=resume, on_event=on_event, sampler=sampler(dataset))
     return Run(folder.path)
 
 
-def _sampler(dataset: Dataset) -> Callable[[Any], str | None]:
+def sampler(dataset: Dataset, prompt: str = "") -> Callable[[Any], str | None]:
     """What writes a sample: only a GPT can."""
-    return lambda model: write(model, dataset.tokenizer, "", tokens=60) if isinstance(model, GPT) else None
+    return lambda model: write(model, dataset.tokenizer, prompt, tokens=60) if isinstance(model, GPT) else None

@@ -50,13 +50,15 @@ def plan(
     if memory_gb is not None and memory_gb <= 0:
         raise UsageError("--memory-gb takes a number above 0")
     with notes().status("reading the text and timing a few small steps …"):
+        from kotha.export.targets import doors
         from kotha.train.plan.gpus import gpu_named
-        from kotha.train.settings import Request
+        from kotha.train.plan.page import tell_plan
+        from kotha.train.settings import TrainRequest
 
         named = None if gpu is None else gpu_named(gpu)
         memory = None if memory_gb is None else int(memory_gb * 1e9)
-        request = Request(preset, recipe, minutes, memory, device, named, given)
-        found, text = _planned(request, data, time)
+        request = TrainRequest(preset, recipe, minutes, memory, device, named, given)
+        found, text = tell_plan(request, data, doors, timed=time)
     if html is not None:
         from kotha.files import write_whole
 
@@ -65,35 +67,6 @@ def plan(
         print_json(found)
         return
     _print(text)
-
-
-def _planned(request: Any, data: str | None, timed: bool) -> tuple[dict[str, Any], Any]:
-    """The plan as JSON has it, and as it is told."""
-    from dataclasses import asdict
-
-    from kotha.export.targets import doors
-    from kotha.model.parameters import count_parameters
-    from kotha.train.plan.page import plan_text
-    from kotha.train.plan.planning import plan_training
-    from kotha.train.plan.reasons import design_facts
-    from kotha.train.plan.step_time import use_fastest_threads
-    from kotha.train.plan.text_size import measure_text
-    from kotha.train.settings import choose_settings
-
-    text = None if data is None else measure_text(data)
-    if request.minutes is not None and request.gpu is None:
-        use_fastest_threads()
-    choice = choose_settings(request, text)
-    model, settings = choice.model, choice.settings
-    tokens = None if text is None else text.tokens_with(getattr(model, "vocab_size", 1))
-    known: dict[str, Any] = {"timed": timed, "seconds_per_step": choice.seconds_per_step}
-    plan = plan_training(model, settings, request.device, gpu=request.gpu, train_tokens=tokens, **known)
-    parameters, out = asdict(count_parameters(model)), doors(model)
-    facts = None if choice.design is None or text is None else design_facts(choice.design, text)
-    found = {"preset": request.preset, "config": model.to_dict(), "parameters": parameters, **plan.to_dict()}
-    found |= {"doors": [asdict(door) for door in out], **({} if facts is None else {"design": facts})}
-    title = f"{request.preset or 'design'}: {model.family}"
-    return found, plan_text(title, settings, plan, parameters, out, facts)
 
 
 def _print(text: Any) -> None:

@@ -46,10 +46,11 @@ def train(
     given = {**from_toml(config), **from_words(set_), **given}
     with ExitStack() as stack:
         display = stack.enter_context(TrainingDisplay(speaks=os.environ.get("RANK", "0") == "0"))
+        from kotha.api.run import sampler
         from kotha.runs import RunFolder
         from kotha.text.shards import Dataset
         from kotha.train.distributed import joined
-        from kotha.train.settings import Request
+        from kotha.train.settings import TrainRequest
         from kotha.train.start import train_run
 
         dataset, folder, ranks = Dataset(data), RunFolder(out), _ranks(shard)
@@ -61,9 +62,9 @@ def train(
         summary = train_run(
             dataset,
             folder,
-            Request(preset=preset, recipe=recipe, minutes=minutes, changes=given),
+            TrainRequest(preset=preset, recipe=recipe, minutes=minutes, changes=given),
             resume=resume or (ranks.restarts > 0 and folder.exists),  # torchrun starts again where a process died
-            sampler=_sampler(dataset.tokenizer, prompt),
+            sampler=sampler(dataset, prompt),
             on_event=display.show,
             on_remark=display.say,
             ranks=ranks,
@@ -83,14 +84,6 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
     rows = [[name.replace("_", " "), readable(name, value)] for name, value in summary.items()]
     results().print(table(str(out), ["summary", ""], rows))
     results().print(f"Report: {out / 'report.html'} (open it in a browser)", markup=False)
-
-
-def _sampler(tokenizer: Any, prompt: str) -> Any:
-    """What writes a sample: only a GPT can."""
-    from kotha.generate.plain import write
-    from kotha.model.gpt import GPT
-
-    return lambda model: write(model, tokenizer, prompt, tokens=60) if isinstance(model, GPT) else None
 
 
 def _ranks(shard: bool) -> Any:

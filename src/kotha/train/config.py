@@ -4,6 +4,7 @@ The names are the keys of a recipe, of a TOML file and, with dashes, of the comm
 "look at the machine" where that is said.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -14,6 +15,22 @@ Schedule = Literal["cosine", "stable", "constant"]
 Sampling = Literal["documents", "offsets"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Compile = Literal["auto", "on", "off"]
+
+
+_COUNTS = (
+    "steps batch_size micro_batch_size context_length ema_every evaluate_every decay_steps evaluate_tokens patience "
+    "checkpoint_every keep_checkpoints average_last"
+)
+_BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    (_COUNTS, lambda value: value >= 1, "at least 1"),
+    ("learning_rate muon_learning_rate gradient_clip spike", lambda value: value > 0, "above 0"),
+    (
+        "beta1 beta2 ema_decay label_smoothing dropout",
+        lambda value: 0 <= value < 1,
+        "a share from 0 up to, but not including, 1",
+    ),
+    ("floor", lambda value: 0 <= value <= 1, "a share from 0 to 1"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,29 +107,11 @@ class TrainConfig:
         hints = get_type_hints(type(self))
         for each in fields(self):
             _check_type(each.name, getattr(self, each.name), hints[each.name])
-        positive = (
-            "steps",
-            "batch_size",
-            "micro_batch_size",
-            "context_length",
-            "ema_every",
-            "evaluate_every",
-            "decay_steps",
-        )
-        for name in (*positive, "evaluate_tokens", "patience", "checkpoint_every", "keep_checkpoints", "average_last"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name}={value} must be at least 1")
-        for name in ("learning_rate", "muon_learning_rate", "gradient_clip", "spike"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ConfigError(f"{name}={value} must be above 0")
-        for name in ("beta1", "beta2", "ema_decay", "label_smoothing", "dropout"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < 1:
-                raise ConfigError(f"{name}={value} must be a share from 0 up to, but not including, 1")
-        if not 0 <= self.floor <= 1:
-            raise ConfigError(f"floor={self.floor} must be a share from 0 to 1")
+        for names, is_right, wanted in _BOUNDS:
+            for name in names.split():
+                value = getattr(self, name)
+                if value is not None and not is_right(value):
+                    raise ConfigError(f"{name}={value} must be {wanted}")
         if self.weight_decay < 0 or self.warmup_steps < 0:
             raise ConfigError("weight_decay and warmup_steps cannot be below 0")
 

@@ -6,6 +6,7 @@ moved goes on as if it had never stopped, bit for bit on the CPU.
 """
 
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -22,7 +23,7 @@ from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.device.fitting import Fitting, OutOfMemory
-from kotha.train.device.hardware import flops_per_token, peak_flops_per_second, peak_memory
+from kotha.train.device.hardware import peak_flops_per_second, peak_memory
 from kotha.train.device.precision import choose_arithmetic
 from kotha.train.device.recording import Recording
 from kotha.train.distributed import ALONE, Ranks, distribute, gathering, whole
@@ -30,6 +31,8 @@ from kotha.train.keeping import Keeper, Progress
 from kotha.train.optimize.averaging import Average, lent
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.optimize.schedule import learning_rate_share
+from kotha.train.plan.flops import count_work
+from kotha.train.plan.rules import shorten
 from kotha.train.tasks.task import Batch, Learner, Score, Task, Tensors
 from kotha.train.validation import validate
 from kotha.train.watch import Clock, Interrupts, Watch
@@ -73,9 +76,10 @@ class Training:
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(self.arithmetic.device, wanted=records)
         self._tokens_read = 0
-        self._flops_per_token = flops_per_token(model_config, self.fitting.context_length)
+        self._flops_per_token = count_work(model_config, self.fitting.context_length).training_per_token
         self.watch = Watch(config.spike)
         self.progress = Progress()
+        self.deadline = math.inf  # on the clock of time.perf_counter
         self._clock = Clock()
 
     # -- the run ----------------------------------------------------------------------------------------------------
@@ -104,6 +108,7 @@ class Training:
         """Do all the steps that are left; whether it was stopped before the last."""
         if self._evaluation_due():  # it was stopped in the middle of this one
             self._evaluate(until=self._asked)
+        began = time.perf_counter()
         while self.progress.step < self.config.steps and not self._asked() and not self._out_of_patience():
             loss, norm = self._update(self.progress.step)
             self.progress.step += 1
@@ -111,11 +116,23 @@ class Training:
             if self._evaluation_due() and not self._asked():
                 self._clock.stop(self.progress)
                 self._evaluate(until=self._asked)
+                self._keep_to_time(began)
             if self._checkpoint_due() and not self._asked():
                 self._clock.stop(self.progress)
                 self.save()
         self._clock.stop(self.progress)
         return self._asked()
+
+    def _keep_to_time(self, began: float) -> None:
+        """Go on with fewer steps if all of them would take too long; who resumes this run finds them in its config."""
+        spent, seconds = time.perf_counter() - began, self.deadline - began
+        config = shorten(self.config, self.progress.step, spent, seconds)
+        if config != self.config:
+            slower = f"slower than when this machine was timed: {config.steps:,} steps instead of {self.config.steps:,}"
+            self.fitting.on_remark(slower)
+            self.config = config
+            self.folder.change(config.to_dict())
+            self.save()
 
     def _asked(self) -> bool:
         """Whether any process was asked to stop; all get the same answer."""

@@ -15,7 +15,7 @@ from kotha.train.config import TrainConfig
 from kotha.train.plan.budget import Budget, budget_here, budget_on
 from kotha.train.plan.design import RECIPE, Design, as_learned, propose
 from kotha.train.plan.gpus import GPU
-from kotha.train.plan.memory import largest_micro_batch, planned_context
+from kotha.train.plan.memory import planned_context
 from kotha.train.plan.rules import EVALUATIONS, pace_of
 from kotha.train.plan.text_size import TextSize
 from kotha.train.recipes import recipe
@@ -27,7 +27,7 @@ USUAL_PRESET = "pocket"
 
 
 @dataclass(frozen=True)
-class Request:
+class TrainRequest:
     """What was asked for; all the rest is chosen."""
 
     preset: str | None = None
@@ -71,7 +71,7 @@ class Choice:
     """What was chosen and why; empty where nothing was."""
 
 
-def choose_settings(request: Request, text: TextSize | None = None) -> Choice:
+def choose_settings(request: TrainRequest, text: TextSize | None = None) -> Choice:
     """The model and the settings for a request; ``text`` is what it will learn from."""
     model, rest = take_sizes(preset(request.preset or USUAL_PRESET), request.changes)
     if "vocab_size" in rest:
@@ -101,7 +101,7 @@ def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfi
     return (model.replace(**changes) if changes else model), rest
 
 
-def _budget(request: Request, settings: TrainConfig) -> Budget:
+def _budget(request: TrainRequest, settings: TrainConfig) -> Budget:
     minutes = request.minutes or USUAL_MINUTES
     if request.gpu is not None:
         return budget_on(request.gpu, minutes, request.memory_bytes, settings.precision)
@@ -110,12 +110,8 @@ def _budget(request: Request, settings: TrainConfig) -> Budget:
 
 def _fitted(model: ModelConfig, settings: TrainConfig, budget: Budget, fixed: Mapping[str, Any]) -> Choice:
     """Settings as they are, for as many steps as the time allows."""
-    how: dict[str, Any] = {"precision": budget.precision, "device": budget.device, "compiled": budget.compiled}
     context = planned_context(model, settings)
-    size = settings.micro_batch_size or largest_micro_batch(
-        model, settings, available_bytes=budget.memory_bytes, context_length=context, **how
-    )
-    seconds = budget.pace(model, settings, size, context)
+    seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
     pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
     return Choice(model, settings.change(**pace), seconds, None, f"{steps:,} steps in {budget.minutes:g} minutes")

@@ -1,5 +1,6 @@
 """Starting a run on a data folder, and going on with one: what the command does, for Python too."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from kotha.train.distributed import ALONE, Ranks
 from kotha.train.loop import OnEvent, Sampler, Training
 from kotha.train.plan.step_time import predict_seconds_per_step, use_fastest_threads
 from kotha.train.plan.text_size import measure_text
-from kotha.train.settings import USUAL_PRESET, Request, choose_settings, take_sizes
+from kotha.train.settings import USUAL_MINUTES, USUAL_PRESET, TrainRequest, choose_settings, take_sizes
 from kotha.train.show.report import write_report
 from kotha.train.tasks.masked_words import MaskedWords
 from kotha.train.tasks.next_token import NextToken
@@ -27,7 +28,7 @@ OnRemark = Callable[[str], None]
 def train_run(
     data: Dataset,
     folder: RunFolder,
-    request: Request | None = None,
+    request: TrainRequest | None = None,
     *,
     resume: bool = False,
     sampler: Callable[[Any], str | None] | None = None,
@@ -44,10 +45,10 @@ def train_run(
     evaluation; ``on_ready`` sees the training before its first step; ``about`` is what else the run's
     config.json should tell.
     """
-    request, say = request or Request(), on_remark or (lambda _: None)
+    request, say = request or TrainRequest(), on_remark or (lambda _: None)
     if resume and request.minutes is not None:
         raise UsageError("minutes is for a new run; one that is resumed has its steps, or gets other steps")
-    threads = torch.get_num_threads()
+    threads, began = torch.get_num_threads(), time.perf_counter()
 
     def hear(event: dict[str, Any]) -> None:
         if on_event is not None:
@@ -60,6 +61,8 @@ def train_run(
             say(f"going on from step {training.progress.step:,} of {training.config.steps:,}")
         else:
             training = _start(data, folder, request, say, **how, **about)
+            if request.timed and ranks.alone:
+                training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
         training.fitting.on_remark = say
         say(f"{training.arithmetic.precision} on {training.arithmetic.device} ({training.arithmetic.reason})")
         if on_ready is not None:
@@ -73,7 +76,7 @@ def train_run(
 
 
 def _start(
-    data: Dataset, folder: RunFolder, request: Request, say: OnRemark, *, ranks: Ranks, **about: Any
+    data: Dataset, folder: RunFolder, request: TrainRequest, say: OnRemark, *, ranks: Ranks, **about: Any
 ) -> Training:
     """Choose the settings and start."""
     if not ranks.alone:  # each process would time its own steps

@@ -16,6 +16,7 @@ from kotha.train.device.fitting import Fitting
 from kotha.train.device.precision import Arithmetic
 from kotha.train.distributed import ALONE
 from kotha.train.plan.activations import example_inputs, positions
+from kotha.train.plan.flops import count_work
 from kotha.train.plan.planning import plan_training
 from kotha.train.plan.step_time import predict_seconds_per_step
 
@@ -44,12 +45,12 @@ def test_work_is_what_torch_counts(name: str) -> None:
             answers = [model.head(hidden[:, 0] if name == "vit" else hidden)]
         torch.stack([each.sum() for each in answers]).sum().backward()
     tokens = batch_size * positions(config, 20) * (2 if name == "seq2seq" else 1)
-    assert machine.flops_per_token(config, 20) * tokens == pytest.approx(counter.get_total_flops(), rel=1e-6)
+    assert count_work(config, 20).training_per_token * tokens == pytest.approx(counter.get_total_flops(), rel=1e-6)
 
 
 def test_the_work_of_the_course_model_by_hand() -> None:
     matrices = 8 * 12 * 512 * 512 + 512 * 32_100
-    assert machine.flops_per_token(preset("bangla-58m"), 128) == 6 * matrices + 12 * 8 * 512 * 128
+    assert count_work(preset("bangla-58m"), 128).training_per_token == 6 * matrices + 12 * 8 * 512 * 128
 
 
 def test_speed_is_measured_once() -> None:

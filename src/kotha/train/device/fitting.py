@@ -16,10 +16,10 @@ from kotha.errors import KothaError, TrainingError
 from kotha.model.block import Block
 from kotha.model.family import Model
 from kotha.train.config import TrainConfig
-from kotha.train.device.hardware import peak_memory, resident_memory
+from kotha.train.device.hardware import available_memory, peak_memory, resident_memory
 from kotha.train.device.precision import Arithmetic
 from kotha.train.distributed import Ranks
-from kotha.train.plan.memory import MemoryPlan, plan_memory, planned_compile, planned_micro_batch
+from kotha.train.plan.memory import MemoryPlan, how_planned, largest_micro_batch, plan_memory
 
 OutOfMemory = torch.OutOfMemoryError
 Result = TypeVar("Result")
@@ -30,8 +30,11 @@ class Fitting:
 
     def __init__(self, model: Model, config: TrainConfig, arithmetic: Arithmetic, ranks: Ranks) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
-        self.on_remark: Callable[[str], None] | None = None
-        planned, self.context_length = planned_micro_batch(model.config, config, arithmetic, ranks.world, ranks.sharded)
+        self.on_remark: Callable[[str], None] = lambda remark: None
+        self._how = how_planned(model.config, config, arithmetic, ranks.world, ranks.sharded)
+        self.context_length = self._how["context_length"]
+        available = available_memory(arithmetic.device)
+        planned = largest_micro_batch(model.config, config, available_bytes=available, **self._how)
         self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
 
     def settle(self, gradients: Callable[[int], Any]) -> None:
@@ -39,7 +42,9 @@ class Fitting:
         if self._arithmetic.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
-        compiled = self._compile()
+        compiled = self._how["compiled"]
+        for block in self._blocks() if compiled else []:  # all alike: one is compiled, and the others use it
+            block.compile()
         if not compiled and self._arithmetic.device.type == "cpu":
             return  # there is nothing to warm, and memory that lacks here is swapped, not refused
         try:
@@ -49,8 +54,9 @@ class Fitting:
         except Exception as error:  # whatever the compiler lacks on this machine
             if not compiled:
                 raise
-            self._undo_compile()
-            self._say(f"not compiled ({type(error).__name__}: {str(error).splitlines()[0]})")
+            for block in self._blocks():
+                block._compiled_call_impl = None
+            self.on_remark(f"not compiled ({type(error).__name__}: {str(error).splitlines()[0]})")
             self.attempt(lambda: gradients(0), 0, lambda: "none yet")
         self.micro_batch_size = self._ranks.least(self.micro_batch_size)
 
@@ -65,11 +71,7 @@ class Fitting:
             self.micro_batch_size = (self.micro_batch_size + 1) // 2
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
-            self._say(f"out of memory; going on with micro_batch_size={self.micro_batch_size}")
-
-    def _say(self, remark: str) -> None:
-        if self.on_remark is not None:
-            self.on_remark(remark)
+            self.on_remark(f"out of memory; going on with micro_batch_size={self.micro_batch_size}")
 
     def failure(self, step: int, last_good: str) -> TrainingError:
         """What to say when nothing smaller is left to try."""
@@ -86,35 +88,12 @@ class Fitting:
 
     def plan(self) -> MemoryPlan:
         """What this process is expected to need; on a CPU, beside what it already has from its work before."""
-        device = self._arithmetic.device.type
-        assert device in ("cpu", "cuda"), f"no plan for {device}"
-        planned = plan_memory(
-            self._model.config,
-            self._config,
-            micro_batch_size=self.micro_batch_size,
-            context_length=self.context_length,
-            precision=self._arithmetic.precision,  # type: ignore[arg-type]
-            device=device,  # type: ignore[arg-type]
-            compiled=planned_compile(self._config, device),  # type: ignore[arg-type]
-            ranks=self._ranks.world,
-            sharded=self._ranks.sharded,
-        )
-        if device != "cpu":
+        planned = plan_memory(self._model.config, self._config, micro_batch_size=self.micro_batch_size, **self._how)
+        if self._how["device"] != "cpu":
             return planned
         base = max(planned.base, resident_memory() - planned.weights - planned.average)
         total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
         return replace(planned, base=base, total=total)
-
-    def _compile(self) -> bool:
-        if not planned_compile(self._config, self._arithmetic.device.type):  # type: ignore[arg-type]
-            return False
-        for block in self._blocks():  # all alike: one is compiled, and the others use it
-            block.compile()
-        return True
-
-    def _undo_compile(self) -> None:
-        for block in self._blocks():
-            block._compiled_call_impl = None
 
     def _blocks(self) -> list[Block]:
         return [module for module in self._model.modules() if isinstance(module, Block)]

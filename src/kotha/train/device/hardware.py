@@ -1,7 +1,8 @@
 """What this machine is and can do.
 
-Speeds are measured, never looked up. ``flops_per_token`` divided by a measured time and by ``peak_flops_per_second`` is
-the share of the machine that a training uses (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
+Speeds are measured, never looked up. The operations of a token divided by its measured time and by
+``peak_flops_per_second`` are the share of the machine that a training uses (MFU: Chowdhery et al. 2022,
+https://arxiv.org/abs/2204.02311, appendix B).
 """
 
 import os
@@ -16,9 +17,6 @@ from typing import Any
 
 import torch
 
-from kotha.model.config import ModelConfig
-from kotha.train.plan.flops import count_work
-
 _WIDTHS = {"cpu": (128, 1024), "cuda": (8192,)}
 _SECONDS = 0.2
 _IMITATED = 2e9  # operations a second: a CPU that has no such products would be busy with a large one for long
@@ -28,11 +26,6 @@ _NO_LIMIT = 1 << 60
 
 
 # -- speed ------------------------------------------------------------------------------------------------------------
-
-
-def flops_per_token(model: ModelConfig, context_length: int) -> float:
-    """Operations of training, forward and backward, for each position that is read; `work.py` has them by part."""
-    return count_work(model, context_length).training_per_token
 
 
 @lru_cache(maxsize=8)
@@ -50,21 +43,20 @@ def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
 def quickest(work: Callable[[], Any], device: torch.device, seconds: float) -> float:
     """Seconds of the quickest of a few goes; the first warms up and does not count."""
     work()
-    best, end = float("inf"), time.perf_counter() + seconds
+    best, end = float("inf"), now(device) + seconds
     while True:
-        _synchronize(device)
-        start = time.perf_counter()
+        start = now(device)
         work()
-        _synchronize(device)
-        now = time.perf_counter()
-        best = min(best, now - start)
-        if now >= end:
+        best = min(best, now(device) - start)
+        if now(device) >= end:
             return best
 
 
-def _synchronize(device: torch.device) -> None:
+def now(device: torch.device) -> float:
+    """A clock that waits for a GPU to be done."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------

@@ -5,12 +5,11 @@ slower in it, so a short product is timed in both. Older GPUs get float16 with s
 """
 
 import platform
-import time
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from timeit import repeat
 
 import torch
-from torch import Tensor
 
 from kotha.train.config import Precision
 
@@ -70,19 +69,9 @@ def _gain_of_bfloat16() -> float:
     """How many times as fast as float32 products are; below 1, it is slower, and larger ones need not be tried."""
     gain = 0.0
     for width in _PROBE_WIDTHS:
-        gain = _seconds(torch.float32, width) / _seconds(torch.bfloat16, width)
+        single, half = (torch.ones(width, width, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+        rounds = [repeat(partial(torch.mm, each, each), number=1, repeat=_PROBE_ROUNDS) for each in (single, half)]
+        gain = min(rounds[0]) / min(rounds[1])
         if gain < 1 / _WORTHWHILE:
             break
     return gain
-
-
-def _seconds(dtype: torch.dtype, width: int) -> float:
-    """The quickest of a few products in a type."""
-    left = torch.ones(width, width, dtype=dtype)
-    return min(_timed(left) for _ in range(_PROBE_ROUNDS))
-
-
-def _timed(left: Tensor) -> float:
-    start = time.perf_counter()
-    left @ left
-    return time.perf_counter() - start

@@ -9,7 +9,7 @@ part by part. These rules were read off torch's own partitioner (benchmarks/memo
 """
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -51,11 +51,12 @@ def body_memory(
     # A GPU's attention drops inside its kernel, and a dropout keeps a byte for each number.
     counted = _extrapolated(config.replace(dropout=0.0, attention_dropout=0.0), batch_size, context_length, precision)
     masks = _dropout_masks(config, batch_size * positions(config, context_length))
-    if not compiled:
-        return BodyMemory(counted.kept + masks, counted.working, counted.measuring)
-    width = DTYPES[precision].itemsize
-    kept = masks + _compiled_kept(config, batch_size * positions(config, context_length), width)
-    return BodyMemory(kept, counted.working, counted.measuring)
+    kept = masks + counted.kept
+    if compiled:
+        kept = masks + _compiled_kept(
+            config, batch_size * positions(config, context_length), DTYPES[precision].itemsize
+        )
+    return replace(counted, kept=kept)
 
 
 def positions(config: ModelConfig, context_length: int) -> int:
@@ -137,20 +138,20 @@ def _traced(config: ModelConfig, batch_size: int, context_length: int, precision
 
     autocast = torch.autocast("cpu", DTYPES[precision], enabled=precision != "float32")
     with FakeTensorMode():
-        model = build(config)
+        model: Any = build(config)
         inputs = example_inputs(config, batch_size, context_length)
         for parameter in model.parameters():
             parameter.grad = torch.zeros_like(parameter)
         with Ledger([*model.parameters(), *(each.grad for each in model.parameters()), *inputs]) as ledger:
             with autocast:
-                hidden = run_body(model, inputs)
+                hidden = model.hidden(*inputs)
             kept = ledger.live
             if backward:
-                hidden.backward(torch.ones_like(hidden))  # type: ignore[no-untyped-call]
+                hidden.backward(torch.ones_like(hidden))
             working = ledger.peak - kept
         del hidden
         with Ledger([*model.parameters(), *inputs]) as ledger, torch.no_grad(), autocast:
-            run_body(model.eval(), inputs)
+            model.eval().hidden(*inputs)
     return BodyMemory(kept, working, ledger.peak)
 
 
@@ -160,12 +161,6 @@ def example_inputs(config: ModelConfig, batch_size: int, context_length: int) ->
         return (torch.zeros(batch_size, config.n_channels, config.image_size, config.image_size),)
     tokens = torch.zeros(batch_size, context_length, dtype=torch.long)
     return (tokens, tokens.clone()) if isinstance(config, Seq2SeqConfig) else (tokens,)
-
-
-def run_body(model: Any, inputs: tuple[Tensor, ...]) -> Tensor:
-    """What the head would read; each family takes inputs of its own."""
-    hidden: Tensor = model.hidden(*inputs)
-    return hidden
 
 
 class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]

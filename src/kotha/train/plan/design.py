@@ -20,10 +20,9 @@ from kotha.model.config import GPTConfig
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
-from kotha.train.plan.activations import positions
 from kotha.train.plan.budget import Budget
 from kotha.train.plan.flops import count_work
-from kotha.train.plan.memory import CPU_POSITIONS, MemoryPlan, largest_micro_batch, plan_memory
+from kotha.train.plan.memory import MemoryPlan, plan_memory
 from kotha.train.plan.rules import (
     EVALUATIONS,
     batch_for,
@@ -183,20 +182,18 @@ class _Trial:
 
     def _memory_verdict(self) -> str:
         total, available = self.memory.total, self._budget.memory_bytes
-        if total <= available:
-            return ""
-        return (
-            f"{available / 1e9:g} GB of memory is too little for {self._name}: it needs {total / 1e9:.2f} GB, one "
-            f"sequence of {self.context_length} tokens at a time; give at least {total / 1e9 + 0.05:.1f} GB"
-        )
+        name = f"{self.model.n_layers} layers of {self.model.d_model}"
+        needed = f"{available / 1e9:g} GB of memory is too little for {name}: it needs {total / 1e9:.2f} GB, one "
+        ways = f"sequence of {self.context_length} tokens at a time; give at least {total / 1e9 + 0.05:.1f} GB"
+        return needed + ways if total > available else ""
 
     def _time_verdict(self, wanted: float) -> str:
         tokens = self._budget.seconds / self.seconds_per_step * self.tokens_per_step
         return f"too slow: {tokens:,.0f} tokens in the time, and it should see {wanted:,.0f}" if tokens < wanted else ""
 
     @property
-    def _name(self) -> str:
-        return f"{self.model.n_layers} layers of {self.model.d_model}"
+    def _settings(self) -> TrainConfig:
+        return recipe(RECIPE, **self._base)
 
     @property
     def tokens_per_step(self) -> int:
@@ -204,7 +201,7 @@ class _Trial:
 
     @cached_property
     def seconds_per_step(self) -> float:
-        return self._budget.pace(self.model, recipe(RECIPE, **self._base), self.micro_batch_size, self.context_length)
+        return self._budget.pace(self.model, self._settings, self.micro_batch_size, self.context_length)
 
     def take_smaller_steps(self) -> None:
         """Halve the batch as long as there would be very few steps, unless the user chose it."""
@@ -219,17 +216,12 @@ class _Trial:
 
     @cached_property
     def micro_batch_size(self) -> int:
-        if self._fixed.get("micro_batch_size"):
-            return int(self._fixed["micro_batch_size"])
-        settings = recipe(RECIPE, **self._base)
-        size = largest_micro_batch(self.model, settings, available_bytes=self._budget.memory_bytes, **self._how())
-        of_use = CPU_POSITIONS // positions(self.model, self.context_length)
-        return max(1, min(size, of_use)) if self._budget.device == "cpu" else size
+        return self._budget.micro_batch(self.model, self._settings, self.context_length)
 
     @cached_property
     def memory(self) -> MemoryPlan:
-        settings = recipe(RECIPE, **self._base)
-        return plan_memory(self.model, settings, micro_batch_size=self.micro_batch_size, **self._how())
+        how = self._budget.how(self.context_length)
+        return plan_memory(self.model, self._settings, micro_batch_size=self.micro_batch_size, **how)
 
     def design(self, considered: list[Candidate]) -> Design:
         """The proposal, once the verdict is good."""
@@ -255,14 +247,6 @@ class _Trial:
             text_ends=by_time > by_text,
             considered=considered,
         )
-
-    def _how(self) -> dict[str, Any]:
-        return {
-            "context_length": self.context_length,
-            "precision": self._budget.precision,
-            "device": self._budget.device,
-            "compiled": self._budget.compiled,
-        }
 
     def _evaluate_tokens(self, steps: int) -> int | None:
         """As many as cost their share of the time, all evaluations together; a forward pass is a third of a step."""

@@ -10,7 +10,7 @@ On a CPU the total is what the process has resident at most (``ru_maxrss``), on 
 
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from torch import nn
 
@@ -19,7 +19,6 @@ from kotha.model.config import BERTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.loss import CHUNK_LOGITS, GPU_CHUNK_LOGITS
 from kotha.train.config import Optimizer, TrainConfig
-from kotha.train.device.hardware import available_memory
 from kotha.train.device.precision import DTYPES, Arithmetic
 from kotha.train.optimize.optimizer import split_parameters
 from kotha.train.plan.activations import body_memory, positions
@@ -41,6 +40,17 @@ _SCATTERED = 0.06
 _CHUNKS = 2
 # Copies of a matrix that Muon's iteration holds together, and those that AdamW makes of the tensor it moves.
 _MUON_COPIES, _ADAMW_COPIES = 5, 1
+
+
+class How(TypedDict):
+    """How a training runs, as far as its memory depends on it."""
+
+    context_length: int
+    precision: Number
+    device: Device
+    compiled: bool
+    ranks: NotRequired[int]
+    sharded: NotRequired[bool]
 
 
 @dataclass(frozen=True)
@@ -117,60 +127,32 @@ def plan_memory(
     return MemoryPlan(weights, gradients, states, average, body.kept, loss, base, total, moment)
 
 
-def largest_micro_batch(
-    model: ModelConfig,
-    training: TrainConfig,
-    *,
-    available_bytes: int,
-    context_length: int,
-    precision: Number,
-    device: Device,
-    compiled: bool,
-    ranks: int = 1,
-    sharded: bool = False,
-) -> int:
-    """The whole batch of a process if its plan fits, else the largest power of two that does; at least 1."""
-    whole = max(1, training.batch_size // ranks)
-    size = whole
-    while size > 1:
-        plan = plan_memory(
-            model,
-            training,
-            micro_batch_size=size,
-            context_length=context_length,
-            precision=precision,
-            device=device,
-            compiled=compiled,
-            ranks=ranks,
-            sharded=sharded,
-        )
-        if plan.total <= available_bytes:
-            break
-        size = 1 << (size - 1).bit_length() - 1  # the next power of two below
-    return size
-
-
-def planned_micro_batch(
-    model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
-) -> tuple[int, int]:
-    """The micro-batch and the context that a training here will take: what is asked for, or what fits and is of use."""
-    context_length = planned_context(model, training)
+def largest_micro_batch(model: ModelConfig, training: TrainConfig, *, available_bytes: int, **how: Unpack[How]) -> int:
+    """What is asked for; else the whole batch of a process if it fits and is of use, or a power of two that does."""
     if training.micro_batch_size is not None:
-        return training.micro_batch_size, context_length
+        return training.micro_batch_size
+    size = training.batch_size // how.get("ranks", 1)
+    if how["device"] == "cpu":
+        size = min(size, CPU_POSITIONS // positions(model, how["context_length"]))
+    while size > 1 and plan_memory(model, training, micro_batch_size=size, **how).total > available_bytes:
+        size = 1 << (size - 1).bit_length() - 1  # the next power of two below
+    return max(1, size)
+
+
+def how_planned(
+    model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
+) -> How:
+    """How a training with this arithmetic will run."""
     device = cast("Device", arithmetic.device.type)
-    size = largest_micro_batch(
-        model,
-        training,
-        available_bytes=available_memory(arithmetic.device),
-        context_length=context_length,
-        precision=cast("Number", arithmetic.precision),
-        device=device,
-        compiled=planned_compile(training, device),
-        ranks=ranks,
-        sharded=sharded,
-    )
-    of_use = CPU_POSITIONS // positions(model, context_length) if device == "cpu" else size
-    return max(1, min(size, of_use)), context_length
+    assert device in ("cpu", "cuda"), f"no plan for {device}"
+    return {
+        "context_length": planned_context(model, training),
+        "precision": cast("Number", arithmetic.precision),
+        "device": device,
+        "compiled": training.compile == "on" or (training.compile == "auto" and device == "cuda"),
+        "ranks": ranks,
+        "sharded": sharded,
+    }
 
 
 def planned_context(model: ModelConfig, training: TrainConfig) -> int:
@@ -181,11 +163,6 @@ def planned_context(model: ModelConfig, training: TrainConfig) -> int:
     if wanted > model.context_length:
         raise ConfigError(f"context_length={wanted} is more than the model's {model.context_length}; use that or less")
     return wanted
-
-
-def planned_compile(training: TrainConfig, device: Device) -> bool:
-    """Will the model be compiled there?"""
-    return training.compile == "on" or (training.compile == "auto" and device == "cuda")
 
 
 class _Shape:
@@ -247,9 +224,7 @@ class _Shape:
         return _CHUNKS * _FLOAT32 * min(self._rows(batch_size) * self._vocabulary, max(largest, self._vocabulary))
 
 
-@lru_cache(maxsize=64)
-def _shape(model: ModelConfig, optimizer: Optimizer, context_length: int, width: int, device: Device) -> _Shape:
-    return _Shape(model, optimizer, context_length, width, device)
+_shape = lru_cache(maxsize=64)(_Shape)
 
 
 def _size(module: nn.Module) -> int:

@@ -1,13 +1,19 @@
 """A plan for people: its tables and sentences, and one offline page with the learning rate drawn."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kotha.model.config import ModelConfig
+from kotha.model.parameters import count_parameters
 from kotha.page import Page
 from kotha.train.config import TrainConfig
 from kotha.train.optimize.schedule import learning_rate_share
-from kotha.train.plan.planning import TrainingPlan
+from kotha.train.plan.planning import TrainingPlan, plan_training
+from kotha.train.plan.reasons import design_facts
+from kotha.train.plan.step_time import use_fastest_threads
+from kotha.train.plan.text_size import measure_text
+from kotha.train.settings import TrainRequest, choose_settings
 from kotha.train.show.curves import schedule_chart, schedule_steps
 from kotha.wording import count, duration, size
 
@@ -54,31 +60,42 @@ class PlanText:
         return page.html("Made by kotha plan.")
 
 
-def plan_text(
-    title: str,
-    settings: TrainConfig,
-    plan: TrainingPlan,
-    parameters: dict[str, Any],
-    doors: Sequence[Any],
-    design: dict[str, Any] | None = None,
-) -> PlanText:
-    """Tables, sentences and commands; ``doors`` say where the model can go, ``design`` what ``design_facts`` gave."""
+def tell_plan(
+    request: TrainRequest, data: str | None, doors: Callable[[ModelConfig], Sequence[Any]], *, timed: bool = True
+) -> tuple[dict[str, Any], PlanText]:
+    """Plan what is asked for: ready for JSON, and as it is told; ``doors`` say where a model can go."""
+    text = None if data is None else measure_text(data)
+    if request.minutes is not None and request.gpu is None:
+        use_fastest_threads()
+    choice = choose_settings(request, text)
+    model, settings = choice.model, choice.settings
+    plan = plan_training(
+        model,
+        settings,
+        request.device,
+        timed=timed,
+        seconds_per_step=choice.seconds_per_step,
+        gpu=request.gpu,
+        train_tokens=None if text is None else text.tokens_with(getattr(model, "vocab_size", 1)),
+    )
+    parameters, out = asdict(count_parameters(model)), doors(model)
+    found = {"preset": request.preset, "config": model.to_dict(), "parameters": parameters, **plan.to_dict()}
+    found["doors"] = [asdict(door) for door in out]
+    title = f"{request.preset or 'design'}: {model.family}"
     shape = f"{plan.micro_batch_size} x {plan.context_length}"
     memory = f"memory to train in {plan.precision} on {plan.gpu or plan.device}, {shape} at once"
     work = f"operations (multiply and add) for each token, context {plan.context_length}"
+    exits = [[door.name, "open" if door.open else "closed", door.because] for door in out]
     tables: list[Table] = [
         (title, ["part", "parameters", "share"], _parameter_rows(parameters)),
         (work, ["part", "forward", "and backward", "share"], _work_rows(plan)),
         (memory, ["part", "memory", "share"], _memory_rows(plan)),
-        (
-            "doors of kotha export",
-            ["door", "", "because"],
-            [[door.name, "open" if door.open else "closed", door.because] for door in doors],
-        ),
+        ("doors of kotha export", ["door", "", "because"], exits),
     ]
-    if design is None:
-        return PlanText(title, settings, tables, plan_words(plan))
-    return PlanText(title, settings, [*_design_tables(design), *tables], plan_words(plan), design["commands"])
+    if choice.design is None or text is None:
+        return found, PlanText(title, settings, tables, plan_words(plan))
+    found["design"] = facts = design_facts(choice.design, text)
+    return found, PlanText(title, settings, [*_design_tables(facts), *tables], plan_words(plan), facts["commands"])
 
 
 def plan_words(plan: TrainingPlan) -> list[str]:

@@ -1,27 +1,19 @@
 """A training seen from before: what it will need of this machine or of a named GPU, and for how long."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from kotha.errors import UsageError
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.train.config import TrainConfig
-from kotha.train.device.hardware import peak_flops_per_second
+from kotha.train.device.hardware import available_memory, peak_flops_per_second
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.plan.activations import positions
 from kotha.train.plan.flops import Work, count_work
 from kotha.train.plan.gpus import GPU, SOURCE, estimate_seconds_per_step
-from kotha.train.plan.memory import (
-    Device,
-    MemoryPlan,
-    largest_micro_batch,
-    plan_memory,
-    planned_compile,
-    planned_context,
-    planned_micro_batch,
-)
+from kotha.train.plan.memory import MemoryPlan, how_planned, largest_micro_batch, plan_memory
 from kotha.train.plan.step_time import predict_seconds_per_step
 
 
@@ -104,17 +96,14 @@ def plan_training(
         model = model.replace(dropout=training.dropout)
     if gpu is not None and device == "cpu":
         raise UsageError(f"gpu {gpu.title} and device cpu: the one says a GPU, the other the processor; leave one out")
-    context_length = planned_context(model, training)
     here = gpu is None and (device != "cuda" or torch.cuda.is_available())
     arithmetic = choose_arithmetic(training.precision, device) if here else _elsewhere(training, gpu)
-    kind = cast("Device", arithmetic.device.type)
-    how: dict[str, Any] = {
-        "precision": arithmetic.precision,
-        "device": kind,
-        "compiled": planned_compile(training, kind),
-        "context_length": context_length,
-    }
-    how["micro_batch_size"] = size = _micro_batch(model, training, how, arithmetic if here else None, gpu)
+    how = how_planned(model, training, arithmetic)
+    available = available_memory(arithmetic.device) if here else None if gpu is None else gpu.memory
+    size = training.micro_batch_size or training.batch_size
+    if available is not None:
+        size = largest_micro_batch(model, training, available_bytes=available, **how)
+    context_length = how["context_length"]
     peak = source = None
     if gpu is not None:
         seconds_per_step = estimate_seconds_per_step(gpu, model, training, size, context_length, arithmetic.precision)
@@ -124,13 +113,18 @@ def plan_training(
             model, training, size, context_length, arithmetic
         )
         peak, source = peak_flops_per_second(arithmetic.device, arithmetic.dtype), "a few small steps on this machine"
+    texts = 2 if isinstance(model, Seq2SeqConfig) else 1
     return TrainingPlan(
-        **how,
+        precision=arithmetic.precision,
+        device=how["device"],
+        compiled=how["compiled"],
+        context_length=context_length,
+        micro_batch_size=size,
         gpu=None if gpu is None else gpu.title,
-        memory=plan_memory(model, training, **how),
+        memory=plan_memory(model, training, micro_batch_size=size, **how),
         memory_available_bytes=None if gpu is None else gpu.memory,
         work=count_work(model, context_length),
-        tokens_per_step=training.batch_size * positions(model, context_length) * _texts(model),
+        tokens_per_step=training.batch_size * positions(model, context_length) * texts,
         steps=training.steps,
         train_tokens=train_tokens,
         seconds_per_step=seconds_per_step,
@@ -143,18 +137,3 @@ def _elsewhere(training: TrainConfig, gpu: GPU | None) -> Arithmetic:
     best = "bfloat16" if gpu is None else gpu.precision
     precision = best if training.precision == "auto" else training.precision
     return Arithmetic(torch.device("cuda"), precision, "as most GPUs have it" if gpu is None else f"as {gpu.title} has")
-
-
-def _micro_batch(
-    model: ModelConfig, training: TrainConfig, how: dict[str, Any], here: Arithmetic | None, gpu: GPU | None
-) -> int:
-    """Sequences at once: as asked for, as this machine will choose, or as a named GPU holds."""
-    if here is not None:
-        return planned_micro_batch(model, training, here)[0]
-    if training.micro_batch_size is not None or gpu is None:
-        return training.micro_batch_size or training.batch_size
-    return largest_micro_batch(model, training, available_bytes=gpu.memory, **how)
-
-
-def _texts(model: ModelConfig) -> int:
-    return 2 if isinstance(model, Seq2SeqConfig) else 1

@@ -5,6 +5,10 @@ beyond the measured points. The designer asks them, and through it ``train``, ``
 when it has too few steps to gain from anything that holds it back: no dropout, few passes, a long decay.
 """
 
+import math
+
+from kotha.train.config import TrainConfig
+
 # Bytes of text from which a vocabulary pays.
 _VOCABULARIES = ((0, 1024), (200_000, 2048), (600_000, 4096), (2_500_000, 8192), (400_000_000, 16_384))
 # Tokens a step. Where the text and not the time is short, steps may be smaller: there is time for more of them.
@@ -15,6 +19,8 @@ _WIDTH, _RATE, _MUON_RATE, _POWER, _LEAST_WIDTH = 512, 1e-3, 3e-3, 1.5, 96
 _SHORT_STEPS, _SHORT_DECAY = 2000, 0.6
 _SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
+# A run that would take this much longer than its time is shortened.
+_LATE = 0.15
 EVALUATIONS = 8
 
 
@@ -82,3 +88,19 @@ def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP) -> dict[str, int]:
 def decay_for(steps: int) -> dict[str, int]:
     """How long the learning rate falls at the end (WSD): most of a short run, else what the recipe has."""
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
+
+
+def shorten(config: TrainConfig, done: int, spent: float, seconds: float) -> TrainConfig:
+    """Settings that end in time on a machine that is slower than it was timed; the same where that is no matter.
+
+    ``done`` steps took ``spent`` seconds with all that goes with them. In its second half a run is left as it is.
+
+    >>> shorten(TrainConfig(steps=800, evaluate_every=100, decay_steps=480), 100, spent=30.0, seconds=120.0).steps
+    400
+    """
+    if spent / done * config.steps < (1 + _LATE) * seconds or 2 * done > config.steps:
+        return config
+    steps = min(config.steps, max(done + 1, EVALUATIONS, int(done * seconds / spent)))
+    share = steps / config.steps
+    decay = None if config.decay_steps is None else math.ceil(share * config.decay_steps)
+    return config.change(steps=steps, evaluate_every=math.ceil(share * config.evaluate_every), decay_steps=decay)

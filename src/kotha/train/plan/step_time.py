@@ -1,37 +1,39 @@
 """How long a step will take on this machine, from a few small ones.
 
-A small model is timed whole. Of a large one, a model of one layer is timed on some tokens and on half of them, and one
-of two layers on all: this tells what a micro-batch costs whatever its size (gradients of whole tables), what a token
-adds and what a layer adds; its optimizer is timed on a slice. Only sensible on the machine that will train, while it
-is as busy as it will be then. Nothing is compiled for it, so a GPU will do better than this says.
+A small model is timed whole. Of a large one, a model of one layer and not too many words is timed on some tokens and on
+a few, and its layer alone: this tells what a micro-batch costs whatever its size (gradients of whole tables), what a
+token adds and what a layer adds; its optimizer is timed on a slice. Only sensible on the machine that will train, while
+it is as busy as it will be then. Nothing is compiled for it, so a GPU will do better than this says.
 """
 
-import time
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.model.bert import BERT
-from kotha.model.config import ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.model.config import ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
 from kotha.model.family import Model, build
 from kotha.model.loss import next_token_loss
 from kotha.model.presets import preset
 from kotha.model.vit import ViT
 from kotha.train.config import TrainConfig
-from kotha.train.device.hardware import flops_per_token, peak_flops_per_second, quickest
+from kotha.train.device.hardware import now, peak_flops_per_second, quickest
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.optimize.muon import orthogonalize
 from kotha.train.optimize.optimizer import Optimizers, split_parameters
-from kotha.train.plan.activations import example_inputs, positions, run_body
+from kotha.train.plan.activations import example_inputs, positions
+from kotha.train.plan.flops import count_work
 from kotha.train.recipes import recipe
 from kotha.train.tasks.masking import CHOSEN
 
 # What one timed pass should take, so that all of the timing takes a few seconds.
 _PASS_SECONDS = 0.2
-_LEAST_TOKENS = 256  # with fewer, weights are read more than multiplied
+_LEAST_TOKENS, _FEW_TOKENS = 128, 8  # with fewer than those, weights are read more than multiplied
 _ROUNDS, _ENOUGH_SECONDS = 4, 0.4
+_WORDS = 8192
 # Of a large optimizer, the slice that is timed: rows and columns.
 _SLICE = (256, 1024)
 # The step by which threads are compared: small, as those are to which it matters.
@@ -45,18 +47,22 @@ def predict_seconds_per_step(
     micro_batches = -(-training.batch_size // micro_batch_size)
     with torch.random.fork_rng():  # dropout draws here, not from the caller's numbers
         if _affordable(model, micro_batch_size, context_length, arithmetic) == (micro_batch_size, context_length):
-            gradients, step = _time(model, training, micro_batch_size, context_length, arithmetic)
+            gradients, step = _time(_built(model, arithmetic), training, micro_batch_size, context_length, arithmetic)
             return micro_batches * gradients + step
         depths = {"n_layers": 1, **({"n_decoder_layers": 1} if isinstance(model, Seq2SeqConfig) else {})}
-        small, double = model.replace(**depths), model.replace(**dict.fromkeys(depths, 2))
-        batch_size, length = _affordable(double, micro_batch_size, context_length, arithmetic)
-        half = (batch_size // 2, length) if batch_size > 1 else (1, max(1, length // 2))
-        less, _ = _time(small, None, *half, arithmetic)
-        one, _ = _time(small, None, batch_size, length, arithmetic)
-        two, _ = _time(double, None, batch_size, length, arithmetic)
+        small = wordless = model.replace(**depths, removed_heads=())
+        tables = 1.0  # how many times as large they are as those that are timed
+        if isinstance(model, TextConfig):
+            small, wordless = (small.replace(vocab_size=min(size, model.vocab_size)) for size in (_WORDS, 2))
+            tables = max(1.0, model.vocab_size / _WORDS)
+        batch_size, length = _affordable(small, micro_batch_size, context_length, arithmetic)
+        few = length if isinstance(model, ViTConfig) else min(_FEW_TOKENS, length)
+        built = _built(small, arithmetic)
+        fixed, one = (_time(built, None, *shape, arithmetic)[0] for shape in ((1, few), (batch_size, length)))
+        layer = _time(_built(wordless, arithmetic), None, batch_size, length, arithmetic)[0]
         step = _optimizer_seconds(model, training, arithmetic)
-    whole = one + (model.n_layers - 1) * max(0.0, two - one)
-    fixed = min(one, max(0.0, 2 * less - one))
+    whole = model.n_layers * layer + tables * max(0.0, one - layer)
+    fixed = min(whole, tables * fixed)
     shares = training.batch_size * positions(model, context_length) / (batch_size * positions(model, length))
     return micro_batches * fixed + shares * (whole - fixed) + step
 
@@ -80,35 +86,40 @@ def use_fastest_threads() -> int:
 def _affordable(model: ModelConfig, batch_size: int, context_length: int, arithmetic: Arithmetic) -> tuple[int, int]:
     """A batch that takes about as long as a timed pass should; whole sequences where one fits, else a part of one."""
     speed = peak_flops_per_second(arithmetic.device, arithmetic.dtype)
-    tokens = max(_LEAST_TOKENS, int(_PASS_SECONDS * speed / flops_per_token(model, context_length)))
+    work = count_work(model, context_length).training_per_token
+    tokens = max(_LEAST_TOKENS, int(_PASS_SECONDS * speed / work))
     n = positions(model, context_length)
     if isinstance(model, ViTConfig) or tokens >= n:
         return max(1, min(batch_size, tokens // n)), context_length
     return 1, tokens
 
 
-def _time(
-    config: ModelConfig, training: TrainConfig | None, batch_size: int, context_length: int, arithmetic: Arithmetic
-) -> tuple[float, float]:
-    """Seconds of the gradients of a batch and of an optimizer's step: the median of a few rounds after the first."""
+def _built(config: ModelConfig, arithmetic: Arithmetic) -> Model:
     model = build(config, "meta").to_empty(device=arithmetic.device).train()
     for each in (*model.parameters(), *model.buffers()):
         torch.nn.init.constant_(each, 0)  # numbers do not matter, and drawing them takes its time
-    inputs = tuple(each.to(arithmetic.device) for each in example_inputs(config, batch_size, context_length))
+    return model
+
+
+def _time(
+    model: Model, training: TrainConfig | None, batch_size: int, context_length: int, arithmetic: Arithmetic
+) -> tuple[float, float]:
+    """Seconds of the gradients of a batch and of an optimizer's step: the median of a few rounds after the first."""
+    inputs = tuple(each.to(arithmetic.device) for each in example_inputs(model.config, batch_size, context_length))
     optimizers = None if training is None else Optimizers(model, training)
     scaler = torch.amp.GradScaler(enabled=False)
     gradients, steps = [], []
     for round_ in range(1 + _ROUNDS):
-        start = _now(arithmetic)
+        start = now(arithmetic.device)
         with arithmetic.autocast():
-            loss = example_loss(model, inputs)
+            loss = _example_loss(model, inputs)
         torch.autograd.backward(loss)
-        middle = _now(arithmetic)
+        middle = now(arithmetic.device)
         if optimizers is not None:
             optimizers.step(scaler)
             optimizers.zero_grad()
         gradients.append(middle - start)
-        steps.append(_now(arithmetic) - middle)
+        steps.append(now(arithmetic.device) - middle)
         if round_ and sum(gradients) + sum(steps) > _ENOUGH_SECONDS:
             break
     return median(gradients[1:]), median(steps[1:])
@@ -119,8 +130,7 @@ def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Ar
     muon, *adamw = split_parameters(build(model, "meta"), use_muon=training.optimizer == "muon")
     part = torch.nn.Parameter(torch.ones(_SLICE, device=arithmetic.device))
     part.grad = torch.ones_like(part)
-    member = torch.optim.AdamW([part])
-    each = quickest(member.step, arithmetic.device, 0.0) / part.numel()
+    each = quickest(torch.optim.AdamW([part]).step, arithmetic.device, 0.0) / part.numel()
     product = quickest(lambda: orthogonalize(part.detach()), arithmetic.device, 0.0) / _products(part)
     moved = sum(parameter.numel() for group in adamw for _, parameter in group)
     return moved * each + sum(_products(parameter) for _, parameter in muon) * product
@@ -132,9 +142,9 @@ def _products(matrix: Tensor) -> float:
     return float(2 * small * small * large + small**3)
 
 
-def example_loss(model: Model, inputs: tuple[Tensor, ...]) -> Tensor:
+def _example_loss(model: Any, inputs: tuple[Tensor, ...]) -> Tensor:
     """A loss of the kind that a family learns by, with all answers 0."""
-    hidden = run_body(model, inputs)  # (B, T, C)
+    hidden = model.hidden(*inputs)  # (B, T, C)
     if isinstance(model, ViT):
         logits = model.head(hidden[:, 0])
         return cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long, device=logits.device))
@@ -142,9 +152,3 @@ def example_loss(model: Model, inputs: tuple[Tensor, ...]) -> Tensor:
         hidden = model.guess(hidden[:, : max(1, int(CHOSEN * hidden.shape[1]))])
     answers = torch.zeros(hidden.shape[:-1], dtype=torch.long, device=hidden.device)
     return next_token_loss(hidden, model.head.weight, answers, model.head.bias)
-
-
-def _now(arithmetic: Arithmetic) -> float:
-    if arithmetic.device.type == "cuda":
-        torch.cuda.synchronize(arithmetic.device)
-    return time.perf_counter()

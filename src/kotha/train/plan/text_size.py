@@ -6,7 +6,6 @@ half a character more with each doubling (docs/experiments.md).
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,8 +46,8 @@ class TextSize:
         return int(self.characters / max(1.0, per_token))
 
 
-def measure_text(path: str, on_document: Callable[[int], None] | None = None) -> TextSize:
-    """Measure a data folder or any corpus that can be read; ``on_document`` hears how many bytes were counted."""
+def measure_text(path: str) -> TextSize:
+    """Measure a data folder or any corpus that can be read."""
     if (Path(path) / DATASET_FILE).is_file():
         data = Dataset(path, verify=False)
         train, held_out = data["train"].info, data.splits.get("validation")
@@ -60,8 +59,6 @@ def measure_text(path: str, on_document: Callable[[int], None] | None = None) ->
         n_bytes += len(document.text.encode())
         n_characters += len(document.text)
         n_documents += 1
-        if on_document is not None:
-            on_document(n_bytes)
     if not n_documents:
         raise DataError(f"{path} has no text in it; name a data folder, a file or a folder of texts")
     kept = [int(_TRAIN_SHARE * each) for each in (n_bytes, n_characters, n_documents)]

@@ -7,7 +7,6 @@ everything else works, so the import is inside.
 import math
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from kotha.errors import KothaError
@@ -64,7 +63,5 @@ class TensorBoard:
     def __enter__(self) -> "TensorBoard":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

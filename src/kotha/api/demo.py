@@ -1,0 +1,166 @@
+"""The whole way on the built-in corpus: stories, a tokenizer, shards, a model that learns, writes and is looked into.
+
+Each step does its work and gives what there is to tell of it; who calls it shows that, and how it goes.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kotha.api import data as making
+from kotha.api.demo_page import PAGES, Demo, Told, demo_page, sample_of, shard_rows
+from kotha.api.model import load
+from kotha.errors import UsageError
+from kotha.evaluate.tables import Table
+from kotha.files import write_whole
+from kotha.generate.plain import write
+from kotha.runs import RunFolder
+from kotha.text.shards import Dataset
+from kotha.text.stories.corpus import Story, floor_bits_per_byte
+from kotha.text.tokenizer import card
+from kotha.text.tokenizer.view import view
+from kotha.train.settings import TrainRequest
+from kotha.train.show.report import read_record
+from kotha.train.start import train_run
+
+TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
+# One held-out document for so many to learn from.
+_LEARNED_PER_HELD_OUT = 20
+# How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
+_WRITING: dict[str, Any] = {"temperature": 0.3, "top_k": 10}
+_TOKENS, _TOKENS_ON_THE_WAY = 150, 40
+# How many tokens it adds while its attention is watched.
+_LOOKED_AT = 12
+# Past the title, which by itself looks like a text's last sentence.
+_PROMPT_WORDS = 8
+
+
+class Quoted(str):
+    """A text of the corpus or of the model, to be set apart."""
+
+    __slots__ = ()
+
+
+class Step(NamedTuple):
+    """One step: what it is called, what is to be said before, what goes on meanwhile, and its work."""
+
+    name: str
+    about: str
+    meanwhile: str
+    work: Callable[[], list[str | Table]]
+
+
+class Demonstration:
+    """All of it, in a folder."""
+
+    def __init__(self, out: Path, documents: int, vocab_size: int, minutes: float, seed: int) -> None:
+        if documents < 100:
+            raise UsageError(f"documents={documents}: a tokenizer needs more to learn from; give at least 100")
+        if minutes <= 0:
+            raise UsageError(f"minutes={minutes:g}: a model needs some time to learn")
+        self.out, self._documents, self._vocab_size = out, documents, vocab_size
+        self._minutes, self._seed = minutes, seed
+        self.listeners: dict[str, Any] = {}
+        self.summary: dict[str, Any] = {}
+        self.steps = (
+            Step("Stories", "original Bangla, from a grammar; the same seed gives the same ones", "", self._stories),
+            Step("Tokenizer", "a unigram whose pieces are whole letters", "learning …", self._tokenizer),
+            Step("Shards", "token ids on disk, ready to be memory-mapped; each file known by its hash", "", self._cut),
+            Step("Report card", "beside what the best-known pattern does to Bangla", "measuring …", self._compare),
+            Step("Training", "a small GPT, on this machine; below, what it writes as it learns", "", self._train),
+            Step("Writing", "given the first words of texts that it has never seen", "writing …", self._write),
+            Step("A look inside", "pages that show what happens as it reads and writes", "looking …", self._look),
+        )
+
+    def report(self, program: str) -> Path:
+        """The page that leads to all of it; ``program`` is how `kotha` is called."""
+        record = read_record(self.out / "run")
+        made = Demo(self.written, self.tokenizer, self.shards, self.cards, record, self.prompts, self.before, self.told)
+        write_whole(self.out / "report.html", demo_page(made, str(self.out), program))
+        return self.out / "report.html"
+
+    def _stories(self) -> list[str | Table]:
+        """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
+        counts = {TRAIN: self._documents, HELD_OUT: max(10, self._documents // _LEARNED_PER_HELD_OUT)}
+        found = []
+        for turn, (name, count) in enumerate(counts.items()):
+            making.write_stories(self.out / name, count, seed=2 * self._seed + turn, **self.listeners)
+            with (self.out / name).open(encoding="utf-8") as lines:
+                found.append([Story(**json.loads(line)) for line in lines])
+        self.written, self.held_out = found
+        self.prompts = [_beginning(_first(self.held_out, kind)) for kind in ("story", "news", "entry")]
+        size = sum(len(document.text.encode()) for document in self.written)
+        told = f"{self._documents:,} documents, {size:,} bytes; {counts[HELD_OUT]:,} more are held out."
+        return ["The first of them:\n", Quoted(_first(self.written, "story")), told]
+
+    def _tokenizer(self) -> list[str | Table]:
+        folder = self.out / "tokenizer"
+        self.tokenizer = making.train_tokenizer(self.out / TRAIN, vocab_size=self._vocab_size, out=folder)
+        pieces = "│".join(token.text for token in view(self.tokenizer, sample_of(self.written)))
+        return [f"{self.tokenizer.vocab_size:,} pieces. One sentence, cut:", pieces]
+
+    def _cut(self) -> list[str | Table]:
+        how: dict[str, Any] = {"validation": self.out / HELD_OUT, "overwrite": True, **self.listeners}
+        self.shards = making.prepare(self.out / TRAIN, self.tokenizer, self.out / "data", **how)
+        copies = f"{self.shards.duplicates:,} duplicates, {self.shards.leaked:,} near-copies of validation documents"
+        return [Table("", ["", "train", "validation"], shard_rows(self.shards), [f"left out: {copies}"])]
+
+    def _compare(self) -> list[str | Table]:
+        held = [document.text for document in self.held_out]
+        caution = card.train_gpt2_style([document.text for document in self.written], self.tokenizer.vocab_size)
+        tokenizers = {"kotha unigram": self.tokenizer, "GPT-2 pattern": caution}
+        self.cards = [card.measure(name, tokenizer, held) for name, tokenizer in tokenizers.items()]
+        header, cells = [title for _, title in card.COLUMNS], [card.cells(each) for each in self.cards]
+        return [Table("", header, cells, marks=card.marks(self.cards))]
+
+    def _train(self) -> list[str | Table]:
+        """Train, and keep what the model wrote before its first step."""
+        data, run, floor = Dataset(self.out / "data"), self.out / "run", floor_bits_per_byte(self.held_out)
+        shutil.rmtree(run, ignore_errors=True)
+
+        def sample(model: Any) -> str:
+            return write(model, data.tokenizer, self.prompts[0], tokens=_TOKENS_ON_THE_WAY, **_WRITING)
+
+        def begin(training: Any) -> None:
+            self.before = sample(training.model)
+
+        request = TrainRequest(minutes=self._minutes, changes={"seed": self._seed})
+        how: dict[str, Any] = {"floors": {"bits_per_byte": floor}, **self.listeners}
+        found = self.summary = train_run(data, RunFolder(run), request, sampler=sample, on_ready=begin, **how)
+        if found["stopped"]:
+            return []
+        return [
+            f"{found['steps']:,} steps, {found['tokens']:,} tokens in {found['seconds'] / 60:.1f} minutes. On stories "
+            f"that it has never seen: {found['bits_per_byte']:.3f} bits per byte "
+            f"({found['bits_per_character']:.3f} per character). The grammar's floor, which no model can go below on "
+            f"average, is {floor:.3f}."
+        ]
+
+    def _write(self) -> list[str | Table]:
+        self.model = load(self.out / "run")
+        texts = self.model.generate(self.prompts, tokens=_TOKENS, **_WRITING)
+        self.told = told = Told.read(texts, (document.text for document in self.written))
+        known = f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read."
+        return [*map(Quoted, texts), known]
+
+    def _look(self) -> list[str | Table]:
+        """The pages that the report leads to: what happens in the model as it reads and writes a text."""
+        text = self.prompts[0]
+        self.model.attention(text, generate=_LOOKED_AT).save(self.out / "attention.html")
+        self.model.flow(text).save(self.out / "flow.html")
+        self.model.lens(text, generate=_LOOKED_AT).save(self.out / "lens.html")
+        self.model.heads().save(self.out / "heads.html")
+        return [", ".join(address for address, *_ in PAGES)]
+
+
+def _first(documents: list[Story], kind: str) -> str:
+    return next(document.text for document in documents if document.kind == kind)
+
+
+def _beginning(text: str) -> str:
+    """The first words of a text, line ends and all."""
+    found = re.match(rf"(\S+\s+){{{_PROMPT_WORDS - 1}}}\S+", text)
+    return found[0] if found else text
