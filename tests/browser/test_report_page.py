@@ -8,6 +8,7 @@ import pytest
 from tests.browser.inside_pages import check_it_fits, opened
 
 from kotha.api.demo_page import PAGES, Demo, Told, demo_page
+from kotha.cli.demo import next_steps
 from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card
@@ -52,7 +53,8 @@ def first_page(folder: Path) -> str:
     told = [next(document.text for document in written if document.kind == kind) for kind in ("story", "news", "entry")]
     prompts = [" ".join(text.split(" ")[:5]) for text in told]
     demo = Demo(written, tokenizer, shards, cards, record(), prompts, told[0], Told.read(told, texts))
-    return demo_page(demo, "a/long/path/kotha-demo", ".venv/bin/kotha")
+    shown = "a/long/path/kotha-demo"
+    return demo_page(demo, shown, next_steps(shown, ".venv/bin/kotha"))
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ class Quoted(str):
     __slots__ = ()
 
 
-class Step(NamedTuple):
+class DemoStep(NamedTuple):
     """One step: what it is called, what is to be said before, what goes on meanwhile, and its work."""
 
     name: str
@@ -66,20 +66,24 @@ class Demonstration:
         self.listeners: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
         self.steps = (
-            Step("Stories", "original Bangla, from a grammar; the same seed gives the same ones", "", self._stories),
-            Step("Tokenizer", "a unigram whose pieces are whole letters", "learning …", self._tokenizer),
-            Step("Shards", "token ids on disk, ready to be memory-mapped; each file known by its hash", "", self._cut),
-            Step("Report card", "beside what the best-known pattern does to Bangla", "measuring …", self._compare),
-            Step("Training", "a small GPT, on this machine; below, what it writes as it learns", "", self._train),
-            Step("Writing", "given the first words of texts that it has never seen", "writing …", self._write),
-            Step("A look inside", "pages that show what happens as it reads and writes", "looking …", self._look),
+            DemoStep(
+                "Stories", "original Bangla, from a grammar; the same seed gives the same ones", "", self._stories
+            ),
+            DemoStep("Tokenizer", "a unigram whose pieces are whole letters", "learning …", self._tokenizer),
+            DemoStep(
+                "Shards", "token ids on disk, ready to be memory-mapped; each file known by its hash", "", self._cut
+            ),
+            DemoStep("Report card", "beside what the best-known pattern does to Bangla", "measuring …", self._compare),
+            DemoStep("Training", "a small GPT, on this machine; below, what it writes as it learns", "", self._train),
+            DemoStep("Writing", "given the first words of texts that it has never seen", "writing …", self._write),
+            DemoStep("A look inside", "pages that show what happens as it reads and writes", "looking …", self._look),
         )
 
-    def report(self, program: str) -> Path:
-        """The page that leads to all of it; ``program`` is how `kotha` is called."""
+    def report(self, commands: list[tuple[str, str]]) -> Path:
+        """The page that leads to all of it, with what to try next, in words and to copy."""
         record = read_record(self.out / "run")
         made = Demo(self.written, self.tokenizer, self.shards, self.cards, record, self.prompts, self.before, self.told)
-        write_whole(self.out / "report.html", demo_page(made, str(self.out), program))
+        write_whole(self.out / "report.html", demo_page(made, str(self.out), commands))
         return self.out / "report.html"
 
     def _stories(self) -> list[str | Table]:

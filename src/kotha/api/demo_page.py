@@ -4,7 +4,6 @@ It is the first page that a newcomer opens, so it begins with what came out. Wha
 at its end.
 """
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -78,8 +77,8 @@ class Demo:
     told: Told
 
 
-def demo_page(demo: Demo, folder: str, program: str) -> str:
-    """The report; ``folder`` is where all of it lies, ``program`` how `kotha` is called there."""
+def demo_page(demo: Demo, folder: str, commands: list[tuple[str, str]]) -> str:
+    """The report; ``folder`` is where all of it lies, ``commands`` what to try next, in words and to copy."""
     page = Page("কথা: your first language model", _lead(demo), bangla="আপনার প্রথম ভাষা-মডেল")
     page.headline(_figures(demo))
     with page.box("columns"):
@@ -98,7 +97,7 @@ def demo_page(demo: Demo, folder: str, program: str) -> str:
         for name, prompt, text in zip(_NAMES.values(), demo.prompts, demo.told.texts, strict=True):
             with page.box("column"):
                 page.story(text, f"{name}; bold: given", prompt)
-    _add_next(page, demo, folder, program)
+    _add_next(page, demo, folder, commands)
     with page.folded("What it has read: a story, a news item, an encyclopaedia entry, and how many there are"):
         page.table(["", "train", "validation"], shard_rows(demo.shards), {})
         for kind in _NAMES:
@@ -106,26 +105,6 @@ def demo_page(demo: Demo, folder: str, program: str) -> str:
     return page.html(
         "Made by `kotha demo`, on this machine, with no network. ␣ is a space, ◌ a sign without its letter."
     )
-
-
-def next_steps(folder: str, program: str) -> list[tuple[str, str]]:
-    """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
-    here = shlex.quote(folder)
-    steps = [
-        ("Let it go on with your own words", f"generate {here}/run 'নদীর ধারে' --temperature 0.3"),
-        ("Give it five times as long to learn", f"train {here}/data --minutes 10 --out {here}/longer"),
-        (
-            "Watch a text of your own pass through it",
-            f"inside flow {here}/run --text 'নদীর ধারে' --html {here}/mine.html",
-        ),
-        (
-            "Compute one of its heads by hand",
-            f"inside worksheet --run {here}/run --text 'নদীর ধারে' --xlsx {here}/head.xlsx",
-        ),
-        ("Hear what its curve says", f"doctor {here}/run --language bn"),
-        ("Take it to other programs", f"export {here}/run --to hf --out {here}/hf"),
-    ]
-    return [(words, f"{program} {command}") for words, command in steps]
 
 
 def shard_rows(report: PrepareReport) -> list[list[str]]:
@@ -173,11 +152,11 @@ def _samples(demo: Demo) -> list[tuple[str, str]]:
     return [("step 0: random weights", demo.before), *found]
 
 
-def _add_next(page: Page, demo: Demo, folder: str, program: str) -> None:
+def _add_next(page: Page, demo: Demo, folder: str, commands: list[tuple[str, str]]) -> None:
     page.heading("What to try next", "এবার কী করা যায়")
     with page.box("columns"):
         with page.box("column"):
-            for words, command in next_steps(folder, program):
+            for words, command in commands:
                 page.code(command, words)
         with page.box("column"):
             page.code(_PYTHON.format(folder=folder), "The same from Python")

@@ -14,7 +14,7 @@ from kotha.cli.terminal import notes, print_table, progress, results
 from kotha.cli.training_display import TrainingDisplay
 
 if TYPE_CHECKING:
-    from kotha.api.demo import Demonstration, Step
+    from kotha.api.demo import Demonstration, DemoStep
     from kotha.evaluate.tables import Table
 
 
@@ -28,19 +28,39 @@ def demo(
 ) -> None:
     """Write Bangla stories, learn a tokenizer from them, train a model on them, and let it write its own."""
     from kotha.api.demo import Demonstration
-    from kotha.api.demo_page import next_steps
 
     made, console = Demonstration(out, documents, vocab_size, minutes, seed), results()
     for number, step in enumerate(made.steps, 1):
         console.print(f"\n[bold green]{number}. {step.name}[/]  [dim]{step.about}[/]")
         for each in _watched(made, step):
             _show(each)
-    console.print(f"\nReport: [bold]{made.report(_program())}[/] (open it in a browser)\n\nThree things to try next:")
-    for _, command in next_steps(str(out), _program())[:3]:
+    commands = next_steps(str(out), _program())
+    console.print(f"\nReport: [bold]{made.report(commands)}[/] (open it in a browser)\n\nThree things to try next:")
+    for _, command in commands[:3]:
         console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
-def _watched(made: "Demonstration", step: "Step") -> "list[str | Table]":
+def next_steps(folder: str, program: str) -> list[tuple[str, str]]:
+    """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
+    here = shlex.quote(folder)
+    steps = [
+        ("Let it go on with your own words", f"generate {here}/run 'নদীর ধারে' --temperature 0.3"),
+        ("Give it five times as long to learn", f"train {here}/data --minutes 10 --out {here}/longer"),
+        (
+            "Watch a text of your own pass through it",
+            f"inside flow {here}/run --text 'নদীর ধারে' --html {here}/mine.html",
+        ),
+        (
+            "Compute one of its heads by hand",
+            f"inside worksheet --run {here}/run --text 'নদীর ধারে' --xlsx {here}/head.xlsx",
+        ),
+        ("Hear what its curve says", f"doctor {here}/run --language bn"),
+        ("Take it to other programs", f"export {here}/run --to hf --out {here}/hf"),
+    ]
+    return [(words, f"{program} {command}") for words, command in steps]
+
+
+def _watched(made: "Demonstration", step: "DemoStep") -> "list[str | Table]":
     """Do a step while its progress is seen."""
     if step.meanwhile:
         with notes().status(step.meanwhile):
