@@ -10,7 +10,7 @@ from kotha.train.config import Precision, TrainConfig
 from kotha.train.device.hardware import available_memory, peak_flops_per_second
 from kotha.train.device.precision import choose_arithmetic
 from kotha.train.plan.gpus import COMPILE_SECONDS, GPU, SHARE_OF_PEAK, estimate_seconds_per_step
-from kotha.train.plan.memory import Device, How, Number, largest_micro_batch
+from kotha.train.plan.memory import Conditions, Device, Number, largest_micro_batch
 from kotha.train.plan.step_time import predict_seconds_per_step
 
 Pace = Callable[[ModelConfig, TrainConfig, int, int], float]
@@ -43,9 +43,11 @@ class Budget:
         """Will the model be compiled there?"""
         return self.device == "cuda"
 
-    def how(self, context_length: int) -> How:
+    def how(self, context_length: int) -> Conditions:
         """How a training runs there."""
-        return How(context_length=context_length, precision=self.precision, device=self.device, compiled=self.compiled)
+        return Conditions(
+            context_length=context_length, precision=self.precision, device=self.device, compiled=self.compiled
+        )
 
     def micro_batch(self, model: ModelConfig, settings: TrainConfig, context_length: int) -> int:
         """Sequences at once that the memory holds."""

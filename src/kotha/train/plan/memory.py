@@ -42,7 +42,7 @@ _CHUNKS = 2
 _MUON_COPIES, _ADAMW_COPIES = 5, 1
 
 
-class How(TypedDict):
+class Conditions(TypedDict):
     """How a training runs, as far as its memory depends on it."""
 
     context_length: int
@@ -127,7 +127,9 @@ def plan_memory(
     return MemoryPlan(weights, gradients, states, average, body.kept, loss, base, total, moment)
 
 
-def largest_micro_batch(model: ModelConfig, training: TrainConfig, *, available_bytes: int, **how: Unpack[How]) -> int:
+def largest_micro_batch(
+    model: ModelConfig, training: TrainConfig, *, available_bytes: int, **how: Unpack[Conditions]
+) -> int:
     """What is asked for; else the whole batch of a process if it fits and is of use, or a power of two that does."""
     if training.micro_batch_size is not None:
         return training.micro_batch_size
@@ -141,7 +143,7 @@ def largest_micro_batch(model: ModelConfig, training: TrainConfig, *, available_
 
 def how_planned(
     model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
-) -> How:
+) -> Conditions:
     """How a training with this arithmetic will run."""
     device = cast("Device", arithmetic.device.type)
     assert device in ("cpu", "cuda"), f"no plan for {device}"
