@@ -145,8 +145,8 @@ def test_writing_is_walked_step_by_step(browser, pages) -> None:
             best = page.locator(".bars li").first.inner_text()
             assert f"{100 * maps.steps[place].best[0].probability:.1f} %" in best
             if place < 2:
-                page.click('[aria-label="WrittenToken on"]')
-        assert page.is_disabled('[aria-label="WrittenToken on"]')
+                page.click('[aria-label="Step on"]')
+        assert page.is_disabled('[aria-label="Step on"]')
         page.focus(".player input")
         page.keyboard.press("Home")
         assert seen(page)[1] == line[maps.steps[0].row + 1]
