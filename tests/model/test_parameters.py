@@ -1,6 +1,7 @@
 """Every preset on the meta device, with its exact count."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_the_workshops_question_10() -> None:
 
 def test_parts_add_up_and_go_to_json() -> None:
     for name in ("bangla-modern", "bert-base", "transformer-base", "vit-base-16"):
-        values = count_parameters(preset(name)).to_dict()
+        values = asdict(count_parameters(preset(name)))
         parts = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
         assert sum(values[part] for part in parts) == values["total"]
         assert json.loads(json.dumps(values)) == values
