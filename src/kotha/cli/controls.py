@@ -20,7 +20,7 @@ _SHOWN: dict[int, str] = {
 
 
 def visible(text: str) -> str:
-    """A text with its control characters shown.
+    r"""A text with its control characters shown.
 
     >>> visible("\x1b[31mকথা\r")
     '␛[31mকথা␍'
