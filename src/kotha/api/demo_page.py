@@ -141,7 +141,7 @@ def _figures(demo: Demo) -> list[tuple[str, str]]:
         figures.append((f"{known['unigram'] / rate:.3f}", "if it only knew how often each token occurs"))
     if "floor" in known:
         figures.append((f"{known['floor'] / rate:.3f}", "the floor: so much is chance in the stories themselves"))
-    return [*figures, (f"{demo.told.share:.0%}", "of the words that it writes are words that it has read")]
+    return [*figures, (f"{demo.told.share:.1%}", "of the words that it writes are words that it has read")]
 
 
 def _samples(demo: Demo) -> list[tuple[str, str]]:
