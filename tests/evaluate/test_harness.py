@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.evaluate.plain_twins import token_nats_plainly
 
 from kotha.errors import KothaError, UsageError
 from kotha.evaluate.harness import Answers, run_task
-from kotha.evaluate.perplexity import token_nats_plainly
 from kotha.generate.plain import continue_plainly
 from kotha.generate.settings import SamplingSettings
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import SHARED_DATA
+from tests.evaluate.plain_twins import PlainKneserNey
 
 from kotha.errors import UsageError
 from kotha.evaluate.ngram import FALLBACK, KneserNey, estimate_discounts
-from kotha.evaluate.ngram_plain import PlainKneserNey
 from kotha.text.corpus.documents import read_documents
 
 needs_news = pytest.mark.skipif(

@@ -7,11 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.evaluate.plain_twins import token_nats_plainly
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from kotha.errors import DataError, UsageError
 from kotha.evaluate.held_out import HeldOut, from_dataset, from_texts, read_held_out
-from kotha.evaluate.perplexity import check_windows, evaluate_text, token_nats, token_nats_plainly, windows
+from kotha.evaluate.perplexity import check_windows, evaluate_text, token_nats, windows
 from kotha.model.family import build
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset

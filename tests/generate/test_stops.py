@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.text.conftest import ADVERSARIAL
 
-from kotha.generate.stops import Stops
+from kotha.generate.answers import Stops
 from kotha.text.akshara import units
 
 

@@ -10,7 +10,7 @@ from tests.text.conftest import trained
 
 from kotha.errors import DataError
 from kotha.text.shards import Dataset, Split, SplitWriter, write_description
-from kotha.train.batches import OffsetBatches, PackedBatches, make_batches
+from kotha.train.tasks.next_token import OffsetBatches, PackedBatches, make_batches
 
 # Every id once, so that a token tells where it comes from.
 DOCUMENTS = [list(range(start, start + length)) for start, length in ((10, 7), (30, 3), (50, 12), (80, 1), (100, 5))]

@@ -13,8 +13,8 @@ with 1/V; where the discounts cannot be estimated, because no n-gram was seen ju
 (KenLM's).
 
 Counting is sorting: an n-gram is the number of its history times V plus its last token, one 64-bit key; equal keys lie
-side by side once sorted, and their rank numbers the n-grams for the next order. ``ngram_plain.py`` says the same in
-dictionaries, and tests hold the two equal.
+side by side once sorted, and their rank numbers the n-grams for the next order. A test says the same in dictionaries,
+and holds the two equal.
 """
 
 from collections.abc import Sequence

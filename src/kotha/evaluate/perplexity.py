@@ -13,7 +13,7 @@ byte and per character spread the same nats over the text itself.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -183,18 +183,6 @@ def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int)
     with evaluating(model):
         while shelf := list(islice(remaining, _SORTED)):
             yield from _shelf_nats(model, shelf, context, stride)
-
-
-@torch.no_grad()
-def token_nats_plainly(model: GPT, sequence: Sequence[int], context: int, stride: int) -> list[float]:
-    """The slow reading of ``token_nats``: the model looks anew at what stands before each token, one at a time."""
-    nats = []
-    for place, token in enumerate(sequence[1:]):
-        moves = max(0, -(-(place + 1 - context) // stride))  # how often the window has moved on
-        seen = torch.tensor([list(sequence[moves * stride : place + 1])], device=model.tokens.weight.device)
-        chances = model(seen)[0, -1].double().softmax(-1)  # (V,)
-        nats.append(-math.log(float(chances[token])))
-    return nats
 
 
 def _shelf_nats(model: GPT, shelf: list[Line], context: int, stride: int) -> list[Nats]:

@@ -1,7 +1,9 @@
 """What is asked and what is answered: a request, the answer while it grows, and the result.
 
 An answer turns tokens into text by whole letters, behind the prompt's last letter (a vowel sign may lean on it), looks
-for stop strings and knows why it ended. Where nobody listens and nothing has to be looked for, letters are made at the
+for stop strings and knows why it ended. The text ends before a stop string, and no part of it is shown; they are
+compared as a reader sees letters (``ক`` does not stop ``কি``), and letters that could begin one wait until it is clear
+that they do not. Where nobody listens and nothing has to be looked for, letters are made at the
 end: at hundreds of thousands of tokens a second, Python has no time for each.
 """
 
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from kotha.errors import UsageError
 from kotha.generate.plain import uniforms
 from kotha.generate.settings import SamplingSettings
-from kotha.generate.stops import Stops
+from kotha.text.akshara import units
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 MOST_ALTERNATIVES = 100
@@ -211,3 +213,46 @@ class Answer:
 
     def _spell(self, token: int) -> str:
         return self._tokenizer.decode([token], skip_special=False) if self._tokenizer is not None else ""
+
+
+class Stops:
+    """Lets letters through until a stop string is complete.
+
+    >>> stops = Stops(["শেষ।"])
+    >>> stops.push("এই শে"), stops.push("ষ।"), stops.found
+    ('এই ', '', 'শেষ।')
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._stops = {text: units(text) for text in sorted(texts, key=len, reverse=True)}
+        self._held: list[str] = []
+        self.found: str | None = None
+
+    def push(self, text: str) -> str:
+        """Take whole letters; return those that are certainly not part of a stop string."""
+        if not self._stops:
+            return text
+        shown = []
+        for letter in units(text):
+            if self.found is not None:
+                break
+            self._held.append(letter)
+            shown.append(self._settle())
+        return "".join(shown)
+
+    def finish(self) -> str:
+        """What was still waiting, when nothing more comes."""
+        rest, self._held = "".join(self._held), []
+        return "" if self.found is not None else rest
+
+    def _settle(self) -> str:
+        """Look for a stop string at the end of what is held; let go what cannot begin one."""
+        for text, letters in self._stops.items():
+            if self._held[-len(letters) :] == letters:
+                self.found = text
+                shown, self._held = self._held[: -len(letters)], []
+                return "".join(shown)
+        shown = []
+        while self._held and not any(letters[: len(self._held)] == self._held for letters in self._stops.values()):
+            shown.append(self._held.pop(0))
+        return "".join(shown)

@@ -17,9 +17,8 @@ from kotha.model.presets import preset
 from kotha.text.shards import Dataset, SplitWriter, write_description
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
-from kotha.train.tasks.masked_words import MaskedWords
+from kotha.train.tasks.masked_words import MaskedWords, Passages
 from kotha.train.tasks.masking import Masking, n_chosen
-from kotha.train.tasks.passages import Passages
 
 CONTEXT = 24
 LENGTHS = [9, 40, 1, 21, 63, 0, 22, 5, 2, 1]

@@ -59,7 +59,6 @@ class _Classes:
         return self._as_batch(self._examples, self._labels, among[first : first + count], among)
 
     def validation(self) -> list[Batch]:
-        """See Task."""
         slices = measuring_slices(len(self._held_out), self._width, self._evaluate_tokens)
         return [self._as_batch(self._held_out_examples, self._held_out, list(rows), rows) for rows in slices]
 
@@ -68,15 +67,12 @@ class _Classes:
         return Batch({**tensors, "labels": labels[rows]}, {_PART: len(rows)}, positions)
 
     def sources(self, step: int) -> list[int]:
-        """See Task."""
         return sorted(set(self._order.examples(step)))
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
-        """See Task."""
         return {_PART: classes(self._logits(model, tensors), tensors["labels"], self._label_smoothing)}
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        """See Task."""
         nats, right = judge(self._logits(model, tensors), tensors["labels"])
         return {_PART: nats, "right": right}
 
@@ -88,7 +84,6 @@ class _Classes:
         return {"loss_nats": sums[_PART] / n, "accuracy": sums["right"] / n, "majority": majority, "examples": n}
 
     def references(self) -> dict[str, float]:
-        """See Task."""
         frequencies = frequency_nats(self._counts(self._labels), self._counts(self._held_out))
         return {"ln K": math.log(self._n_classes), "class frequencies": frequencies}
 

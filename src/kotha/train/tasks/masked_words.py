@@ -1,5 +1,10 @@
 """Masked words (MLM) and sentence pairs (NSP): what a BERT learns from a data folder.
 
+A passage is what is read at one time. A document that fits is one passage; a longer one is cut into as few as will do,
+all of about one length. Over an epoch every word is read once. A document too short to be cut in two is put in front of
+the next one that is long enough (the last ones, behind it): nothing is lost, and such a passage runs over from one text
+into another.
+
 An example is ``[CLS] A [SEP] B [SEP]``. A passage of a document is cut at a random place in its middle half; one time
 in two B is what follows A there, else as long a stretch of another document, so that length gives nothing away. Then
 words are hidden (``masking.py``). Everything that is drawn is drawn anew each epoch, as a function of seed and turn.
@@ -12,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.errors import ConfigError, DataError
@@ -19,19 +25,20 @@ from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, ModelConfig
 from kotha.model.loss import IGNORED
 from kotha.text.frequencies import frequency_nats
-from kotha.text.shards import Dataset
+from kotha.text.shards import Dataset, Split
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs
-from kotha.train.tasks.masking import Hidden, Masking, n_chosen
+from kotha.train.tasks.masking import Hidden, Ids, Masking, n_chosen
 from kotha.train.tasks.next_token import count_tokens
 from kotha.train.tasks.order import Order, measuring_slices
-from kotha.train.tasks.passages import Passages
 from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 _WORDS, _PAIRS = "words", "pairs"
 _MARKS = 3  # [CLS], and [SEP] twice
 _SHORTEST_CONTEXT = 8
 _VALIDATION_SEED = 0
+# Tokens that can be cut in two.
+_SHORTEST = 2
 
 
 @dataclass(frozen=True)
@@ -69,17 +76,15 @@ class MaskedWords:
     # -- examples ---------------------------------------------------------------------------------------------------
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task."""
         return self._as_batch([self._at(turn) for turn in self._order.turns(step, first, count)])
 
     def sources(self, step: int) -> list[int]:
-        """See Task."""
         return sorted({each for turn in self._order.turns(step) for each in self._at(turn).documents})
 
     def _at(self, turn: int) -> Example:
         return self._draw(self._passages, self._order.example(turn), self._order.chance(turn))
 
-    def _draw(self, passages: Passages, passage: int, chance: np.random.Generator) -> Example:
+    def _draw(self, passages: "Passages", passage: int, chance: np.random.Generator) -> Example:
         text = passages.read(passage)
         least = max(1, len(text) // 4)
         cut = int(chance.integers(least, len(text) - least + 1))
@@ -112,7 +117,6 @@ class MaskedWords:
         return Batch({name: torch.from_numpy(each) for name, each in arrays.items()}, targets, tokens.size)
 
     def validation(self) -> list[Batch]:
-        """See Task."""
         passages = Passages(self.data["validation"], self.context_length - _MARKS)
         chance = Order(len(passages), 1, _VALIDATION_SEED).chance
         slices = measuring_slices(len(passages), self.context_length, self._evaluate_tokens)
@@ -121,13 +125,11 @@ class MaskedWords:
     # -- learning and measuring -------------------------------------------------------------------------------------
 
     def losses(self, model: BERT, tensors: Tensors) -> Tensors:
-        """See Task."""
         hidden = _read(model, tensors)
         words = masked_words(model, hidden, tensors["places"], tensors["words"], self._label_smoothing)
         return {_WORDS: words, _PAIRS: sentence_pairs(model, hidden, tensors["unrelated"])}
 
     def measure(self, model: BERT, tensors: Tensors) -> Tensors:
-        """See Task."""
         hidden = _read(model, tensors)
         rows = guessed_rows(model, hidden, tensors["places"])
         words, words_right = judge_words(rows, model.head, tensors["words"])
@@ -159,3 +161,54 @@ class MaskedWords:
 
 def _read(model: BERT, tensors: Tensors) -> Tensor:
     return model.hidden(tensors["tokens"], tensors["segments"], tensors["real"])
+
+
+class Passages:
+    """The passages of a split, by number. A *text* is a document, or several where short ones were joined."""
+
+    def __init__(self, split: Split, longest: int) -> None:
+        assert longest > _SHORTEST, "cutting a document would leave single tokens"
+        self._split = split
+        self._lengths = np.diff(split.offsets).astype(np.int64) - 1  # without the mark that ends each
+        enough = np.flatnonzero(self._lengths >= _SHORTEST)
+        if len(enough) < 2:
+            raise DataError(
+                f"the {split.name} split has {len(enough)} documents of {_SHORTEST} tokens or more, and pairs are made "
+                "of two; prepare more text, or a larger validation share"
+            )
+        self._firsts = np.concatenate(([0], enough[:-1] + 1))  # the first document of each text
+        self._sizes = np.add.reduceat(self._lengths, self._firsts)  # tokens of each text
+        self._counts: NDArray[np.int64] = -(-self._sizes // longest)  # passages of each text
+        self._ends = np.cumsum(self._counts)  # the passage after the last of each text
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def read(self, passage: int) -> Ids:
+        """The tokens of a passage."""
+        text = self.text_of(passage)
+        number = passage - int(self._ends[text] - self._counts[text])
+        start, end = (place * int(self._sizes[text]) // int(self._counts[text]) for place in (number, number + 1))
+        return self._stretch(text, start, end)
+
+    def elsewhere(self, passage: int, length: int, chance: np.random.Generator) -> tuple[int, Ids]:
+        """Another text than the passage's, and a stretch of it, as long as asked for where it has as much."""
+        own = self.text_of(passage)
+        other = int(chance.integers(len(self._firsts) - 1))
+        other += other >= own
+        start = int(chance.integers(max(1, int(self._sizes[other]) - length + 1)))
+        return other, self._stretch(other, start, start + length)
+
+    def text_of(self, passage: int) -> int:
+        """The text that a passage belongs to."""
+        return int(np.searchsorted(self._ends, passage, side="right"))
+
+    def documents(self, text: int) -> range:
+        """The documents of a text."""
+        last = text + 1 == len(self._firsts)
+        return range(int(self._firsts[text]), len(self._lengths) if last else int(self._firsts[text + 1]))
+
+    def _stretch(self, text: int, start: int, end: int) -> Ids:
+        documents = [self._split[document][:-1] for document in self.documents(text)]
+        tokens = documents[0] if len(documents) == 1 else np.concatenate(documents)
+        return tokens[start:end].astype(np.int64)

@@ -94,11 +94,9 @@ class Translation:
         return self._as_batch(self._pairs, whole[first : first + count], whole)
 
     def sources(self, step: int) -> list[int]:
-        """See Task."""
         return sorted({self._pairs.numbers[example] for example in self._order.examples(step)})
 
     def validation(self) -> list[Batch]:
-        """See Task."""
         pairs = self._held_out
         width = int(pairs.sources.lengths.max() + pairs.targets.lengths.max())
         slices = measuring_slices(len(pairs.sources), width, self._evaluate_tokens)
@@ -113,12 +111,10 @@ class Translation:
     # -- learning and measuring -------------------------------------------------------------------------------------
 
     def losses(self, model: Seq2Seq, tensors: Tensors) -> Tensors:
-        """See Task."""
         source, target, real = (tensors[name] for name in ("source", "target", "real"))
         return {_PART: teacher_forcing(model, source, target, real, self._label_smoothing)}
 
     def measure(self, model: Seq2Seq, tensors: Tensors) -> Tensors:
-        """See Task."""
         hidden, targets = forced(model, tensors["source"], tensors["target"], tensors["real"])
         nats, right = judge_words(hidden, model.head, targets)
         return {_PART: nats, "right": right}
@@ -129,7 +125,6 @@ class Translation:
         return {"loss_nats": sums[_PART] / count, "accuracy": sums["right"] / count, "tokens": count}
 
     def references(self) -> dict[str, float]:
-        """See Task."""
         counts = [self._counts(pairs.targets) for pairs in (self._pairs, self._held_out)]
         return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(*counts)}
 

@@ -1,13 +1,13 @@
-"""The n-gram model of ``ngram.py`` in dictionaries: slow, and a page long.
-
-It is the reading to follow with a pencil; tests hold the two equal.
-"""
+"""Slow readings to follow with a pencil; the fast ones are held equal to them."""
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+import torch
+
 from kotha.evaluate.ngram import FALLBACK, Discounts
+from kotha.model.gpt import GPT
 
 Gram = tuple[int, ...]
 
@@ -64,3 +64,15 @@ class PlainKneserNey:
         share = n[1] / (n[1] + 2 * n[2])
         found = 1 - 2 * share * n[2] / n[1], 2 - 3 * share * n[3] / n[2], 3 - 4 * share * n[4] / n[3]
         return found if all(0 <= each <= most for most, each in enumerate(found, 1)) else FALLBACK
+
+
+@torch.no_grad()
+def token_nats_plainly(model: GPT, sequence: Sequence[int], context: int, stride: int) -> list[float]:
+    """The slow reading of ``token_nats``: the model looks anew at what stands before each token, one at a time."""
+    nats = []
+    for place, token in enumerate(sequence[1:]):
+        moves = max(0, -(-(place + 1 - context) // stride))  # how often the window has moved on
+        seen = torch.tensor([list(sequence[moves * stride : place + 1])], device=model.tokens.weight.device)
+        chances = model(seen)[0, -1].double().softmax(-1)  # (V,)
+        nats.append(-math.log(float(chances[token])))
+    return nats
