@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def measure(case: tuple[str, str, int, int], device: str, compiled: bool) -> dic
     size = max(1, POSITIONS_AT_ONCE[device] // context)
     look(model, average, arithmetic, (size, context), stages)
     measured = max(stages.peaks.values())
-    planned = plan.to_dict()
+    planned = asdict(plan)
     return {"predicted": planned, "measured": measured, "ratio": planned["total"] / measured, "stages": stages.peaks}
 
 

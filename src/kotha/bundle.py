@@ -22,7 +22,6 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from kotha.errors import ConfigError, KothaError
 from kotha.files import as_json, read_table, whole_folder, write_whole
@@ -145,8 +144,7 @@ def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
     if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before so many blocks are built
         raise KothaError(f"{n_layers:,} layers in its config, and {n_tensors:,} tensors")
     try:
-        with _Unfilled():
-            return build(config, "meta")
+        return build(config, "meta")
     except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
         raise KothaError(
             f"its config asks for matrices beyond any machine, and there are {n_tensors:,} tensors"
@@ -195,16 +193,6 @@ def _check_header(where: Path, header: dict[str, Any], model: Model, dtype: str)
             )
         if found.get("dtype") != DTYPES[dtype]:
             raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {dtype}")
-
-
-class _Unfilled(TorchFunctionMode):
-    """Nothing is drawn for weights that are a shape alone: torch would load its compiler for it, 1.5 s of work."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func in (Tensor.normal_, Tensor.uniform_) or getattr(func, "__module__", None) == nn.init.__name__:
-            return args[0] if args else kwargs["tensor"]
-        return func(*args, **kwargs)
 
 
 def _read_description(path: Path) -> dict[str, Any]:

@@ -220,3 +220,13 @@ def test_all_measured_on_one_text(capsys, made: Path) -> None:
     assert found["best"] is None
     assert "one" in found["undecided"] and "learned from this text" in found["undecided"]
     assert "give a text to measure on" in said(capsys, "compare", made / "two" / "best", code=2)
+
+
+def test_of_a_long_text_a_part_is_measured_unless_all_is_asked_for(capsys, made: Path, monkeypatch) -> None:
+    monkeypatch.setattr("kotha.api.compare._MOST_BYTES", 100)
+    text, run = made / "s.jsonl", made / "one"
+    part, all_of_it = (answer(capsys, "compare", run, "--text", text, *more) for more in ((), ("--whole",)))
+    n_documents = part["rows"][0]["measured"]["documents"]
+    assert n_documents < all_of_it["rows"][0]["measured"]["documents"]
+    assert part["text"] == f"the first {n_documents} documents of {text}"
+    assert all_of_it["text"] == str(text)

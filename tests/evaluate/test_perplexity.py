@@ -130,6 +130,20 @@ def test_a_file_and_a_validation_split_give_the_same(tiny, make_data, texts, tok
     assert from_file.bits_per_byte == pytest.approx(bits / info.bytes), "as a run's own score counts them"
 
 
+def test_of_a_long_text_the_first_documents_are_read_and_counted(make_data, texts, tokenizer, tmp_path) -> None:
+    from tests.evaluate.conftest import write_lines
+
+    file, folder = write_lines(tmp_path / "texts.jsonl", texts[50:60]), make_data(texts[:20], held_out=texts[50:60])
+    room = sum(len(text.encode()) for text in texts[50:53]) - 1
+    short = [read_held_out(place, tokenizer, most_bytes=room) for place in (file, folder.path)]
+    assert [each.documents for each in short] == [3, 3]
+    assert (short[0].line == short[1].line).all()
+    assert (short[0].line == from_texts(texts[50:53], tokenizer).line).all()
+    assert short[0].name == f"the first 3 documents of {file}"
+    whole = [read_held_out(file, tokenizer, most_bytes=size) for size in (None, 10**9)]
+    assert [(each.documents, each.name) for each in whole] == [(10, str(file))] * 2
+
+
 def test_unknown_tokens_are_counted(tiny) -> None:
     tokenizer = train(["আমি ভাত খাই।"], "char", level="akshara")
     text = from_texts(["আমি খাই", "α ভাত β"], tokenizer)

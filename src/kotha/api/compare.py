@@ -16,19 +16,29 @@ from kotha.evaluate.seen import look_up
 from kotha.runs import run_config
 from kotha.wording import OnProgress
 
+# Of a longer text so many bytes are read: some ten seconds on one core for a model of a million parameters.
+_MOST_BYTES = 500_000
+
 
 def compare(
-    runs: Iterable[Place], *, text: Place | None = None, device: str = "auto", on_progress: OnProgress | None = None
+    runs: Iterable[Place],
+    *,
+    text: Place | None = None,
+    whole: bool = False,
+    device: str = "auto",
+    on_progress: OnProgress | None = None,
 ) -> Comparison:
     """Set models side by side: by bits per byte and per character, and by perplexity only where it is fair.
 
     Without a ``text``, run folders are compared by what their training measured. With one, all are measured on it,
-    model folders too, and each row says whether that model has learned from it. A best one is named only where none
-    has, and where the difference is more than chance.
+    model folders too, and each row says whether that model has learned from it. Of a text of more than half a megabyte
+    the first documents are read, and the comparison says how many, unless the ``whole`` of it is asked for. A best one
+    is named only where none has learned from it, and where the difference is more than chance.
 
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # they learned from it
     True
     """
+    measured = None if text is None else str(text)
     rows: list[Row] = []
     nats: list[Nats] = []
     for place in map(Path, listed(runs)):
@@ -38,13 +48,14 @@ def compare(
         row = row_of_run(str(place), config, reached(place) if config else {}, find_data(config, place))
         if text is not None:
             model, tokenizer = load(place, device).gpt
-            held_out = read_held_out(Path(text), tokenizer)
+            held_out = read_held_out(Path(text), tokenizer, most_bytes=None if whole else _MOST_BYTES)
+            measured = held_out.name
             context, stride = check_windows(model, None, None)
             nats.append(document_nats(model, held_out, context, stride, _named(on_progress, place)))
             found = replace(score(float(nats[-1].sum()), held_out, context, stride), seen=look_up(held_out, place))
             row = row_of_score(row if config else row_of_run(str(place), {"model": model.config.to_dict()}, {}), found)
         rows.append(row)
-    return compare_rows(rows, nats or None, None if text is None else str(text))
+    return compare_rows(rows, nats or None, measured)
 
 
 def _named(on_progress: OnProgress | None, place: Path) -> OnProgress | None:

@@ -12,6 +12,7 @@ def compare(
     /,
     *,
     text: Annotated[str | None, flag("Measure all on this text, instead of what training measured.")] = None,
+    whole: Annotated[bool, flag("Read all of a long text, not its first half megabyte.")] = False,
     device: Annotated[str, flag("cpu, cuda, or auto; for --text.")] = "auto",
     html: Annotated[Path | None, flag("Also write the table as a page.")] = None,
     as_json: Json = False,
@@ -26,7 +27,7 @@ def compare(
     from kotha.files import write_whole
 
     with progress() as advance:
-        found = kotha.compare(runs, text=text, device=device, on_progress=advance)
+        found = kotha.compare(runs, text=text, whole=whole, device=device, on_progress=advance)
     shown = comparison_table(found)
     if html is not None:
         write_whole(html, shown.page())

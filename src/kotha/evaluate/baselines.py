@@ -6,7 +6,6 @@ who knows how often each token occurs, one added to each count, as a run's ``ref
 not beat them has learned nothing that counting does not give in a minute.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from kotha.errors import DataError
+from kotha.errors import DataError, KothaError
 from kotha.evaluate.held_out import HeldOut, Line, tokens_of
 from kotha.evaluate.ngram import KneserNey
 from kotha.evaluate.perplexity import perplexity
+from kotha.files import read_table
 from kotha.runs import mapping
 from kotha.text.frequencies import frequency_nats
 from kotha.text.shards import DATASET_FILE, Dataset
@@ -105,9 +105,8 @@ def find_data(config: dict[str, Any], run: Path) -> Path | None:
 
 def _tokenizer_of(folder: Path) -> str:
     """The fingerprint in a data folder's description; empty where there is none."""
-    with suppress(OSError, ValueError):
-        description = json.loads((folder / DATASET_FILE).read_text(encoding="utf-8"))
-        return str(description.get("tokenizer")) if isinstance(description, dict) else ""
+    with suppress(KothaError):
+        return str(read_table(folder / DATASET_FILE).get("tokenizer"))
     return ""
 
 

@@ -67,12 +67,35 @@ def read_held_out(
     field: str = "text",
     errors: Errors = "stop",
     on_problem: Callable[[CorpusProblem], None] | None = None,
+    most_bytes: int | None = None,
 ) -> HeldOut:
-    """The text at a path: a split of a data folder, or whatever ``read_documents`` reads."""
+    """The text at a path: a split of a data folder, or whatever ``read_documents`` reads.
+
+    With ``most_bytes``, of a longer text the first documents that have so many; its name then says how many they are.
+    """
     if (Path(path) / DATASET_FILE).is_file():
-        return from_dataset(Dataset(path), tokenizer, split)
-    documents = read_documents([path], field=field, errors=errors, on_problem=on_problem)
-    return from_texts((document.text for document in documents), tokenizer, str(path))
+        found = from_dataset(Dataset(path), tokenizer, split)
+        if most_bytes is None or found.bytes <= most_bytes:
+            return found
+        name, texts = found.name, (tokenizer.decode(document[:-1].tolist()) for document in found)
+    else:
+        documents = read_documents([path], field=field, errors=errors, on_problem=on_problem)
+        name, texts = str(path), (document.text for document in documents)
+    if most_bytes is None:
+        return from_texts(texts, tokenizer, name)
+    first, more = _first(texts, most_bytes)
+    return from_texts(first, tokenizer, f"the first {len(first):,} documents of {name}" if more else name)
+
+
+def _first(texts: Iterator[str], most_bytes: int) -> tuple[list[str], bool]:
+    """The first texts that together have so many bytes, and whether there are more."""
+    taken: list[str] = []
+    for text in texts:
+        if most_bytes <= 0:
+            return taken, True
+        taken.append(text)
+        most_bytes -= len(text.encode())
+    return taken, False
 
 
 def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: str = "texts") -> HeldOut:

@@ -40,7 +40,7 @@ Nats = NDArray[np.float64]
 # Positions that go through the model at once; a GPU needs more to be busy.
 _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
 # Documents that are sorted by length together, so that little of a batch is padding.
-_SORTED = 512
+_SORTED = 128
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,8 @@ def document_nats(model: GPT, text: HeldOut, context: int, stride: int, on_progr
     """Nats of each document of a text, its end included: (documents,)."""
     sequences = (np.concatenate([[text.end], document]) for document in text)
     found, done = np.zeros(text.documents), 0
+    if on_progress is not None:
+        on_progress("measuring", 0, len(text.line))
     for place, nats in enumerate(token_nats(model, sequences, context, stride)):
         found[place] = nats.sum()
         done += len(nats)

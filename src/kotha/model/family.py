@@ -1,9 +1,12 @@
 """The family: which body a config makes."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from kotha.errors import ConfigError
 from kotha.model.bert import BERT
@@ -25,5 +28,16 @@ def build(config: ModelConfig, device: str | torch.device | None = None) -> Mode
     """
     if type(config) not in _BODIES:
         raise ConfigError(f"{type(config).__name__} is no family's config")
-    with torch.device(device or "cpu"):
+    place = torch.device(device or "cpu")
+    with place, _Unfilled() if place.type == "meta" else nullcontext():
         return _BODIES[type(config)](config)
+
+
+class _Unfilled(TorchFunctionMode):
+    """Nothing is drawn for weights that are a shape alone: torch would load its compiler for it, 1.5 s of work."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in (Tensor.normal_, Tensor.uniform_) or getattr(func, "__module__", None) == nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)

@@ -7,6 +7,7 @@ moved goes on as if it had never stopped, bit for bit on the CPU.
 
 import math
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,15 +19,16 @@ from torch import Tensor, nn
 from kotha import runs
 from kotha.errors import CheckpointError, TrainingError
 from kotha.model.config import ModelConfig
+from kotha.model.evaluating import evaluating
 from kotha.model.family import Model, build
 from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.device.fitting import Fitting, OutOfMemory
 from kotha.train.device.hardware import peak_flops_per_second, peak_memory
-from kotha.train.device.precision import choose_arithmetic
+from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.device.recording import Recording
-from kotha.train.distributed import ALONE, Ranks, distribute, gathering, whole
+from kotha.train.distributed import ALONE, Ranks, distribute, gathering, let_go, whole
 from kotha.train.keeping import Keeper, Progress
 from kotha.train.optimize.averaging import Average, lent
 from kotha.train.optimize.optimizer import Optimizers
@@ -34,7 +36,6 @@ from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.plan.flops import count_work
 from kotha.train.plan.rules import shorten
 from kotha.train.tasks.task import Batch, Learner, Score, Task, Tensors
-from kotha.train.validation import validate
 from kotha.train.watch import Clock, Interrupts, Watch
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
@@ -333,3 +334,36 @@ class Training:
             self.folder.write(runs.SUMMARY, summary)
         self.ranks.wait()
         return summary
+
+
+@torch.no_grad()
+def validate(
+    learner: nn.Module,
+    batches: Sequence[Batch],
+    arithmetic: Arithmetic,
+    ranks: Ranks,
+    until: Callable[[], bool] | None = None,
+) -> tuple[dict[str, float], dict[str, int]] | None:
+    """What a score is made from: the sums of ``measure`` and of targets; each process takes its turn with the batches.
+
+    None if ``until`` says, before it is done, that there is no more time.
+    """
+    sums: defaultdict[str, float] = defaultdict(float)
+    targets: Counter[str] = Counter()
+    hurried = False
+    with evaluating(learner):
+        for mine in range(ranks.rank, len(batches) + ranks.rank, ranks.world):
+            hurried = until is not None and until()
+            if hurried:
+                break
+            counts = mine < len(batches)
+            batch = batches[mine if counts else 0]  # all compute, or who gathers weights would wait
+            with arithmetic.autocast():
+                found = learner(batch.to(arithmetic.device))
+            for name, each in found.items():
+                sums[name] += float(each) * counts
+            targets.update({name: count * counts for name, count in batch.targets.items()})
+    let_go(learner)
+    if hurried:
+        return None
+    return ranks.totals(sums), {name: round(count) for name, count in ranks.totals(targets).items()}

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -136,7 +136,7 @@ def start_run(
             },
             references=training.task.references(),
             predicted={
-                "memory_bytes": fitting.plan().to_dict(),
+                "memory_bytes": asdict(fitting.plan()),
                 "seconds": seconds_per_step * config.steps if seconds_per_step else None,
             },
             **about,

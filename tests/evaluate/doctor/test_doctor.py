@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kotha.evaluate.doctor.advice import ADVICE
+from kotha.evaluate.doctor.advice import ADVICE, split_advice
 from kotha.evaluate.doctor.diagnosis import DataFacts, Finding, diagnose, look_at
 from kotha.evaluate.doctor.signs import Thresholds
 from kotha.model.config import GPTConfig
@@ -233,7 +233,7 @@ def test_an_empty_run_is_said_to_be_so() -> None:
 def test_every_finding_speaks_both_languages() -> None:
     for kind, said in ADVICE.items():
         assert tuple(said) == LANGUAGES, kind
-        (seen, tries), (bangla, bangla_tries) = said["en"], said["bn"]
+        (seen, *tries), (bangla, *bangla_tries) = split_advice(said["en"]), split_advice(said["bn"])
         assert seen and len(tries) == len(bangla_tries) >= 1
         assert any("\u0980" <= letter <= "\u09ff" for letter in bangla)
 

@@ -14,7 +14,7 @@ from kotha.train.plan.design import Design, propose
 from kotha.train.plan.flops import count_work
 from kotha.train.plan.gpus import GPUS
 from kotha.train.plan.memory import plan_memory
-from kotha.train.plan.reasons import reasons_for
+from kotha.train.plan.page import reasons_for
 from kotha.train.plan.rules import choose_vocabulary, rates_for
 from kotha.train.plan.text_size import TextSize, measure_text
 

@@ -69,56 +69,28 @@ class Candidate:
     """Empty if it fits."""
 
 
-@dataclass(frozen=True)
-class Design:
-    """What is proposed."""
-
-    model: GPTConfig
-    changes: dict[str, Any]
-    """Settings that differ from the recipe's."""
-    parameters: int
-    memory: MemoryPlan
-    seconds_per_step: float
-    epochs: float
-    tokens: int
-    text_ends: bool
-    """Is it the text and not the time that ends it?"""
-    considered: list[Candidate]
-    """The rungs tried, largest first; the last is this one. None where the sizes were given."""
-
-    @property
-    def settings(self) -> TrainConfig:
-        """The recipe with the changes."""
-        return recipe(RECIPE, **self.changes)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The model's fields that differ from the preset that a design is built on."""
-        names = ("n_layers", "d_model", "n_heads", "d_ff")
-        return {name: getattr(self.model, name) for name in names}
-
-
 def propose(
     text: TextSize, budget: Budget, fixed: dict[str, Any] | None = None, model: GPTConfig | None = None
-) -> Design:
+) -> "Design":
     """The largest rung that text, memory and time allow; too little text or memory is refused with what would do.
 
     In too little time the smallest still does a few steps. ``fixed`` are settings that the user has chosen. With a
     ``model`` its sizes stay, and nothing is refused.
     """
     if model is not None:
-        only = _Trial(text, budget, model, fixed or {})
+        only = Design(text, budget, model, fixed or {})
         only.take_smaller_steps()
-        return only.design([])
+        return only
     if text.bytes < _LEAST_BYTES:
         raise DataError(f"{text.path} has {text.bytes:,} bytes to train on; a model needs at least {_LEAST_BYTES:,}")
     vocab_size = text.vocab_size or choose_vocabulary(text.bytes)
     considered: list[Candidate] = []
     for layers, width in reversed(RUNGS):
-        trial = _Trial(text, budget, shape(layers, width, vocab_size), fixed or {}, (layers, width) == RUNGS[0])
+        trial = Design(text, budget, shape(layers, width, vocab_size), fixed or {}, (layers, width) == RUNGS[0])
         considered.append(Candidate(layers, width, trial.parameters, trial.verdict()))
         if not considered[-1].verdict:
-            return trial.design(considered)
+            trial.considered = considered
+            return trial
     raise ConfigError(considered[-1].verdict)
 
 
@@ -142,25 +114,26 @@ def as_learned(model: GPTConfig, context_length: int | None) -> GPTConfig:
     return model.replace(context_length=context_length)
 
 
-class _Trial:
-    """One model held against text, memory and time."""
+class Design:
+    """One model held against text, memory and time, and how it would be trained."""
 
     def __init__(
         self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], smallest: bool = False
     ) -> None:
         self._text, self._budget, self._smallest, self._fixed = text, budget, smallest, fixed
+        self.considered: list[Candidate] = []  # rungs tried, largest first, this one last; none where sizes were given
         self.parameters = _parameters(model)
-        self.train_tokens = text.tokens_with(model.vocab_size)
+        self._train_tokens = text.tokens_with(model.vocab_size)
         by_time = budget.usual * budget.seconds / _work(model, min(256, model.context_length))
-        self.short = is_short(by_time)
-        self._most_tokens = most_epochs(self.short) * self.train_tokens
+        self._short = is_short(by_time)
+        self._most_tokens = most_epochs(self._short) * self._train_tokens
         expected = min(by_time, self._most_tokens)
         context = fixed.get("context_length") or min(model.context_length, context_for(expected))
         self._base = {
             "context_length": context,
             "batch_size": batch_for(expected, context, little_text=by_time > self._most_tokens),
             **rates_for(model.d_model),
-            **restraint_for(expected / self.train_tokens, self.short),
+            **restraint_for(expected / self._train_tokens, self._short),
             **fixed,
         }
         self.model = as_learned(model, context).replace(dropout=self._base["dropout"])
@@ -197,10 +170,12 @@ class _Trial:
 
     @property
     def tokens_per_step(self) -> int:
+        """Tokens that one update sees."""
         return self.batch_size * self.context_length
 
     @cached_property
     def seconds_per_step(self) -> float:
+        """As the machine was timed, or a GPU's is estimated."""
         return self._budget.pace(self.model, self._settings, self.micro_batch_size, self.context_length)
 
     def take_smaller_steps(self) -> None:
@@ -216,37 +191,54 @@ class _Trial:
 
     @cached_property
     def micro_batch_size(self) -> int:
+        """Sequences at once that the memory holds."""
         return self._budget.micro_batch(self.model, self._settings, self.context_length)
 
     @cached_property
     def memory(self) -> MemoryPlan:
+        """What it needs."""
         how = self._budget.how(self.context_length)
         return plan_memory(self.model, self._settings, micro_batch_size=self.micro_batch_size, **how)
 
-    def design(self, considered: list[Candidate]) -> Design:
-        """The proposal, once the verdict is good."""
+    @property
+    def _steps_by(self) -> tuple[int, int]:
+        """How many steps the time allows, and how many the text."""
         by_time = max(EVALUATIONS, int(self._budget.seconds / self.seconds_per_step))
-        by_text = max(LEAST_STEPS, int(self._most_tokens / self.tokens_per_step))
-        steps = min(by_time, by_text)
-        changes = {
-            **pace_of(steps),
-            **decay_for(steps),
-            "micro_batch_size": self.micro_batch_size,
-            "evaluate_tokens": self._evaluate_tokens(steps),
-            **self._base,
-        }
-        tokens = steps * self.tokens_per_step
-        return Design(
-            model=self.model,
-            changes=changes,
-            parameters=self.parameters,
-            memory=self.memory,
-            seconds_per_step=self.seconds_per_step,
-            epochs=tokens / self.train_tokens,
-            tokens=tokens,
-            text_ends=by_time > by_text,
-            considered=considered,
-        )
+        return by_time, max(LEAST_STEPS, int(self._most_tokens / self.tokens_per_step))
+
+    @property
+    def text_ends(self) -> bool:
+        """Is it the text and not the time that ends it?"""
+        by_time, by_text = self._steps_by
+        return by_time > by_text
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that it will see."""
+        return min(self._steps_by) * self.tokens_per_step
+
+    @property
+    def epochs(self) -> float:
+        """Passes over the text."""
+        return self.tokens / self._train_tokens
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Settings that differ from the recipe's."""
+        steps = min(self._steps_by)
+        sizes = {"micro_batch_size": self.micro_batch_size, "evaluate_tokens": self._evaluate_tokens(steps)}
+        return {**pace_of(steps), **decay_for(steps), **sizes, **self._base}
+
+    @property
+    def settings(self) -> TrainConfig:
+        """The recipe with the changes."""
+        return recipe(RECIPE, **self.changes)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The model's fields that differ from the preset that a design is built on."""
+        names = ("n_layers", "d_model", "n_heads", "d_ff")
+        return {name: getattr(self.model, name) for name in names}
 
     def _evaluate_tokens(self, steps: int) -> int | None:
         """As many as cost their share of the time, all evaluations together; a forward pass is a third of a step."""

@@ -8,9 +8,9 @@ On a CPU the total is what the process has resident at most (``ru_maxrss``), on 
 (``max_memory_allocated``). benchmarks/memory_plan.py compares with real steps.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
+from typing import Literal, NotRequired, TypedDict, Unpack, cast
 
 from torch import nn
 
@@ -75,10 +75,6 @@ class MemoryPlan:
     """The fullest moment."""
     moment: str
     """Which one it is: forward, backward, step or validation."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
 
 
 def plan_memory(

@@ -65,47 +65,36 @@ def nats_for_a_bit_per_byte(validation: dict[str, Any]) -> float | None:
 def validation_charts(record: Record) -> list[Figure]:
     """How good the model is, in units that need no knowledge of its tokenizer."""
     floor = figure(record.config, "floors", "bits_per_byte")
-    levels = [] if floor is None else [Level(floor, f"floor = {floor:.3g}")]
-    found = []
-    if points := record.line("validation", "bits_per_byte"):
-        caption = "Bits that the model needs for one byte of text it has not seen; comparable between tokenizers."
-        caption += "" if floor is None else " No model can get below the floor: so much is chance in the text itself."
-        found.append((_evaluated("bits per byte", points, levels), caption))
-    if points := record.line("validation", "bits_per_character"):
-        caption = "The same for one character. In UTF-8 a Bangla character takes three bytes."
-        found.append((_evaluated("bits per character", points), caption))
-    if points := record.line("validation", "accuracy"):
-        majority = figure(record.best or {}, "validation", "majority")
-        levels = [] if majority is None else [Level(100 * majority, f"most frequent answer = {majority:.1%}")]
-        caption = "Right answers on examples it has not seen"
-        caption += "." if majority is None else ", and what always giving the most frequent answer would reach."
-        found.append((_evaluated("right answers, %", _percent(points), levels), caption))
-    return found
+    majority = figure(record.best or {}, "validation", "majority")
+    needed = "Bits that the model needs for one byte of text it has not seen; comparable between tokenizers."
+    needed += "" if floor is None else " No model can get below the floor: so much is chance in the text itself."
+    right = "Right answers on examples it has not seen"
+    right += "." if majority is None else ", and what always giving the most frequent answer would reach."
+    alike = "The same for one character. In UTF-8 a Bangla character takes three bytes."
+    lowest = [] if floor is None else [Level(floor, f"floor = {floor:.3g}")]
+    usual = [] if majority is None else [Level(100 * majority, f"most frequent answer = {majority:.1%}")]
+    return [
+        *_over_steps(record, "bits per byte", ("validation", "bits_per_byte"), needed, lowest),
+        *_over_steps(record, "bits per character", ("validation", "bits_per_character"), alike),
+        *_over_steps(record, "right answers, %", ("validation", "accuracy"), right, usual),
+    ]
 
 
 def health_charts(record: Record) -> list[Figure]:
     """What tells whether the training itself went well: steps, pulls and speed."""
-    found = []
-    if points := record.line("learning_rate"):
-        caption = "How far a step may move the weights: more and more while warming up, less towards the end."
-        found.append((_over_steps("learning rate", [Series("learning rate", points)]), caption))
-    if points := record.line("gradient_norm"):
-        clip = figure(record.config, "training", "gradient_clip")
-        levels = [] if clip is None else [Level(clip, f"longest allowed = {clip:g}")]
-        series = _raw_and_smooth("gradient norm", points, "accent")
-        chart = Chart("Gradient norm", "step", "gradient norm, log scale", series, levels, log_y=True)
-        caption = "How strongly a batch pulls at the weights. A single high peak is a batch worth looking at"
-        found.append((chart.svg(), caption + ("." if clip is None else "; pulls above the dashed line are shortened.")))
-    if points := record.line("tokens_per_second"):
-        svg = _over_steps("tokens per second", _raw_and_smooth("tokens per second", points, "accent"))
-        found.append((svg, "Tokens that the machine learns from in a second."))
-    if points := record.line("peak_share"):
-        caption = (
-            "How much of the arithmetic that the machine could do at most went into the model; the rest is waiting."
-        )
-        title = "% of the machine's peak"
-        found.append((_over_steps(title, _raw_and_smooth(title, _percent(points), "accent")), caption))
-    return found
+    clip = figure(record.config, "training", "gradient_clip")
+    longest = [] if clip is None else [Level(clip, f"longest allowed = {clip:g}")]
+    rate = "How far a step may move the weights: more and more while warming up, less towards the end."
+    pull = "How strongly a batch pulls at the weights. A single high peak is a batch worth looking at"
+    pull += "." if clip is None else "; pulls above the dashed line are shortened."
+    share = "How much of the arithmetic that the machine could do at most went into the model; the rest is waiting."
+    speed = "Tokens that the machine learns from in a second."
+    return [
+        *_over_steps(record, "learning rate", ("learning_rate",), rate),
+        *_over_steps(record, "gradient norm", ("gradient_norm",), pull, longest, log_y=True),
+        *_over_steps(record, "tokens per second", ("tokens_per_second",), speed),
+        *_over_steps(record, "% of the machine's peak", ("peak_share",), share),
+    ]
 
 
 def schedule_chart(training: TrainConfig) -> Figure:
@@ -126,12 +115,20 @@ def schedule_steps(training: TrainConfig, count: int) -> list[int]:
     return sorted({round(place * last / max(1, count - 1)) for place in range(count)})
 
 
-def _over_steps(title: str, series: Sequence[Series], levels: Sequence[Level] = ()) -> str:
-    return Chart(title.capitalize(), "step", title, series, levels, from_zero=True).svg()
-
-
-def _evaluated(title: str, points: list[Point], levels: Sequence[Level] = ()) -> str:
-    return _over_steps(title, [Series(title, points, dots=True)], levels)
+def _over_steps(
+    record: Record, title: str, keys: tuple[str, ...], caption: str, levels: Sequence[Level] = (), log_y: bool = False
+) -> list[Figure]:
+    """One figure of a run, where it has it: evaluations as dots, what differs from batch to batch raw and smooth."""
+    points = record.line(*keys)
+    if not points:
+        return []
+    if "%" in title:
+        points = [(x, None if y is None else 100 * y) for x, y in points]
+    series = [Series(title, points, dots=keys[0] == "validation")]
+    if keys[0] not in ("validation", "learning_rate"):
+        series = _raw_and_smooth(title, points, "accent")
+    scale = f"{title}, log scale" if log_y else title
+    return [(Chart(title.capitalize(), "step", scale, series, levels, log_y=log_y, from_zero=not log_y).svg(), caption)]
 
 
 def _raw_and_smooth(name: str, points: list[Point], colour: str) -> list[Series]:
@@ -142,7 +139,3 @@ def _best_marker(record: Record) -> Marker | None:
     if not record.best or record.best is record.evaluations[-1]:
         return None
     return Marker(record.best["step"], f"best: step {record.best['step']:,}")
-
-
-def _percent(points: list[Point]) -> list[Point]:
-    return [(x, None if y is None else 100 * y) for x, y in points]

@@ -4,7 +4,6 @@ It is a function of the files in a run folder, so it can be made again at any ti
 stopped, or is older than some of the figures: what is not there is left out.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from kotha.errors import CheckpointError
 from kotha.files import write_whole
 from kotha.page import Page
-from kotha.runs import CONFIG, SUMMARY, RunFolder, figure, mapping
+from kotha.runs import RunFolder, figure, mapping
 from kotha.train.show.curves import health_charts, loss_chart, validation_charts
 from kotha.train.show.findings import Record, lead, remark, result, title
 from kotha.wording import duration, size
@@ -30,20 +29,11 @@ def write_report(folder: Path) -> Path:
 
 def read_record(folder: Path) -> Record:
     """The files of a run folder, read."""
-    record = Record(_read(folder / CONFIG), RunFolder(folder).metrics(), _read(folder / SUMMARY))
+    run = RunFolder(folder)
+    record = Record(run.about() if run.exists else {}, run.metrics(), run.summary() or {})
     if not record.config and not record.metrics:
         raise CheckpointError(f"{folder} holds no run to report on; give the folder that a training wrote")
     return record
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}; move it away to report on the rest") from error
-    return found if isinstance(found, dict) else {}
 
 
 def report_page(config: dict[str, Any], metrics: list[dict[str, Any]], summary: dict[str, Any]) -> str:
