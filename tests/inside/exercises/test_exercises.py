@@ -9,9 +9,8 @@ import pytest
 
 from kotha.errors import UsageError
 from kotha.inside.exercises.grading import Verdict
-from kotha.inside.exercises.question import Question
 from kotha.inside.exercises.quiz import Quiz, Summary, all_questions, choose
-from kotha.inside.exercises.setting import Setting, make_setting
+from kotha.inside.exercises.setting import Question, Setting, make_setting
 from kotha.text.akshara import aksharas
 from kotha.wording import Language
 

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Iterator
 
-from kotha.inside.exercises.grading import Expected
-from kotha.inside.exercises.question import Question
-from kotha.inside.exercises.setting import Setting
-from kotha.wording import Words, same
+from kotha.inside.exercises.grading import Expected, shape
+from kotha.inside.exercises.setting import Question, Setting
+from kotha.wording import Words
 
 _EARLY, _LATE = 500, 10_000
 
@@ -16,117 +15,109 @@ def flow_questions(setting: Setting) -> Iterator[Question]:
     yield from _shapes(setting)
     yield from _block(setting)
     yield from _loss(setting)
+    yield from _rates(setting)
     yield from _writing(setting)
 
 
 def _shapes(setting: Setting) -> Iterator[Question]:
-    config, sizes = setting.config, _sizes(setting)
-    batch, length, width = sizes["batch"], sizes["length"], sizes["width"]
-    yield Question(
+    batch, length, width = (setting.sizes[name] for name in ("batch", "length", "width"))
+    yield setting.ask(
         "6a",
-        Words(
-            "A batch of {batch} sequences of {length} tokens: what shape has the input idx?",
-            "একটি ব্যাচে {batch}টি সিকোয়েন্স, প্রতিটিতে {length}টি টোকেন: ইনপুট idx-এর আকার কত?",
-        ).fill(**sizes),
-        (same(f"(batch, sequence) = ({batch}, {length})"),),
-        _shape(batch, length),
+        "A batch of {batch} sequences of {length} tokens: what shape has the input idx?",
+        "একটি ব্যাচে {batch}টি সিকোয়েন্স, প্রতিটিতে {length}টি টোকেন: ইনপুট idx-এর আকার কত?",
+        f"(batch, sequence) = ({batch}, {length})",
+        expected=shape(batch, length),
     )
-    yield Question(
+    added = (
+        "Token and positional embeddings are added. What shape has x?",
+        "টোকেন-এমবেডিং আর অবস্থান-এমবেডিং যোগ করার পর x-এর আকার কত?",
+    )
+    not_added = (
+        "Tokens are embedded (this model adds no positions here). What shape has x?",
+        "টোকেন এমবেড করার পর (এই মডেলে এখানে অবস্থান যোগ হয় না) x-এর আকার কত?",
+    )
+    yield setting.ask(
         "6b",
-        _ADDED if config.positions in ("learned", "sinusoidal") else _NOT_ADDED,
-        (
-            Words(
-                "Each token has become a vector of {width} numbers: ({batch}, {length}, {width}).",
-                "প্রতিটি টোকেন এখন {width}টি সংখ্যার একটি ভেক্টর: ({batch}, {length}, {width})।",
-            ).fill(**sizes),
+        *(added if setting.config.positions in ("learned", "sinusoidal") else not_added),
+        Words(
+            "Each token has become a vector of {width} numbers: ({batch}, {length}, {width}).",
+            "প্রতিটি টোকেন এখন {width}টি সংখ্যার একটি ভেক্টর: ({batch}, {length}, {width})।",
         ),
-        _shape(batch, length, width),
+        expected=shape(batch, length, width),
     )
 
 
 def _block(setting: Setting) -> Iterator[Question]:
-    config, sizes = setting.config, _sizes(setting)
-    yield Question(
+    width, inner = setting.sizes["width"], setting.sizes["inner"]
+    yield setting.ask(
         "6c",
-        Words(
-            "A token enters a block as {width} numbers. How many does it have at its widest, inside the MLP?",
-            "একটি টোকেন {width}টি সংখ্যা হয়ে ব্লকে ঢোকে। MLP-র ভেতরে সবচেয়ে চওড়া অবস্থায় তার কতটি সংখ্যা থাকে?",
-        ).fill(**sizes),
-        (same(f"{config.d_model:,} → {config.d_ff:,} → {config.d_model:,}"),),
-        Expected((config.d_ff,), exact=True),
+        "A token enters a block as {width} numbers. How many does it have at its widest, inside the MLP?",
+        "একটি টোকেন {width}টি সংখ্যা হয়ে ব্লকে ঢোকে। MLP-র ভেতরে সবচেয়ে চওড়া অবস্থায় তার কতটি সংখ্যা থাকে?",
+        f"{width:,} → {inner:,} → {width:,}",
+        expected=Expected((inner,), exact=True),
     )
-    yield Question(
+    yield setting.ask(
         "6c-trace",
-        Words(
-            "Trace its shape through one block. Where does it change?",
-            "একটি ব্লকের ভেতর দিয়ে তার আকার অনুসরণ করুন। কোথায় কোথায় বদলায়?",
-        ),
-        (_TRACE.fill(**sizes, heads=config.n_heads, d_head=config.d_head),),
+        "Trace its shape through one block. Where does it change?",
+        "একটি ব্লকের ভেতর দিয়ে তার আকার অনুসরণ করুন। কোথায় কোথায় বদলায়?",
+        _TRACE,
     )
-    shape = sizes["batch"], sizes["length"], sizes["vocabulary"]
-    yield Question(
+    logits = setting.sizes["batch"], setting.sizes["length"], setting.sizes["vocabulary"]
+    yield setting.ask(
         "6d",
-        Words("What shape have the logits?", "logits-এর আকার কত?"),
-        (same(f"(batch, sequence, vocabulary) = {shape}"),),
-        _shape(*shape),
+        "What shape have the logits?",
+        "logits-এর আকার কত?",
+        f"(batch, sequence, vocabulary) = {logits}",
+        expected=shape(*logits),
     )
-    yield Question(
+    yield setting.ask(
         "6d-why",
-        Words(
-            "What does each element of the logits say, and why {vocabulary:,} of them at each place?",
-            "logits-এর প্রতিটি সংখ্যা কী বলে, আর প্রতিটি স্থানে {vocabulary:,}টি কেন লাগে?",
-        ).fill(**sizes),
-        (_LOGITS.fill(**sizes),),
+        "What does each element of the logits say, and why {vocabulary:,} of them at each place?",
+        "logits-এর প্রতিটি সংখ্যা কী বলে, আর প্রতিটি স্থানে {vocabulary:,}টি কেন লাগে?",
+        _LOGITS,
     )
-
-
-def _sizes(setting: Setting) -> dict[str, int]:
-    config = setting.config
-    return {
-        "batch": setting.batch_size,
-        "length": config.context_length,
-        "width": config.d_model,
-        "vocabulary": config.vocab_size,
-        "inner": config.d_ff,
-    }
 
 
 def _loss(setting: Setting) -> Iterator[Question]:
-    train, validation = setting.losses
-    yield Question(
+    yield setting.ask(
         "7a",
+        "The next token has index 5432. Write the loss of this one prediction.",
+        "পরের টোকেনের সূচক 5432। এই একটি অনুমানের লস সূত্র দিয়ে লিখুন।",
         Words(
-            "The next token has index 5432. Write the loss of this one prediction.",
-            "পরের টোকেনের সূচক 5432। এই একটি অনুমানের লস সূত্র দিয়ে লিখুন।",
-        ),
-        (
-            Words(
-                "L = −log p[5432], where p = softmax(logits): the logarithm of what the model gave to the true "
-                "token alone.",
-                "L = −log p[5432], যেখানে p = softmax(logits): আসল টোকেনটিকে মডেল যে সম্ভাবনা দিয়েছে, শুধু তারই লগারিদম।",
-            ),
+            "L = −log p[5432], where p = softmax(logits): the logarithm of what the model gave to the true token "
+            "alone.",
+            "L = −log p[5432], যেখানে p = softmax(logits): আসল টোকেনটিকে মডেল যে সম্ভাবনা দিয়েছে, শুধু তারই লগারিদম।",
         ),
     )
-    yield Question(
+    train, validation = setting.losses
+    yield setting.ask(
         "7b",
-        Words(
-            "The workshop's model: training loss {train}, validation loss {validation} at iteration {step:,}. What "
-            "does this say?",
-            "কর্মশালার মডেল: {step:,} নম্বর ধাপে প্রশিক্ষণের লস {train}, যাচাইয়ের লস {validation}। এ থেকে কী বোঝা যায়?",
-        ).fill(train=train, validation=validation, step=setting.iterations),
-        (_OVERFITTING.fill(gap=validation - train, train=math.exp(train), validation=math.exp(validation)),),
+        "The workshop's model: training loss {train}, validation loss {validation} at iteration {step:,}. What does "
+        "this say?",
+        "কর্মশালার মডেল: {step:,} নম্বর ধাপে প্রশিক্ষণের লস {train}, যাচাইয়ের লস {validation}। এ থেকে কী বোঝা যায়?",
+        _OVERFITTING.fill(gap=validation - train, train=math.exp(train), validation=math.exp(validation)),
+        train=train,
+        validation=validation,
+        step=setting.iterations,
     )
-    text = Words(
-        "Learning rate {rate:g}, warm-up {warmup:,} iterations, then cosine decay to a tenth, max_iters = {steps:,} "
-        "(the workshop does not say it; choose your own as steps). What is it at iteration {step:,}?",
-        "শেখার হার {rate:g}, {warmup:,} ধাপ ওয়ার্ম-আপ, তারপর কোসাইন ধরে দশ ভাগের এক ভাগ পর্যন্ত নামা, max_iters = "
-        "{steps:,} (কর্মশালায় বলা নেই; steps দিয়ে বেছে নিন)। {step:,} নম্বর ধাপে হার কত?",
-    )
-    values = {"rate": setting.learning_rate, "warmup": setting.warmup_steps, "steps": setting.steps}
+
+
+def _rates(setting: Setting) -> Iterator[Question]:
     for part, step in enumerate((_EARLY, _LATE), 1):
         found = setting.rate_at(step)
-        worked = tuple(same(line) for line in _schedule(setting, step, found))
-        yield Question(f"7c-{part}", text.fill(**values, step=step), worked, Expected((found,), slack=found * 5e-4))
+        yield setting.ask(
+            f"7c-{part}",
+            "Learning rate {rate:g}, warm-up {warmup:,} iterations, then cosine decay to a tenth, max_iters = "
+            "{steps:,} (the workshop does not say it; choose your own as steps). What is it at iteration {step:,}?",
+            "শেখার হার {rate:g}, {warmup:,} ধাপ ওয়ার্ম-আপ, তারপর কোসাইন ধরে দশ ভাগের এক ভাগ পর্যন্ত নামা, max_iters = "
+            "{steps:,} (কর্মশালায় বলা নেই; steps দিয়ে বেছে নিন)। {step:,} নম্বর ধাপে হার কত?",
+            *_schedule(setting, step, found),
+            expected=Expected((found,), slack=found * 5e-4),
+            rate=setting.learning_rate,
+            warmup=setting.warmup_steps,
+            steps=setting.steps,
+            step=step,
+        )
 
 
 def _schedule(setting: Setting, step: int, found: float) -> list[str]:
@@ -142,45 +133,27 @@ def _schedule(setting: Setting, step: int, found: float) -> list[str]:
 
 
 def _writing(setting: Setting) -> Iterator[Question]:
-    n_new, length = setting.new_tokens, setting.config.context_length
-    yield Question(
+    yield setting.ask(
         "8a",
-        Words(
-            "From the prompt “বাংলাদেশ ব্যাংক” to an article: how does the prompt become numbers, why out[:, "
-            "-BLOCK_SIZE:], what does temperature do (0.1 against 2.0), what is top_k=40 for?",
-            "“বাংলাদেশ ব্যাংক” থেকে একটি সংবাদ: লেখাটি কীভাবে সংখ্যা হয়, out[:, -BLOCK_SIZE:] কেন, temperature কী "
-            "করে (0.1 আর 2.0 হলে), top_k=40 কীসের জন্য?",
-        ),
-        (_GENERATION.fill(length=length),),
+        "From the prompt “বাংলাদেশ ব্যাংক” to an article: how does the prompt become numbers, why out[:, "
+        "-BLOCK_SIZE:], what does temperature do (0.1 against 2.0), what is top_k=40 for?",
+        "“বাংলাদেশ ব্যাংক” থেকে একটি সংবাদ: লেখাটি কীভাবে সংখ্যা হয়, out[:, -BLOCK_SIZE:] কেন, temperature কী "
+        "করে (0.1 আর 2.0 হলে), top_k=40 কীসের জন্য?",
+        _GENERATION,
     )
-    yield Question(
+    yield setting.ask(
         "8b",
+        "How many forward passes does it take to write {count} new tokens?",
+        "{count}টি নতুন টোকেন লিখতে মডেলের ভেতর দিয়ে কতবার যেতে হয়?",
         Words(
-            "How many forward passes does it take to write {count} new tokens?",
-            "{count}টি নতুন টোকেন লিখতে মডেলের ভেতর দিয়ে কতবার যেতে হয়?",
-        ).fill(count=n_new),
-        (
-            Words(
-                "One for each token, since each is read before the next can be drawn: {count}.",
-                "প্রতি টোকেনে একবার, কারণ একটি টোকেন পড়ার পরেই পরেরটি বাছা যায়: {count}।",
-            ).fill(count=n_new),
+            "One for each token, since each is read before the next can be drawn: {count}.",
+            "প্রতি টোকেনে একবার, কারণ একটি টোকেন পড়ার পরেই পরেরটি বাছা যায়: {count}।",
         ),
-        Expected((n_new,), exact=True),
+        expected=Expected((setting.new_tokens,), exact=True),
+        count=setting.new_tokens,
     )
 
 
-def _shape(*sizes: int) -> Expected:
-    return Expected(tuple(map(float, sizes)), columns=len(sizes), exact=True)
-
-
-_ADDED = Words(
-    "Token and positional embeddings are added. What shape has x?",
-    "টোকেন-এমবেডিং আর অবস্থান-এমবেডিং যোগ করার পর x-এর আকার কত?",
-)
-_NOT_ADDED = Words(
-    "Tokens are embedded (this model adds no positions here). What shape has x?",
-    "টোকেন এমবেড করার পর (এই মডেলে এখানে অবস্থান যোগ হয় না) x-এর আকার কত?",
-)
 _TRACE = Words(
     "{width} after the first norm; in the attention {heads} heads × {d_head} for Q, K and V, joined again to "
     "{width}; {width} after the sum and the second norm; {inner} inside the MLP, then {width} again. In and out it "

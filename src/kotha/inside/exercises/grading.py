@@ -55,6 +55,11 @@ class Expected:
         return len(self.values) // self.columns
 
 
+def shape(*sizes: int) -> Expected:
+    """The sizes of a tensor, which can be known exactly."""
+    return Expected(tuple(map(float, sizes)), columns=len(sizes), exact=True)
+
+
 @dataclass(frozen=True)
 class Grade:
     """A verdict, and the first number that is not right."""

@@ -14,9 +14,8 @@ from kotha.inside.exercises.attention import attention_questions
 from kotha.inside.exercises.counts import count_questions
 from kotha.inside.exercises.flow import flow_questions
 from kotha.inside.exercises.grading import FEWEST_DIGITS, Grade, Verdict, grade
-from kotha.inside.exercises.question import Question
 from kotha.inside.exercises.reflection import reflection_questions
-from kotha.inside.exercises.setting import Setting
+from kotha.inside.exercises.setting import Question, Setting
 from kotha.inside.exercises.typed import readings
 from kotha.inside.worksheet.numerals import written
 from kotha.inside.worksheet.sheet import Sheet

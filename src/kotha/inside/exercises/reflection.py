@@ -2,35 +2,23 @@
 
 from collections.abc import Iterator
 
-from kotha.inside.exercises.grading import Expected
-from kotha.inside.exercises.question import Question
-from kotha.inside.exercises.setting import Setting
+from kotha.inside.exercises.grading import shape
+from kotha.inside.exercises.setting import Question, Setting
 from kotha.wording import Words
 
 
 def reflection_questions(setting: Setting) -> Iterator[Question]:
     """The last questions, in order."""
-    config = setting.config
-    sizes = {
-        "heads": config.n_heads,
-        "d_head": config.d_head,
-        "width": config.d_model,
-        "joined": config.n_heads * config.d_head,
-        "batch": setting.batch_size,
-        "length": config.context_length,
-        "layers": config.n_layers,
-        "vocabulary": config.vocab_size,
-    }
-    for number, text, answer in (("11a", _ADVANTAGE, _PARALLEL), ("11b", _SPECULATE, _KINDS)):
-        yield Question(number, text.fill(**sizes), (answer.fill(**sizes),))
-    shape = tuple(float(sizes[name]) for name in ("batch", "length", "joined"))
-    yield Question("11c", _JOIN.fill(**sizes), (_JOINED.fill(**sizes),), Expected(shape, columns=3, exact=True))
-    for number, text, answer in (
-        ("12a", _DRAW, _FLOW),
-        ("12b", _GENERALISE, _TECHNIQUES),
-        ("12c", _COMPARE, _SMALL),
+    joined = shape(*(setting.sizes[name] for name in ("batch", "length", "joined")))
+    for number, text, answer, expected in (
+        ("11a", _ADVANTAGE, _PARALLEL, None),
+        ("11b", _SPECULATE, _KINDS, None),
+        ("11c", _JOIN, _JOINED, joined),
+        ("12a", _DRAW, _FLOW, None),
+        ("12b", _GENERALISE, _TECHNIQUES, None),
+        ("12c", _COMPARE, _SMALL, None),
     ):
-        yield Question(number, text.fill(**sizes), (answer.fill(**sizes),))
+        yield setting.ask(number, text.en, text.bn, answer, expected=expected)
 
 
 _ADVANTAGE = Words(

@@ -1,19 +1,42 @@
-"""What the questions are about: a preset's sizes, the course's recipe, and a sheet."""
+"""A question of the quiz, and what all are about: a preset's sizes, the course's recipe, and a sheet."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from kotha.errors import UsageError
+from kotha.inside.exercises.grading import Expected
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.workshop import sheet_by_hand
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset as config_of
 from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.recipes import recipe
+from kotha.wording import Words, same
 
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing to answer: graded where ``expected`` is given, else compared by the student with ``model_answer``."""
+
+    id: str
+    """Its number in the workshop, and which part of it: 2c, 9a-2."""
+    text: Words
+    worked: tuple[Words, ...]
+    """How one gets there, line by line; of an open question, a model answer."""
+    expected: Expected | None = None
+    shows: tuple[str, ...] = ()
+    """Matrices of the sheet that one needs to answer."""
+    lines: tuple[str, ...] = ()
+    """For a matrix, the arithmetic of each cell, to show the one that went wrong."""
+
+    @property
+    def number(self) -> int:
+        """The workshop's number of it."""
+        return int("".join(character for character in self.id[:2] if character.isdigit()))
 
 
 @dataclass(frozen=True)
@@ -40,6 +63,30 @@ class Setting:
     """How many to write, in question 8."""
     measured_gigabytes: float | None = None
     """What training took on a GPU, where the workshop says it."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The model's sizes, as the texts of the questions call them."""
+        config = self.config
+        return {
+            "batch": self.batch_size,
+            "length": config.context_length,
+            "layers": config.n_layers,
+            "heads": config.n_heads,
+            "d_head": config.d_head,
+            "joined": config.n_heads * config.d_head,
+            "width": config.d_model,
+            "inner": config.d_ff,
+            "vocabulary": config.vocab_size,
+        }
+
+    def ask(
+        self, id: str, en: str, bn: str, *worked: Words | str, expected: Expected | None = None, **values: Any
+    ) -> Question:
+        """A question in two languages, with these sizes and further ``values`` put in; a line of digits is no Words."""
+        values = {**self.sizes, **values}
+        lines = tuple(same(each) if isinstance(each, str) else each.fill(**values) for each in worked)
+        return Question(id, Words(en, bn).fill(**values), lines, expected)
 
 
 def make_setting(
