@@ -106,11 +106,6 @@ class Words:
         return self.bn if language == "bn" else self.en
 
 
-def same(text: str) -> Words:
-    """What reads the same in both, such as a line of arithmetic."""
-    return Words(text, text)
-
-
 def fill(template: str, language: Language, values: Mapping[str, Any]) -> str:
     """A template of one language with its numbers put in."""
     return (_BanglaNumbers() if language == "bn" else Formatter()).vformat(template, (), values)

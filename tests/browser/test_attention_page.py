@@ -32,7 +32,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder, found = tmp_path_factory.mktemp("pages"), {}
     for body in VIEWS:
         maps, tokenizer = made(body), small(body).tokenizer
-        names = {chance.id: name_piece(tokenizer, chance.id) for step in maps.steps for chance in step.best}  # type: ignore[arg-type]
+        names = {token: name_piece(tokenizer, token) for step in maps.steps for token, _ in step.best}  # type: ignore[arg-type]
         found[body] = folder / f"{body}.html"
         found[body].write_text(attention_page(maps, TEXT, names), encoding="utf-8")
     maps = made("bert")
@@ -143,7 +143,7 @@ def test_writing_is_walked_step_by_step(browser, pages) -> None:
             assert seen(page) == (line[: row + 1], line[row + 1])
             assert page.inner_text(".player output").startswith(f"piece {place + 1} of 3")
             best = page.locator(".bars li").first.inner_text()
-            assert f"{100 * maps.steps[place].best[0].probability:.1f} %" in best
+            assert f"{100 * maps.steps[place].best[0][1]:.1f} %" in best
             if place < 2:
                 page.click('[aria-label="Step on"]')
         assert page.is_disabled('[aria-label="Step on"]')

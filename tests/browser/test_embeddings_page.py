@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.browser.inside_pages import OUTSIDE
 
+from kotha.inside.embeddings.near import Dot, WordMap
 from kotha.inside.embeddings.page import embeddings_page
-from kotha.inside.embeddings.plane import Dot, WordMap
 from kotha.text.stories.corpus import stories
 from kotha.train.plan.page import PlanText
 from kotha.train.recipes import recipe

@@ -6,9 +6,8 @@ import pytest
 import torch
 from tests.browser.inside_pages import OUTSIDE
 
-from kotha.inside.worksheet.page import sheet_view
-from kotha.inside.worksheet.shown import Look
-from kotha.inside.worksheet.traced import read_head
+from kotha.inside.worksheet.model import read_head
+from kotha.inside.worksheet.page import Look, sheet_view
 from kotha.inside.worksheet.workshop import workshop_sheet
 from kotha.model.config import GPTConfig
 from kotha.model.family import build

@@ -13,7 +13,7 @@ from tests.inside.small_models import small
 from kotha import bundle
 from kotha.cli.main import main
 from kotha.evaluate.held_out import read_held_out
-from kotha.inside.heads.silence import every_head, silence
+from kotha.inside.heads.importance import every_head, silence
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN

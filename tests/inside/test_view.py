@@ -17,7 +17,7 @@ from kotha.inside.embeddings.words import open_table
 from kotha.inside.flow.page import flow_view, preset_flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
-from kotha.inside.lens.page import lens_view
+from kotha.inside.lens.lens import lens_view
 from kotha.inside.view import View
 from kotha.inside.worksheet.model import worksheet_view
 from kotha.inside.worksheet.workshop import workshop_view

@@ -78,7 +78,7 @@ class LooksInside:
         >>> len(lm.lens("নদীর ধারে").found.layers)
         3
         """
-        from kotha.inside.lens.page import lens_view
+        from kotha.inside.lens.lens import lens_view
 
         return lens_view(self.bundle, Asked(text, **asked))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App
 
 from kotha.cli.flags import Field, Json, OnErrors, Paths, flag
-from kotha.cli.terminal import Problems, print_json, progress, results, table
+from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
 
 app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
@@ -56,7 +56,7 @@ def inspect(
 
     total = sum(source.size or 0 for source in list_sources(paths, errors=errors))
     done = 0
-    with progress() as advance, Problems() as problems:
+    with progress() as advance, problems_told() as problems:
 
         def read(n_bytes: int) -> None:
             nonlocal done

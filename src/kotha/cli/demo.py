@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
 from rich.padding import Padding
 
+from kotha.cli.flags import flag
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import notes, print_table, progress, results
 from kotha.cli.training_display import TrainingDisplay
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 def demo(
     *,
-    out: Annotated[Path, Parameter(help="Folder for everything that is made.")] = Path("kotha-demo"),
-    documents: Annotated[int, Parameter(help="How many stories to write.")] = 3000,
-    vocab_size: Annotated[int, Parameter(help="Pieces of the tokenizer.")] = 8192,
-    minutes: Annotated[float, Parameter(help="How long to train, about.")] = 2.0,
-    seed: Annotated[int, Parameter(help="Which stories, and which first weights.")] = 0,
+    out: Annotated[Path, flag("Folder for everything that is made.")] = Path("kotha-demo"),
+    documents: Annotated[int, flag("How many stories to write.")] = 3000,
+    vocab_size: Annotated[int, flag("Pieces of the tokenizer.")] = 8192,
+    minutes: Annotated[float, flag("How long to train, about.")] = 2.0,
+    seed: Annotated[int, flag("Which stories, and which first weights.")] = 0,
 ) -> None:
     """Write Bangla stories, learn a tokenizer from them, train a model on them, and let it write its own."""
     from kotha.api.demo import Demonstration
@@ -83,8 +83,6 @@ def _show(told: "str | Table") -> None:
 
     if isinstance(told, Quoted):
         results().print(Padding(told, (0, 0, 1, 2)), markup=False)
-    elif isinstance(told, str):
-        results().print(told, markup=False)
     else:
         print_table(told)
 

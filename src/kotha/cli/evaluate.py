@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from kotha.cli.flags import Field, Json, OnErrors, Run, flag
-from kotha.cli.terminal import Problems, notes, print_json, print_table, progress, results, table
+from kotha.cli.terminal import notes, print_json, print_table, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.problems import Errors
 
@@ -43,7 +43,7 @@ def evaluate(
         return
     if opened.config.family == "seq2seq":
         raise UsageError(f"{run} translates; give pairs of texts, and their fields with --pair")
-    with progress() as advance, Problems() as problems:
+    with progress() as advance, problems_told() as problems:
         score = opened.evaluate(
             path,
             context=context,

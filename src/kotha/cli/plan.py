@@ -3,38 +3,35 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.settings import More, from_words
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 
-Number = Annotated[int | None, Parameter(help="Overrides the preset or the recipe.")]
+Number = Annotated[int | None, flag("Overrides the preset or the recipe.")]
 
 
 def plan(
     *,
-    preset: Annotated[str | None, Parameter(help="Exact name of a preset, such as bangla-58m.")] = None,
-    recipe: Annotated[str, Parameter(help="course, classic or modern.")] = "modern",
+    preset: Annotated[str | None, flag("Exact name of a preset, such as bangla-58m.")] = None,
+    recipe: Annotated[str, flag("course, classic or modern.")] = "modern",
     set_: More = (),
     steps: Number = None,
     vocab_size: Number = None,
     context_length: Number = None,
     batch_size: Number = None,
     micro_batch_size: Number = None,
-    device: Annotated[
-        Literal["cpu", "cuda"] | None, Parameter(help="Where to train; left out: this machine's.")
-    ] = None,
-    gpu: Annotated[str | None, Parameter(help="Estimate for a GPU by name: h200, a100, rtx-4090, t4, …")] = None,
+    device: Annotated[Literal["cpu", "cuda"] | None, flag("Where to train; left out: this machine's.")] = None,
+    gpu: Annotated[str | None, flag("Estimate for a GPU by name: h200, a100, rtx-4090, t4, …")] = None,
     precision: Annotated[
-        Literal["auto", "float32", "bfloat16", "float16"] | None, Parameter(help="Type of the products.")
+        Literal["auto", "float32", "bfloat16", "float16"] | None, flag("Type of the products.")
     ] = None,
-    data: Annotated[str | None, Parameter(help="A data folder, to count epochs; for a design, any text too.")] = None,
-    memory_gb: Annotated[float | None, Parameter(help="Design a model for this much memory.")] = None,
-    minutes: Annotated[float | None, Parameter(help="What `kotha train` does in this time, and why.")] = None,
-    time: Annotated[bool, Parameter(negative="--no-time", help="Time a few small steps on this machine.")] = True,
-    html: Annotated[Path | None, Parameter(help="Also write the plan as a page, with its schedule drawn.")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")] = False,
+    data: Annotated[str | None, flag("A data folder, to count epochs; for a design, any text too.")] = None,
+    memory_gb: Annotated[float | None, flag("Design a model for this much memory.")] = None,
+    minutes: Annotated[float | None, flag("What `kotha train` does in this time, and why.")] = None,
+    time: Annotated[bool, flag("Time a few small steps on this machine.", negative="--no-time")] = True,
+    html: Annotated[Path | None, flag("Also write the plan as a page, with its schedule drawn.")] = None,
+    as_json: Annotated[bool, flag("One JSON object on stdout.", name="--json")] = False,
 ) -> None:
     """Count a model's parameters, work, memory and time, part by part.
 

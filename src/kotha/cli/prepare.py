@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kotha.cli.flags import Field, Json, OnErrors, Paths, TokenizerName, flag
-from kotha.cli.terminal import Problems, print_json, progress, results, table
+from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.prepare import Duplicates
@@ -31,7 +31,7 @@ def prepare(
     """Turn documents into token shards: split, cleaned, encoded, verified by hash."""
     import kotha
 
-    with progress() as advance, Problems() as problems:
+    with progress() as advance, problems_told() as problems:
         report = kotha.prepare(
             paths,
             tokenizer,

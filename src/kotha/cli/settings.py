@@ -4,15 +4,12 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.errors import ConfigError, UsageError
 
 More = Annotated[
     tuple[str, ...],
-    Parameter(
-        name="--set", negative="", consume_multiple=True, help="More settings, or sizes: NAME=VALUE, one or several."
-    ),
+    flag("More settings, or sizes: NAME=VALUE, one or several.", name="--set", consume_multiple=True),
 ]
 
 

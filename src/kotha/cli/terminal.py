@@ -1,7 +1,7 @@
 """What commands share at the terminal: results on stdout, progress on stderr."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, TextIO
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Results go out at full width when they go into a file, so that no line is folded.
 _WIDE = 200
+# So many problems of a corpus are told.
+_TOLD = 5
 
 
 class _Shown(Console):
@@ -70,9 +72,12 @@ def table(
     return built
 
 
-def print_table(made: "Made") -> None:
-    """A table that a room has made, and what it says below it."""
+def print_table(made: "Made | str") -> None:
+    """A table that a room has made, and what it says below it; or a sentence between two."""
     console = results()
+    if isinstance(made, str):
+        console.print(made, markup=False)
+        return
     console.print(table(made.title, list(made.header), made.cells, made.marks))
     for remark in made.remarks:
         console.print(remark, markup=False)
@@ -97,35 +102,24 @@ def progress() -> Iterator[OnProgress]:
         yield advance
 
 
-class Problems:
-    """Tells the first problems of a corpus on stderr and counts the rest.
+@contextmanager
+def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
+    """A function that tells the first problems of a corpus on stderr and counts the rest.
 
     The newest is held back until another comes: if it stopped the command, the error itself will tell it.
     """
+    count, newest = 0, ""
 
-    shown = 5
+    def tell_newest() -> None:
+        if 0 < count <= _TOLD:
+            print(f"kotha: {newest}", file=sys.stderr)
 
-    def __init__(self) -> None:
-        self.count = 0
-        self._newest: CorpusProblem | None = None
+    def take(problem: CorpusProblem) -> None:
+        nonlocal count, newest
+        tell_newest()
+        count, newest = count + 1, str(problem)
 
-    def __call__(self, problem: CorpusProblem) -> None:
-        """Take note of a problem."""
-        self._tell()
-        self.count += 1
-        self._newest = problem
-
-    def __enter__(self) -> "Problems":
-        return self
-
-    def __exit__(self, failed: object, *_: object) -> None:
-        """Tell the last, unless it is the error itself, and how many were not shown."""
-        if failed is None:
-            self._tell()
-        if failed is None and self.count > self.shown:
-            print(f"kotha: … and {self.count - self.shown:,} more problems", file=sys.stderr)
-
-    def _tell(self) -> None:
-        if self._newest is not None and self.count <= self.shown:
-            print(f"kotha: {self._newest}", file=sys.stderr)
-        self._newest = None
+    yield take
+    tell_newest()
+    if count > _TOLD:
+        print(f"kotha: … and {count - _TOLD:,} more problems", file=sys.stderr)

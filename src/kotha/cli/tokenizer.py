@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import App
 
 from kotha.cli.flags import Field, Json, OnErrors, Paths, TokenizerName, flag
-from kotha.cli.terminal import Problems, notes, print_json, results
+from kotha.cli.terminal import notes, print_json, problems_told, results
 from kotha.cli.tokenizer_card import card
 from kotha.text.tokenizer.tokenizer import FILE_NAME, Tokenizer
 from kotha.text.tokenizer.trainers import Kind, Level
@@ -40,7 +40,7 @@ def train(
     from kotha.text.normalize import choose_rules
 
     how: Any = {"field": field, "errors": errors, "split": split, "level": level}
-    with notes().status("reading …") as status, Problems() as problems:
+    with notes().status("reading …") as status, problems_told() as problems:
         how |= {"on_problem": problems, "on_progress": lambda stage, *_: status.update(f"{stage} …")}
         rules = choose_rules(rule, no_rule)
         made = kotha.train_tokenizer(paths, kind=kind, vocab_size=vocab_size, out=out, rules=rules, **how)

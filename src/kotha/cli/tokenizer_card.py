@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kotha.cli.flags import Field, Json, OnErrors, flag
-from kotha.cli.terminal import Problems, notes, print_json, results, table
+from kotha.cli.terminal import notes, print_json, problems_told, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import Errors
@@ -58,7 +58,7 @@ def card(
 
 
 def _texts(paths: tuple[str, ...], field: str, errors: Errors) -> Iterator[str]:
-    with Problems() as problems:
+    with problems_told() as problems:
         for document in read_documents(paths, field=field, errors=errors, on_problem=problems):
             yield document.text
 

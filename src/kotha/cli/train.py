@@ -6,34 +6,33 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.settings import More, from_toml, from_words
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, results, table
 from kotha.cli.training_display import TrainingDisplay, readable
 
-Number = Annotated[int | None, Parameter(help="Overrides what is chosen.")]
+Number = Annotated[int | None, flag("Overrides what is chosen.")]
 
 
 def train(
-    data: Annotated[Path, Parameter(help="A data folder, made by `kotha prepare`.")],
+    data: Annotated[Path, flag("A data folder, made by `kotha prepare`.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="The run folder to make, or to go on with.")],
-    minutes: Annotated[float | None, Parameter(help="How long it may take; 10 where nothing else says it.")] = None,
-    preset: Annotated[str | None, Parameter(help="Exact name of a preset; left out, the sizes are chosen.")] = None,
-    recipe: Annotated[str, Parameter(help="course, classic or modern.")] = "modern",
+    out: Annotated[Path, flag("The run folder to make, or to go on with.")],
+    minutes: Annotated[float | None, flag("How long it may take; 10 where nothing else says it.")] = None,
+    preset: Annotated[str | None, flag("Exact name of a preset; left out, the sizes are chosen.")] = None,
+    recipe: Annotated[str, flag("course, classic or modern.")] = "modern",
     steps: Number = None,
     checkpoint_every: Number = None,
     seed: Number = None,
-    config: Annotated[Path | None, Parameter(help="A TOML file with more settings.")] = None,
+    config: Annotated[Path | None, flag("A TOML file with more settings.")] = None,
     set_: More = (),
-    resume: Annotated[bool, Parameter(negative="", help="Go on from the last checkpoint in --out.")] = False,
-    shard: Annotated[bool, Parameter(negative="", help="Under torchrun: each process keeps a part (FSDP).")] = False,
-    tensorboard: Annotated[bool, Parameter(negative="", help="Also write events for TensorBoard.")] = False,
-    prompt: Annotated[str, Parameter(help="What the samples begin with.")] = "",
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="The summary as JSON on stdout.")] = False,
+    resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False,
+    shard: Annotated[bool, flag("Under torchrun: each process keeps a part (FSDP).")] = False,
+    tensorboard: Annotated[bool, flag("Also write events for TensorBoard.")] = False,
+    prompt: Annotated[str, flag("What the samples begin with.")] = "",
+    as_json: Annotated[bool, flag("The summary as JSON on stdout.", name="--json")] = False,
 ) -> None:
     """Train a model; stop with Ctrl-C, go on with --resume.
 

@@ -33,9 +33,8 @@ Record = Callable[[str, Tensor], None]
 class Trace:
     """What was seen at each place, pass after pass."""
 
-    def __init__(self, known: Sequence[str], places: Iterable[str] | None, keep_graph: bool) -> None:
+    def __init__(self, known: Sequence[str], places: Iterable[str] | None) -> None:
         self._wanted = None if places is None else tuple(places)
-        self.keeps_graph = keep_graph
         self._seen: dict[str, list[Tensor]] = {}
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
@@ -47,9 +46,9 @@ class Trace:
         return self._wanted is None or any(fnmatchcase(name, pattern) for pattern in self._wanted)
 
     def record(self, name: str, value: Tensor) -> None:
-        """Keep what was seen at a place: a copy, or the very tensor where a gradient shall find it."""
+        """Keep a copy of what was seen at a place."""
         if self.wants(name):
-            self._seen.setdefault(name, []).append(value if self.keeps_graph else value.detach().clone())
+            self._seen.setdefault(name, []).append(value.detach().clone())
 
     def __getitem__(self, name: str) -> Tensor:
         """What the last pass showed at a place."""
@@ -73,19 +72,15 @@ class Trace:
 
 @contextmanager
 def trace(
-    model: nn.Module,
-    *,
-    layers: Iterable[str] | None = None,
-    places: Iterable[str] | None = None,
-    keep_graph: bool = False,
+    model: nn.Module, *, layers: Iterable[str] | None = None, places: Iterable[str] | None = None
 ) -> Iterator[Trace]:
     """Record named activations of every pass inside the ``with``.
 
     ``layers`` are names such as ``blocks.0`` (all, if left out), ``places`` names or patterns such as
-    ``*.attention.weights``. With ``keep_graph`` a gradient can flow back through what was seen.
+    ``*.attention.weights``.
     """
     chosen = _chosen(model, None if layers is None else set(layers))
-    seen = Trace(_names(model, chosen), places, keep_graph)
+    seen = Trace(_names(model, chosen), places)
     with ExitStack() as hooks:
         _watch_ends(model, seen.record, hooks)
         for name, block in chosen.items():
@@ -183,7 +178,7 @@ def _watch_attention(name: str, attention: Attention, seen: Trace, hooks: ExitSt
         q, k = caught.pop("queries"), caught.pop("keys")
         if attention.reading == "fused":
             mask = kwargs.get("mask", args[1] if len(args) > 1 else None)
-            with torch.set_grad_enabled(torch.is_grad_enabled() and seen.keeps_graph):
+            with torch.no_grad():
                 attention.weigh(q, k, mask)
 
     for place in ("queries", "keys"):

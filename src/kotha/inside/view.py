@@ -1,17 +1,21 @@
 """A view: what was found inside a model, as data, as one offline page, and at sight in a notebook.
 
 Every room has a function that makes one from an opened model and what shall be read; commands print it, and the face
-hands it to whoever asked. The page is made when it is first wanted, and asks the network for nothing.
+hands it to whoever asked. The page is made when it is first wanted. It is one file that asks nobody for anything: its
+styles, markup and scripts come from the room's ``assets`` and are put into it here, its data as JSON that no text can
+break out of, and a policy in its head forbids the browser every request.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from kotha.files import write_whole
-from kotha.page import framed
+from kotha.page import Page, framed
 
 Found = TypeVar("Found")
 
@@ -44,3 +48,50 @@ class View(Generic[Found]):
 
     def _repr_html_(self) -> str:
         return framed(self.html, self.title)
+
+
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
+)
+
+
+def interactive(page: Page, folder: str, data: Any, footer: str = "") -> str:
+    """The HTML of a page with a folder's style, markup and scripts, and the data that they show.
+
+    What they show stands above the page's first section.
+    """
+    parts = files("kotha.inside").joinpath(folder, "assets")
+    texts = {part.name: part.read_text(encoding="utf-8") for part in parts.iterdir() if "." in part.name}
+    style, markup, script = (
+        "".join(texts[name] for name in sorted(texts) if name.endswith(end)) for end in (".css", ".html", ".js")
+    )
+    whole = _with_style(page, style, footer)
+    held = f'<script type="application/json" id="data">{as_script(data)}</script>'
+    run = f'<script>"use strict";(() => {{\n{script}}})()</script>'
+    place = next(found for mark in ("<h2>", "<footer>", "</body>") if (found := whole.find(mark)) >= 0)
+    return f"{whole[:place]}{markup}{held}\n{run}\n{whole[place:]}"
+
+
+def styled(page: Page, folder: str | None = None, footer: str = "") -> str:
+    """The HTML of a page with a folder's style alone, or with none beside the page's own."""
+    if folder is None:
+        return _with_style(page, "", footer)
+    look = files("kotha.inside").joinpath(folder, "assets", "look.css")
+    return _with_style(page, look.read_text(encoding="utf-8"), footer)
+
+
+def _with_style(page: Page, style: str, footer: str) -> str:
+    return page.html(footer).replace("</head>", f"{_POLICY}\n<style>{style}</style>\n</head>", 1)
+
+
+def as_script(data: Any) -> str:
+    r"""JSON that can stand inside a ``<script>`` element, whatever its strings say.
+
+    >>> as_script({"token": "</script>"})
+    '{"token":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,5 +1,6 @@
 """Attention maps: the page shows what was traced, row by row, and no text breaks out of it."""
 
+import base64
 import json
 import re
 from html.parser import HTMLParser
@@ -11,13 +12,13 @@ import torch
 from tests.inside.small_models import BODIES, TEXT, small
 
 from kotha.errors import UsageError
-from kotha.inside.assets import as_script
 from kotha.inside.attention import maps as module
 from kotha.inside.attention.maps import AttentionMaps, attention_maps, summarize
-from kotha.inside.attention.page import STEPS, attention_page, page_data, unpack
+from kotha.inside.attention.page import STEPS, attention_page, page_data
 from kotha.inside.inputs import ModelInput, Piece, name_piece, read, read_image
 from kotha.inside.sites import choose_layers
 from kotha.inside.trace import trace
+from kotha.inside.view import as_script
 from kotha.model.pruning import remove_heads
 
 HOSTILE = "</script><b>কথা</b>&\u2028<!--"
@@ -48,7 +49,7 @@ def test_the_page_holds_the_traced_weights(body: str) -> None:
     data = data_in(attention_page(attention_maps(model, given), TEXT, {}))
     assert [f"{each['name']}.weights" for each in data["maps"]] == list(seen)
     for each in data["maps"]:
-        stored = unpack(each["weights"], tuple(each["shape"]))
+        stored = np.frombuffer(base64.b64decode(each["weights"]), "<u2").reshape(each["shape"]) / STEPS
         traced = seen[f"{each['name']}.weights"][0].numpy()
         assert np.abs(stored - traced).max() <= 0.5 / STEPS + 1e-7
         assert np.abs(stored.sum(-1) - 1).max() <= stored.shape[-1] / STEPS
@@ -114,9 +115,9 @@ def test_each_step_is_the_row_that_it_was_written_from() -> None:
             alone = seen[f"{each.name}.weights"][0, :, -1]
             torch.testing.assert_close(each.weights[:, step.row, : step.row + 1], alone, atol=1e-6, rtol=1e-5)
         chances = seen["logits"][0, -1].softmax(-1)
-        assert step.token == ids[step.row + 1] == step.best[0].id == int(chances.argmax())
+        assert step.token == ids[step.row + 1] == step.best[0][0] == int(chances.argmax())
         assert step.probability == pytest.approx(float(chances.max()), abs=1e-6)
-    names = {chance.id: name_piece(tokenizer, chance.id) for step in maps.steps for chance in step.best}
+    names = {token: name_piece(tokenizer, token) for step in maps.steps for token, _ in step.best}
     data = data_in(attention_page(maps, "লেখা", names))
     assert [step["best"][0]["id"] for step in data["steps"]] == ids[first:]
 

@@ -8,9 +8,15 @@ import pytest
 import torch
 
 from kotha.errors import UsageError
-from kotha.inside.embeddings.near import directions, distance_at_widths, measure_pair, nearest_words
+from kotha.inside.embeddings.near import (
+    directions,
+    distance_at_widths,
+    measure_pair,
+    nearest_words,
+    principal_plane,
+    word_map,
+)
 from kotha.inside.embeddings.page import embeddings_page
-from kotha.inside.embeddings.plane import principal_plane, word_map
 from kotha.inside.embeddings.touched import touched_rows
 from kotha.inside.embeddings.widths import width_costs
 from kotha.inside.embeddings.words import Embeddings, token_counts

@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kotha.inside.heads.importance import by_ablation, mean_loss
-from kotha.inside.heads.silence import every_head, silence
+from kotha.inside.heads.importance import by_ablation, every_head, mean_loss, silence
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.pruning import remove_heads

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import UsageError
-from kotha.inside.heads.importance import by_ablation, by_gradient, least_important, mean_loss
-from kotha.inside.heads.silence import every_head, silence
+from kotha.inside.heads.importance import by_ablation, by_gradient, every_head, least_important, mean_loss, silence
 from kotha.inside.sites import attentions
 from kotha.model.attention import set_reading
 from kotha.model.pruning import remove_heads
@@ -117,16 +116,6 @@ def test_the_gradient_is_the_slope_of_a_gate(name: str) -> None:
         expected = sum(abs(slope) for slope in slopes) / 2
         assert found[head] == pytest.approx(expected, rel=1e-4, abs=1e-6)
         assert one_batch[head] == pytest.approx(expected, rel=1e-4, abs=1e-6), "each row counts by itself"
-
-
-def test_the_figures_of_a_layer_can_have_one_length() -> None:
-    model, inputs = shaken("gpt")
-    plain, normed = by_gradient(model, [inputs], loss), by_gradient(model, [inputs], loss, per_layer=True)
-    for name in attentions(model):
-        heads = [head for head in plain if head.startswith(name)]
-        assert sum(normed[head] ** 2 for head in heads) == pytest.approx(1)
-        ratios = {round(plain[head] / normed[head], 4) for head in heads}
-        assert len(ratios) == 1
 
 
 def test_a_model_that_learns_goes_on_learning() -> None:

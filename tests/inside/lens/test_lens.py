@@ -8,9 +8,9 @@ import torch
 from tests.inside.attention.test_maps import HOSTILE, data_in, input_of
 from tests.inside.small_models import BODIES, small
 
+from kotha.bundle import Bundle
 from kotha.errors import UsageError
-from kotha.inside.lens.lens import Lens, lens
-from kotha.inside.lens.page import lens_page
+from kotha.inside.lens.lens import Lens, lens, lens_page, lens_view
 
 SPEAKING = [body for body in BODIES if body != "vit"]
 
@@ -61,7 +61,7 @@ def test_every_layer_equals_the_model_cut_off_there(body: str) -> None:
 
 def test_a_vit_is_refused() -> None:
     with pytest.raises(UsageError, match="a ViT has classes"):
-        found_of("vit")
+        lens_view(Bundle(small("vit").model, None), "আজ")
 
 
 def test_json_and_page_hold_the_same() -> None:

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from kotha.errors import KothaError, UsageError
 from kotha.inside.trace import trace
+from kotha.inside.worksheet.model import read_head
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.spreadsheet import INPUTS, README, STEPS, Areas, spreadsheet
-from kotha.inside.worksheet.traced import read_head
 from kotha.inside.worksheet.workshop import WORKSHOP, workshop_sheet
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build

@@ -13,11 +13,9 @@ from torch import Tensor, nn
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.inside.trace import trace
-from kotha.inside.worksheet.model import find_site, model_sheet
-from kotha.inside.worksheet.page import sheet_view
-from kotha.inside.worksheet.sheet import RESULTS, Sheet
-from kotha.inside.worksheet.shown import Look, as_json, show, worked_out
-from kotha.inside.worksheet.traced import check, read_head
+from kotha.inside.worksheet.model import SAME, check, find_site, model_sheet, read_head
+from kotha.inside.worksheet.page import Look, as_json, sheet_view, show, worked_out
+from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.workshop import WORKSHOP, Given, drawn, workshop_sheet
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
@@ -194,7 +192,7 @@ def test_of_a_large_matrix_the_ends_are_shown_and_the_last_row_is_worked_out() -
 
 def test_json_is_whole_and_hides_with_null() -> None:
     found: Any = as_json(workshop_sheet())
-    assert {*RESULTS, "X", "W_Q", "W_K", "W_V", "tokens", "text", "layer", "head"} <= found.keys()
+    assert {*SAME, "X", "W_Q", "W_K", "W_V", "tokens", "text", "layer", "head"} <= found.keys()
     assert found["masked"][0][1:] == [None, None]
     assert (found["layer"], found["head"], found["place"]) == (0, 0, None)
     assert (

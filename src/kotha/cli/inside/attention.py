@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.inside.opening import Generate, Html, Image, Json, Run, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import notes, results, table
 
@@ -17,11 +16,11 @@ def attention(
     target: Target = None,
     image: Image = None,
     generate: Generate = None,
-    temperature: Annotated[float, Parameter(help="Of what it adds: 0 takes the best token each time.")] = 0.0,
-    seed: Annotated[int, Parameter(help="Of what it adds, above temperature 0.")] = 0,
+    temperature: Annotated[float, flag("Of what it adds: 0 takes the best token each time.")] = 0.0,
+    seed: Annotated[int, flag("Of what it adds, above temperature 0.")] = 0,
     layers: Annotated[
         tuple[str, ...],
-        Parameter(negative="", consume_multiple=True, help="Only these: 0, or decoder.1; all if left out."),
+        flag("Only these: 0, or decoder.1; all if left out.", consume_multiple=True),
     ] = (),
     html: Html = None,
     as_json: Json = False,

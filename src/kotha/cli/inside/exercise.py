@@ -3,26 +3,21 @@
 import sys
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.terminal import print_json
 
 
 def exercise(
-    wanted: Annotated[str, Parameter(help="all, a question such as 7, or a part such as 7c.")] = "all",
+    wanted: Annotated[str, flag("all, a question such as 7, or a part such as 7c.")] = "all",
     /,
     *,
-    language: Annotated[Literal["en", "bn"], Parameter(help="Of the questions.")] = "en",
-    preset: Annotated[str, Parameter(help="Whose sizes questions 6 to 11 are about.")] = "bangla-58m",
-    batch_size: Annotated[int, Parameter(help="Sequences a step, in the questions.")] = 64,
-    steps: Annotated[int | None, Parameter(help="max_iters of question 7c; left out: the course recipe's.")] = None,
-    size: Annotated[
-        str | None, Parameter(help="Questions 1 to 5 of a drawn sheet instead: TOKENSxWIDTHxHEAD, 4x6x3.")
-    ] = None,
-    seed: Annotated[int, Parameter(help="Which numbers --size draws.")] = 0,
-    as_json: Annotated[
-        bool, Parameter(name="--json", negative="", help="The summary on stdout; the talk goes to stderr.")
-    ] = False,
+    language: Annotated[Literal["en", "bn"], flag("Of the questions.")] = "en",
+    preset: Annotated[str, flag("Whose sizes questions 6 to 11 are about.")] = "bangla-58m",
+    batch_size: Annotated[int, flag("Sequences a step, in the questions.")] = 64,
+    steps: Annotated[int | None, flag("max_iters of question 7c; left out: the course recipe's.")] = None,
+    size: Annotated[str | None, flag("Questions 1 to 5 of a drawn sheet instead: TOKENSxWIDTHxHEAD, 4x6x3.")] = None,
+    seed: Annotated[int, flag("Which numbers --size draws.")] = 0,
+    as_json: Annotated[bool, flag("The summary on stdout; the talk goes to stderr.", name="--json")] = False,
 ) -> None:
     """Ask the workshop's questions and grade the answers; an empty line passes one over."""
     from kotha.inside.exercises.quiz import Quiz, all_questions, choose

@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.inside.opening import Html, Image, Json, RunOrNone, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 from kotha.errors import UsageError
@@ -13,9 +12,7 @@ def flow(
     run: RunOrNone = None,
     /,
     *,
-    preset: Annotated[
-        str | None, Parameter(help="Instead of a run: a preset with fresh weights, for its shapes.")
-    ] = None,
+    preset: Annotated[str | None, flag("Instead of a run: a preset with fresh weights, for its shapes.")] = None,
     text: Text = None,
     second: Second = None,
     target: Target = None,

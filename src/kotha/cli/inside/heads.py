@@ -2,15 +2,14 @@
 
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.inside.opening import Field, Html, Json, Pair, Run, TextItself, Tokens, hand_over, open_model
 from kotha.cli.terminal import progress, results, table
 
 
 def heads(
     run: Run,
-    path: Annotated[str | None, Parameter(help="A text to look at; left out: the run's held-out documents.")] = None,
+    path: Annotated[str | None, flag("A text to look at; left out: the run's held-out documents.")] = None,
     /,
     *,
     text: TextItself = None,

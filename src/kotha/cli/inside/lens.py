@@ -19,7 +19,7 @@ def lens(
 ) -> None:
     """Show what each layer would say at each position, as if the model ended there."""
     from kotha.inside.asked import Asked
-    from kotha.inside.lens.page import lens_view
+    from kotha.inside.lens.lens import lens_view
 
     view = lens_view(open_model(run), Asked(text=text, second=second, target=target, generate=generate))
     found = view.found

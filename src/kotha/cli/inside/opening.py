@@ -4,27 +4,26 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.terminal import notes, print_json, results
 
 if TYPE_CHECKING:
     from kotha.bundle import Bundle
     from kotha.inside.view import View
 
-Run = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.")]
-RunOrNone = Annotated[Path | None, Parameter(help="A run folder (its best model), or a model folder.")]
-Text = Annotated[str | None, Parameter(help="What the model reads; [MASK] hides a word from a BERT.")]
-Second = Annotated[str | None, Parameter(help="The second sentence of a pair, for a BERT.")]
-Target = Annotated[str | None, Parameter(help="The translation, for a Seq2Seq; left out, the model writes it.")]
-Image = Annotated[Path | None, Parameter(help="A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
-Generate = Annotated[int | None, Parameter(help="Let the model add so many tokens, and look there too.")]
-TextItself = Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")]
-Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
-Pair = Annotated[tuple[str, str] | None, Parameter(help="For a translating model: the fields of source and target.")]
-Tokens = Annotated[int, Parameter(help="Read so many tokens at most: each head is measured on all of them.")]
-Html = Annotated[Path | None, Parameter(help="Write one offline page to this file.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on stdout.")]
+Run = Annotated[Path, flag("A run folder (its best model), or a model folder.")]
+RunOrNone = Annotated[Path | None, flag("A run folder (its best model), or a model folder.")]
+Text = Annotated[str | None, flag("What the model reads; [MASK] hides a word from a BERT.")]
+Second = Annotated[str | None, flag("The second sentence of a pair, for a BERT.")]
+Target = Annotated[str | None, flag("The translation, for a Seq2Seq; left out, the model writes it.")]
+Image = Annotated[Path | None, flag("A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
+Generate = Annotated[int | None, flag("Let the model add so many tokens, and look there too.")]
+TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]
+Field = Annotated[str, flag("Field or column that holds the text.")]
+Pair = Annotated[tuple[str, str] | None, flag("For a translating model: the fields of source and target.")]
+Tokens = Annotated[int, flag("Read so many tokens at most: each head is measured on all of them.")]
+Html = Annotated[Path | None, flag("Write one offline page to this file.")]
+Json = Annotated[bool, flag("One JSON object on stdout.", name="--json")]
 
 
 def open_model(run: Path) -> "Bundle":

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.inside.opening import Field, Json, Pair, Run, TextItself, Tokens
 from kotha.cli.terminal import print_json, progress, results, table
 
@@ -14,19 +13,19 @@ if TYPE_CHECKING:
 
 def prune(
     run: Run,
-    path: Annotated[str | None, Parameter(help="A text to measure on; left out: the run's held-out documents.")] = None,
+    path: Annotated[str | None, flag("A text to measure on; left out: the run's held-out documents.")] = None,
     /,
     *,
-    out: Annotated[Path, Parameter(help="Model folder to write.")],
-    heads: Annotated[str | None, Parameter(help="Heads to remove: blocks.0.attention.1,blocks.1.attention.0")] = None,
-    keep: Annotated[float | None, Parameter(help="Keep this share of all heads, the most important ones.")] = None,
-    count: Annotated[int | None, Parameter(help="Remove so many heads, the least important ones.")] = None,
+    out: Annotated[Path, flag("Model folder to write.")],
+    heads: Annotated[str | None, flag("Heads to remove: blocks.0.attention.1,blocks.1.attention.0")] = None,
+    keep: Annotated[float | None, flag("Keep this share of all heads, the most important ones.")] = None,
+    count: Annotated[int | None, flag("Remove so many heads, the least important ones.")] = None,
     text: TextItself = None,
     field: Field = "text",
     pair: Pair = None,
     tokens: Tokens = 2048,
-    rounds: Annotated[int, Parameter(help="Rounds of the speed measurement; the median counts.")] = 5,
-    overwrite: Annotated[bool, Parameter(negative="", help="Replace a model folder at --out.")] = False,
+    rounds: Annotated[int, flag("Rounds of the speed measurement; the median counts.")] = 5,
+    overwrite: Annotated[bool, flag("Replace a model folder at --out.")] = False,
     as_json: Json = False,
 ) -> None:
     """Remove heads from the weights and write a smaller model folder, measured before and after.

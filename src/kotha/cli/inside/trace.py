@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.inside.opening import Image, Json, Run, Second, Target, Text, open_model, tell
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
@@ -18,11 +17,9 @@ def trace(
     second: Second = None,
     target: Target = None,
     image: Image = None,
-    layer: Annotated[
-        tuple[str, ...], Parameter(negative="", help="Only this layer: 0, or decoder.1; may be given again.")
-    ] = (),
-    place: Annotated[tuple[str, ...], Parameter(negative="", help="Only this place, or a pattern: '*.weights'.")] = (),
-    npz: Annotated[Path | None, Parameter(help="Write the numbers themselves to this .npz file.")] = None,
+    layer: Annotated[tuple[str, ...], flag("Only this layer: 0, or decoder.1; may be given again.")] = (),
+    place: Annotated[tuple[str, ...], flag("Only this place, or a pattern: '*.weights'.")] = (),
+    npz: Annotated[Path | None, flag("Write the numbers themselves to this .npz file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""

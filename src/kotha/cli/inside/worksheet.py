@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
-
+from kotha.cli.flags import flag
 from kotha.cli.inside.opening import Html, open_model
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
@@ -15,29 +14,25 @@ if TYPE_CHECKING:
 
 def worksheet(
     *,
-    run: Annotated[Path | None, Parameter(help="A run or model folder; left out: the workshop's sheet.")] = None,
-    text: Annotated[str | None, Parameter(help="What the model reads.")] = None,
-    target: Annotated[str | None, Parameter(help="What a Seq2Seq has written to it.")] = None,
-    layer: Annotated[int, Parameter(help="Which layer, counted from 0.")] = 0,
-    head: Annotated[int, Parameter(help="Which head, counted from 0.")] = 0,
-    stack: Annotated[Literal["encoder", "decoder"] | None, Parameter(help="Of a Seq2Seq; left out: decoder.")] = None,
-    part: Annotated[Literal["attention", "cross"], Parameter(help="cross looks at the source.")] = "attention",
-    rows: Annotated[int | None, Parameter(help="Rows whose arithmetic is written out, from the last.")] = None,
-    precision: Annotated[int | None, Parameter(help="Decimals that are shown, at most.")] = None,
+    run: Annotated[Path | None, flag("A run or model folder; left out: the workshop's sheet.")] = None,
+    text: Annotated[str | None, flag("What the model reads.")] = None,
+    target: Annotated[str | None, flag("What a Seq2Seq has written to it.")] = None,
+    layer: Annotated[int, flag("Which layer, counted from 0.")] = 0,
+    head: Annotated[int, flag("Which head, counted from 0.")] = 0,
+    stack: Annotated[Literal["encoder", "decoder"] | None, flag("Of a Seq2Seq; left out: decoder.")] = None,
+    part: Annotated[Literal["attention", "cross"], flag("cross looks at the source.")] = "attention",
+    rows: Annotated[int | None, flag("Rows whose arithmetic is written out, from the last.")] = None,
+    precision: Annotated[int | None, flag("Decimals that are shown, at most.")] = None,
     html: Html = None,
-    xlsx: Annotated[Path | None, Parameter(help="Write a spreadsheet of live formulas to this file.")] = None,
+    xlsx: Annotated[Path | None, flag("Write a spreadsheet of live formulas to this file.")] = None,
     exercise: Annotated[
         list[str] | None,
-        Parameter(consume_multiple=(0, 1), negative="", help="As `kotha inside exercise`: all, or one such as 7."),
+        flag("As `kotha inside exercise`: all, or one such as 7.", consume_multiple=(0, 1)),
     ] = None,
-    language: Annotated[Literal["en", "bn"], Parameter(help="Of the questions.")] = "en",
-    size: Annotated[
-        str | None, Parameter(help="A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3.")
-    ] = None,
-    seed: Annotated[int, Parameter(help="Which numbers --size draws.")] = 0,
-    as_json: Annotated[
-        bool, Parameter(name="--json", negative="", help="One JSON object on stdout; −∞ is null.")
-    ] = False,
+    language: Annotated[Literal["en", "bn"], flag("Of the questions.")] = "en",
+    size: Annotated[str | None, flag("A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3.")] = None,
+    seed: Annotated[int, flag("Which numbers --size draws.")] = 0,
+    as_json: Annotated[bool, flag("One JSON object on stdout; −∞ is null.", name="--json")] = False,
 ) -> None:
     """Lay out one attention head step by step: products, sums, scaling, mask, exponentials, weights, output."""
     which = {"layer": layer, "head": head, "stack": stack, "part": part}

@@ -53,14 +53,6 @@ class AttentionMap:
 
 
 @dataclass(frozen=True)
-class LikelyToken:
-    """A token that could be written, and how likely the model finds it."""
-
-    id: int
-    probability: float
-
-
-@dataclass(frozen=True)
 class WrittenToken:
     """One token that the model wrote."""
 
@@ -68,7 +60,8 @@ class WrittenToken:
     """The position that it was written from."""
     token: int
     probability: float
-    best: tuple[LikelyToken, ...]
+    best: tuple[tuple[int, float], ...]
+    """What else could have been written: (id, probability), likeliest first."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +94,10 @@ class AttentionMaps:
                 }
                 for each in self.maps
             ],
-            "steps": [{**vars(step), "best": [vars(chance) for chance in step.best]} for step in self.steps],
+            "steps": [
+                {**vars(step), "best": [{"id": id, "probability": share} for id, share in step.best]}
+                for step in self.steps
+            ],
         }
 
 
@@ -165,10 +161,8 @@ def _steps(given: ModelInput, logits: Tensor) -> tuple[WrittenToken, ...]:
         row, token = chances[place - 1], pieces[place].id
         assert token is not None, "what was written has an id"
         best, ids = row.topk(min(_ALTERNATIVES, len(row)))
-        ranked = zip(ids.tolist(), best.tolist(), strict=True)
-        steps.append(
-            WrittenToken(place - 1, token, float(row[token]), tuple(LikelyToken(each, share) for each, share in ranked))
-        )
+        ranked = tuple(zip(ids.tolist(), best.tolist(), strict=True))
+        steps.append(WrittenToken(place - 1, token, float(row[token]), ranked))
     return tuple(steps)
 
 

@@ -8,17 +8,15 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from kotha.bundle import Bundle
 from kotha.inside.asked import Asked, as_asked, read_asked
-from kotha.inside.assets import interactive
 from kotha.inside.attention.maps import AttentionMap, AttentionMaps, WrittenToken, attention_maps
 from kotha.inside.inputs import Piece, name_piece
 from kotha.inside.pictures import as_bytes
 from kotha.inside.sites import choose_layers
-from kotha.inside.view import View
+from kotha.inside.view import View, interactive
 from kotha.page import Page
 
 # The largest number that a stored weight can be.
@@ -36,7 +34,7 @@ def attention_view(bundle: Bundle, asked: Asked | str, layers: Sequence[str] = (
     chosen = choose_layers(bundle.model, layers)
     maps = attention_maps(bundle.model, read_asked(bundle, asked), chosen)
     title, tokenizer = as_asked(asked).headline(), bundle.tokenizer
-    ids = {chance.id for step in maps.steps for chance in step.best}
+    ids = {token for step in maps.steps for token, _ in step.best}
     names = {} if tokenizer is None else {token: name_piece(tokenizer, token) for token in ids}
     return View(title, maps, lambda: attention_page(maps, title, names), maps.to_dict, maps.given.remarks)
 
@@ -79,16 +77,6 @@ def pack(weights: Tensor) -> str:
     return base64.b64encode((weights.numpy() * STEPS).round().astype("<u2").tobytes()).decode()
 
 
-def unpack(packed: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """What the page reads from ``pack``.
-
-    >>> import torch
-    >>> unpack(pack(torch.tensor([[0.0, 1.0]])), (1, 2)).tolist()
-    [[0.0, 1.0]]
-    """
-    return np.frombuffer(base64.b64decode(packed), "<u2").reshape(shape) / STEPS
-
-
 def _lead(maps: AttentionMaps) -> str:
     n_heads = sum(len(each.weights) for each in maps.maps)
     if maps.given.grid is not None:
@@ -117,5 +105,5 @@ def _piece(piece: Piece) -> dict[str, Any]:
 
 
 def _step(step: WrittenToken, names: dict[int, Piece]) -> dict[str, Any]:
-    best = [{**_piece(names[chance.id]), "probability": round(chance.probability, 6)} for chance in step.best]
+    best = [{**_piece(names[token]), "probability": round(share, 6)} for token, share in step.best]
     return {"row": step.row, "probability": round(step.probability, 6), "best": best}

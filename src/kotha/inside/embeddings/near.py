@@ -1,4 +1,4 @@
-"""How near words stand: the neighbours of a word by cosine similarity, and two words beside two drawn at random.
+"""How near words stand: the neighbours of a word by cosine similarity, two words beside two drawn at random, and a map.
 
 Near is measured by cosine similarity: the angle between two vectors. All rows of a small model share much
 (what tells a used row from an unused one, a frequent word from a rare one), which lifts every cosine alike. The mean is
@@ -9,6 +9,11 @@ without the mean and 55.4 % with it (54.0 % and 52.5 % in the other model), and 
 
 How far apart two words stand means nothing alone, so it is measured beside random pairs. A wider table has room for
 finer differences: given several runs of different widths, the same pair is measured in each.
+
+The map (PCA) lays words into the plane in which the centred vectors spread most, their two principal components. A
+table of a hundred dimensions never fits into two, so the share of the spread that the picture shows is part of the
+result. The sign of a component means nothing; here its largest word lies on the positive side, so that the same model
+gives the same map.
 """
 
 from dataclasses import asdict, dataclass
@@ -17,6 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kotha.errors import UsageError
+from kotha.evaluate.tables import Table
 from kotha.inside.embeddings.words import Embeddings, Word
 
 _RANDOM_PAIRS = 2000
@@ -104,3 +111,65 @@ def distance_at_widths(tables: dict[str, Embeddings], first: str, second: str) -
     """The same pair in several tables by name, narrowest first."""
     ordered = sorted(tables.items(), key=lambda each: each[1].vectors.shape[1])
     return {name: measure_pair(table, first, second) for name, table in ordered}
+
+
+def pair_table(words: tuple[str, str], found: dict[str, PairDistance]) -> Table:
+    """The same pair in several runs, to read."""
+    names = ("cosine", "random_cosine", "distance", "random_distance", "relative")
+    rows = [
+        [run, f"{each.width:,}", *(f"{getattr(each, name):.3f}" for name in names), f"{each.rank:,}"]
+        for run, each in found.items()
+    ]
+    header = ["run", "width", "cosine", "random", "distance", "random", "share of random", "neighbour no."]
+    in_pieces = any(max(each.pieces) > 1 for each in found.values())
+    return Table(
+        " and ".join(words), header, rows, ["a word that is not one token is the mean of its pieces"] * in_pieces
+    )
+
+
+_DIMENSIONS = 2
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A word on the map."""
+
+    text: str
+    x: float
+    y: float
+    chosen: bool
+    """Was it asked for by name?"""
+
+
+@dataclass(frozen=True)
+class WordMap:
+    """Words in a plane."""
+
+    dots: list[Dot]
+    """Most frequent first; the chosen ones last."""
+    shares: tuple[float, float]
+    """Of all spread, what each axis shows."""
+
+
+def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:
+    """The most frequent words and the chosen ones, in two dimensions."""
+    named = {word.text for word in chosen}
+    tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
+    if len(tokens) + len(chosen) <= _DIMENSIONS:
+        raise UsageError(f"a map of {len(tokens) + len(chosen)} words shows nothing; it needs at least three")
+    vectors = torch.cat([table.vectors[tokens], *(word.vector[None] for word in chosen)])  # (N, C)
+    places, shares = principal_plane(vectors)
+    texts = [table.texts[token].strip() for token in tokens] + [word.text for word in chosen]
+    rows = zip(texts, places.tolist(), strict=True)
+    dots = [Dot(text, x, y, place >= len(tokens)) for place, (text, (x, y)) in enumerate(rows)]
+    return WordMap(dots, shares)
+
+
+def principal_plane(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
+    """The two directions of most spread, and their shares of it: (N, C) -> (N, 2)."""
+    centred = vectors - vectors.mean(0)
+    u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # (N, K), (K,)
+    places = u[:, :_DIMENSIONS] * s[:_DIMENSIONS]  # (N, 2)
+    largest = places.gather(0, places.abs().argmax(0, keepdim=True))  # (1, 2)
+    shares = (s.square() / s.square().sum().clamp_min(1e-30)).tolist()
+    return places * torch.where(largest < 0, -1.0, 1.0), (shares[0], shares[1])

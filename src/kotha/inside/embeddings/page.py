@@ -12,8 +12,8 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from kotha.errors import UsageError
-from kotha.inside.embeddings.near import Neighbour, nearest_words
-from kotha.inside.embeddings.plane import Dot, WordMap, word_map
+from kotha.evaluate.tables import Table
+from kotha.inside.embeddings.near import Dot, Neighbour, WordMap, nearest_words, word_map
 from kotha.inside.embeddings.words import Embeddings, Word
 from kotha.inside.view import View
 from kotha.page import Page, escape
@@ -70,6 +70,17 @@ class NearWords:
             for word, neighbours in self.near
         ]
         return {"model": {"vocab_size": vocab_size, "width": width, "centred": self.centred}, "words": words}
+
+    def tables(self) -> list[Table | str]:
+        """The neighbours of each word, to read."""
+        shown: list[Table | str] = []
+        for word, near in self.near:
+            mean = (
+                [] if word.whole else [f"{word.text} is not one token: this is the mean of {' + '.join(word.pieces)}"]
+            )
+            rows = [[each.text, f"{each.cosine:.3f}"] for each in near]
+            shown.append(Table(word.text, ["nearest", "cosine"], rows, mean))
+        return shown
 
 
 def embeddings_view(

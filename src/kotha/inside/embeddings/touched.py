@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import UsageError
+from kotha.evaluate.tables import Table
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -36,6 +37,21 @@ class TouchedRows:
     """Rows of the token table with any gradient: those looked up, and all that were scored if the head is tied."""
     looked_up_share: float
     """Of the length of the token table's gradient, the part that came from being read (of squares, in a tied table)."""
+
+    def table(self) -> Table:
+        """Which rows move, and why, to read."""
+        ways = {
+            "by being read (lookup)": self.looked_up,
+            "by being scored (softmax in the head)": self.scored,
+            "rows of the token table in all": self.token_table,
+        }
+        rows = [[way, f"{count:,}", f"{count / self.vocab_size:.2%}"] for way, count in ways.items()]
+        title = f"rows with a gradient: {self.tokens:,} tokens read, {self.distinct:,} different ones"
+        why = "the head has a table of its own: rows of tokens that were not read stay as they are"
+        if self.tied:
+            share = f"{self.looked_up_share:.1%} of the squared gradient came by reading"
+            why = f"the head uses the same table, so every row moves; {share}"
+        return Table(title, ["", "rows", f"of {self.vocab_size:,}"], rows, [why])
 
 
 def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:

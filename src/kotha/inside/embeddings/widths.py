@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kotha.errors import UsageError
+from kotha.evaluate.tables import Table
 
 # The course's own.
 WIDTHS = (128, 256, 512, 1024)
@@ -40,3 +41,13 @@ def width_costs(vocab_size: int, widths: Iterable[int] = WIDTHS) -> list[WidthCo
         raise UsageError(f"{wrong} is no size of a table; vocabulary and widths are whole numbers from 1")
     sizes = [(width, vocab_size * width) for width in chosen]
     return [WidthCost(width, n, 4 * n / _MIB, 2 * n / _MIB, 4 * 4 * n / _MIB) for width, n in sizes]
+
+
+def width_table(vocab_size: int, costs: Sequence[WidthCost]) -> Table:
+    """What each width costs, to read."""
+    header = ["width", "parameters", "MiB in float32", "MiB in bfloat16", "MiB to train with AdamW"]
+    rows = []
+    for each in costs:
+        sizes = (each.float32_mib, each.bfloat16_mib, each.training_mib)
+        rows.append([f"{each.width:,}", f"{each.parameters:,}", *(f"{size:,.2f}" for size in sizes)])
+    return Table(f"a table of {vocab_size:,} tokens", header, rows)

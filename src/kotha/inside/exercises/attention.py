@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from kotha.inside.exercises.grading import Expected, shape
 from kotha.inside.exercises.setting import Question, Setting
-from kotha.inside.worksheet.shown import arithmetic
+from kotha.inside.worksheet.page import arithmetic
 from kotha.wording import Words
 
 # Whoever carries three decimals along, or 1.414 for a root, stays within this.
@@ -40,7 +41,7 @@ def attention_questions(setting: Setting) -> Iterator[Question]:
 
 
 def _scores(setting: Setting, n_tokens: int, d_head: int) -> Iterator[Question]:
-    size = {"rows": n_tokens, "columns": d_head}
+    size: dict[str, Any] = {"rows": n_tokens, "columns": d_head}
     yield setting.ask(
         "2a",
         "K has shape ({rows}, {columns}). What shape has Kᵀ?",

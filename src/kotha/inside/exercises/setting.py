@@ -12,7 +12,7 @@ from kotha.model.config import GPTConfig
 from kotha.model.presets import preset as config_of
 from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.recipes import recipe
-from kotha.wording import Words, same
+from kotha.wording import Words
 
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
@@ -85,7 +85,7 @@ class Setting:
     ) -> Question:
         """A question in two languages, with these sizes and further ``values`` put in; a line of digits is no Words."""
         values = {**self.sizes, **values}
-        lines = tuple(same(each) if isinstance(each, str) else each.fill(**values) for each in worked)
+        lines = tuple(Words(each, each) if isinstance(each, str) else each.fill(**values) for each in worked)
         return Question(id, Words(en, bn).fill(**values), lines, expected)
 
 

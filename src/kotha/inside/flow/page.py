@@ -13,12 +13,11 @@ from kotha.bundle import Bundle
 from kotha.chart import Chart, Point, Series
 from kotha.errors import UsageError
 from kotha.inside.asked import Asked, as_asked, read_asked
-from kotha.inside.assets import styled
 from kotha.inside.flow.drawing import answer_svg, stage_svg
 from kotha.inside.flow.flow import Flow, Stage, flow
 from kotha.inside.inputs import ModelInput, read_image, read_without_tokenizer, speller
 from kotha.inside.pictures import load_picture
-from kotha.inside.view import View
+from kotha.inside.view import View, styled
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset

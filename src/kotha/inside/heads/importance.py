@@ -1,29 +1,91 @@
 """How much a head matters, asked in two ways (ablation, and a gradient by its gate), both in nats.
 
+    with silence(model, ["blocks.0.attention.3"]):
+        model(tokens)
+
+A head's output is multiplied by a gate on its way to the output matrix. A gate of zero silences it; a gate of one
+changes nothing, and the loss's slope there says how much the head matters. Hooks come and go with the ``with``: the
+weights are never touched. Heads are removed for good in ``kotha.model.pruning``.
+
 By **ablation**: the loss when the head is silent, less the loss as it is. It is what removing this head alone would
 cost, and takes a pass over the text for each head. Below zero, the model does better without it.
 
 By **gradient**: how steeply the loss falls as the head is turned up, ``|sum of output * d loss / d output|``, for each
 example by itself and then on average (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One pass forward and back
-serves all heads; it is the slope at the whole model, so it can miss what only shows when a head is gone. As in the
-paper the figures of a layer can be divided by their common length, which compares heads of a layer, not layers.
+serves all heads; it is the slope at the whole model, so it can miss what only shows when a head is gone.
 
 Neither says what several heads cost together: two that do the same are each worth little while the other is there.
 The loss is whatever the caller measures: a function of the model and a batch that gives a mean.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from kotha.errors import UsageError
-from kotha.inside.heads.silence import every_head, gated, silence
+from kotha.errors import UsageError, nearest
 from kotha.inside.sites import attentions
 from kotha.model.evaluating import evaluating
 from kotha.wording import OnProgress
+
+# What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).
+Gate = Callable[[str, Tensor], Tensor]
+
+
+def every_head(model: nn.Module) -> list[str]:
+    """The names of all heads, first to last; of a pruned model, of those that are left.
+
+    >>> from kotha.model.family import build
+    >>> from kotha.model.presets import preset
+    >>> every_head(build(preset("mini")))
+    ['blocks.0.attention.0', 'blocks.0.attention.1']
+    """
+    return [f"{name}.{number}" for name, attention in attentions(model).items() for number in attention.heads]
+
+
+def places_of(model: nn.Module, heads: Iterable[str]) -> dict[str, list[int]]:
+    """Where heads stand: for each attention's name, the places in its tensors' second dimension."""
+    known = every_head(model)
+    found: dict[str, list[int]] = {}
+    for head in heads:
+        if head not in known:
+            raise UsageError(f"there is no head {head!r} in this model{nearest(head, known)}")
+        name, _, number = head.rpartition(".")
+        found.setdefault(name, []).append(attentions(model)[name].heads.index(int(number)))
+    return found
+
+
+@contextmanager
+def silence(model: nn.Module, heads: Iterable[str]) -> Iterator[None]:
+    """Inside the ``with``, these heads add nothing."""
+    silent = places_of(model, heads)
+
+    def gate(name: str, outputs: Tensor) -> Tensor:
+        open_ = torch.ones(outputs.shape[1], dtype=outputs.dtype, device=outputs.device)
+        open_[silent[name]] = 0
+        return open_[:, None, None]  # (H, 1, 1)
+
+    with gated(model, silent, gate):
+        yield
+
+
+@contextmanager
+def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
+    """Inside the ``with``, the heads of some attentions are multiplied by what ``gate`` gives."""
+
+    def hook(name: str) -> Callable[..., Tensor]:
+        def turn(_module: nn.Module, _inputs: Any, outputs: Tensor) -> Tensor:
+            return outputs * gate(name, outputs)
+
+        return turn
+
+    with ExitStack() as hooks:
+        for name in names:
+            hooks.enter_context(attentions(model)[name].head_outputs.register_forward_hook(hook(name)))
+        yield
+
 
 Batch = TypeVar("Batch")
 Loss = Callable[[Any, Batch], Tensor]
@@ -55,10 +117,8 @@ def by_ablation(
     return found
 
 
-def by_gradient(
-    model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch], per_layer: bool = False
-) -> dict[str, float]:
-    """How steeply the loss falls with each head, in nats; ``per_layer`` divides by the length of a layer's figures."""
+def by_gradient(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> dict[str, float]:
+    """How steeply the loss falls with each head, in nats."""
     if not batches:
         raise UsageError("there is nothing to measure on; give a text")
     sums = {name: torch.zeros(len(attention.heads)) for name, attention in attentions(model).items()}
@@ -66,8 +126,6 @@ def by_gradient(
         for name, slopes in _slopes(model, batch, loss).items():
             # The loss is the mean of its rows, so a row's own slope is as many times larger as there are rows.
             sums[name] += slopes.abs().sum(dim=0).cpu() / len(batches)
-    if per_layer:
-        sums = {name: each / max(each.norm().item(), math.ulp(0.0)) for name, each in sums.items()}
     return dict(zip(every_head(model), torch.cat(list(sums.values())).tolist(), strict=True))
 
 

@@ -19,9 +19,8 @@ from kotha.errors import UsageError
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
-from kotha.inside.heads.importance import by_ablation, least_important, mean_loss
+from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
 from kotha.inside.heads.measuring import Examined, TextSource, gather
-from kotha.inside.heads.silence import every_head, places_of
 from kotha.model.pruning import remove_heads
 from kotha.wording import OnProgress
 

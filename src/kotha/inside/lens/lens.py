@@ -1,11 +1,11 @@
-"""The logit lens: what each layer would say, if the model ended there.
+"""The logit lens: what each layer would say, if the model ended there; and its page.
 
 The last norm and the head are applied to what leaves each layer, so every layer answers in words (nostalgebraist 2020,
 https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). The last layer's answer is the
 model's own. Layers before it were never asked to speak; what they say is a guess, not a claim of the model.
 
 For bodies that give words: a GPT says what comes next, a BERT what stands here, a Seq2Seq's decoder what it would
-write. A ViT gives classes and is refused.
+write. A ViT gives classes and is refused. On the page, positions go down and layers across.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kotha.bundle import Bundle
+from kotha.chart import Chart, Series
 from kotha.errors import UsageError
-from kotha.inside.inputs import ModelInput
+from kotha.inside.asked import Asked, as_asked, read_asked
+from kotha.inside.inputs import ModelInput, speller
 from kotha.inside.sites import stacks
 from kotha.inside.trace import Trace, trace
+from kotha.inside.view import View, interactive
 from kotha.model.bert import BERT
 from kotha.model.family import Model
 from kotha.model.vit import ViT
+from kotha.page import Page
 
 _BEST = 5
 
@@ -77,8 +82,6 @@ class Lens:
 
 def lens(model: Model, given: ModelInput) -> Lens:
     """What each layer would say at each position of an input."""
-    if isinstance(model, ViT):
-        raise UsageError("the lens reads words, and a ViT has classes; look at its attention instead")
     name, stack = list(stacks(model).items())[-1]
     depth = len(stack.blocks)
     places = [f"{name}.0.residual_in", *(f"{name}.{layer}.residual_out" for layer in range(depth))]
@@ -131,3 +134,49 @@ def _as_dict(opinion: Opinion, spell: Callable[[int], str]) -> dict[str, Any]:
         "kl_nats": round(opinion.kl_nats, 6),
         "entropy_nats": round(opinion.entropy_nats, 6),
     }
+
+
+def lens_view(bundle: Bundle, asked: Asked | str) -> View[Lens]:
+    """What each layer would say at each position of a text, as if the model ended there."""
+    if isinstance(bundle.model, ViT):
+        raise UsageError("the lens reads words, and a ViT has classes; look at its attention instead")
+    found = lens(bundle.model, read_asked(bundle, asked))
+    title, spell = as_asked(asked).headline(), speller(bundle.tokenizer)
+    return View(title, found, lambda: lens_page(found, title, spell), lambda: found.to_dict(spell), found.given.remarks)
+
+
+def lens_page(found: Lens, title: str, spell: Callable[[int], str]) -> str:
+    """One offline page; ``spell`` says how a token reads."""
+    page = Page(
+        title, f"At each layer: {found.question}? The deeper the colour, the surer; the last layer is the model."
+    )
+    for remark in found.given.remarks:
+        page.note(remark)
+    data = {**found.to_dict(spell), "written_from": found.given.written_from}
+    page.heading("How the layers come to agree")
+    page.figures(_charts(found))
+    return interactive(page, "lens", data, "Made by kotha inside lens. Probabilities are rounded to six places.")
+
+
+def _charts(found: Lens) -> list[tuple[str, str]]:
+    """How the layers come to agree, as means over the positions."""
+
+    def mean(of: Callable[..., float]) -> list[tuple[float, float | None]]:
+        return [(layer, sum(map(of, row)) / len(row)) for layer, row in enumerate(found.opinions)]
+
+    def drawn(title: str, unit: str, *lines: Series) -> str:
+        return Chart(title, "layers passed", unit, lines, from_zero=True).svg()
+
+    away = Series("from the answer", mean(lambda each: each.kl_nats), dots=True)
+    unsure = Series("undecided", mean(lambda each: each.entropy_nats), "warm", dots=True)
+    given = Series("given", mean(lambda each: each.answer_probability), dots=True)
+    return [
+        (
+            drawn("Distance and doubt by layer", "nats", away, unsure),
+            "How far each layer is from the final distribution (KL), and how undecided it is itself (entropy).",
+        ),
+        (
+            drawn("Probability of the answer by layer", "probability", given),
+            "What each layer gives to the token that the model finds likeliest in the end.",
+        ),
+    ]

@@ -2,7 +2,7 @@
 
 ``Head`` is what goes in: the vectors, the head's slices of the weights, and what else its model does to queries and
 keys (biases, norms, turning by place). ``lay_out`` makes the steps. Everything is computed here, in double precision,
-by the operations' own few lines; ``traced.py`` holds the result against what torch computed.
+by the operations' own few lines; ``model.py`` holds the result against what torch computed.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,6 @@ import numpy as np
 
 from kotha.inside.worksheet import operations
 from kotha.inside.worksheet.operations import Array, Operation, Product, Turned
-
-# The steps that every sheet has, by the names that JSON and tests rely on.
-RESULTS = ("Q", "K", "V", "scores", "masked", "weights", "output")
 
 
 @dataclass(frozen=True)

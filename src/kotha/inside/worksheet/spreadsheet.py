@@ -10,8 +10,7 @@ from io import BytesIO
 from typing import Any
 
 from kotha.errors import KothaError, UsageError
-from kotha.inside.worksheet.numerals import MINUS_INFINITY
-from kotha.inside.worksheet.operations import SPELLED_OUT
+from kotha.inside.worksheet.operations import MINUS_INFINITY, SPELLED_OUT
 from kotha.inside.worksheet.sheet import Sheet, SheetStep
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"

@@ -10,9 +10,8 @@ import numpy as np
 
 from kotha.errors import UsageError
 from kotha.inside.worksheet.operations import Array
-from kotha.inside.worksheet.page import SheetView, sheet_view
+from kotha.inside.worksheet.page import Look, SheetView, sheet_view
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
-from kotha.inside.worksheet.shown import Look
 
 # Sizes that one can compute by hand, and that still have something to compute.
 _FEWEST, _MOST = 2, 12
