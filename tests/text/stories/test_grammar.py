@@ -50,11 +50,11 @@ class Recorder(Chooser):
 def perform(plot: Plot, chooser: Chooser) -> tuple[str, Scene]:
     """The text of a plot and the scene it leaves behind."""
     scene = Scene(chooser, LEXICON, cast_roles(plot.cast))
-    return tidy(compile_template(f"{plot.title}\n\n{plot.text}", PHRASES)(scene)), scene
+    return tidy(compile_template(plot.text, PHRASES)(scene)), scene
 
 
 def performances(plot: Plot, count: int) -> list[tuple[str, Scene]]:
-    write, cast = compile_template(f"{plot.title}\n\n{plot.text}", PHRASES), cast_roles(plot.cast)
+    write, cast = compile_template(plot.text, PHRASES), cast_roles(plot.cast)
     scenes = [Scene(Chooser(f"{plot.name}:{i}"), LEXICON, cast) for i in range(count)]
     return [(tidy(write(scene)), scene) for scene in scenes]
 
@@ -101,7 +101,7 @@ def brackets(template: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("template", [*PHRASES.values(), *(plot.title + plot.text for plot in ALL_PLOTS)])
+@pytest.mark.parametrize("template", [*PHRASES.values(), *(plot.text for plot in ALL_PLOTS)])
 def test_alternatives_differ(template: str) -> None:
     for options in brackets(template):
         trimmed = [option.strip() for option in options]

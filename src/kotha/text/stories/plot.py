@@ -17,15 +17,21 @@ from kotha.text.stories.things import THINGS
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One way for a document to go.
-
-    ``cast`` says what fills each role not named after its table, as ``hero: child; elder: hero.kin; had: 6..20``.
-    """
+    """One way for a document to go: a name, what fills each role not named after its table, and title and text."""
 
     name: str
     cast: str
-    title: str
     text: str
+
+
+def parse_plots(text: str) -> tuple[Plot, ...]:
+    r"""Plots as they are written: a name, the cast under it, the title after an empty line, then the paragraphs.
+
+    >>> parse_plots("# lost pet\nhero: child; elder: hero.kin\n\n{hero র} গল্প\n\n{elder} ডাকলেন।")[0].cast
+    'hero: child; elder: hero.kin'
+    """
+    written = (plot.strip().partition("\n\n") for plot in text.split("# ")[1:])
+    return tuple(Plot(*heading.split("\n", 1), prose) for heading, _, prose in written)
 
 
 def cast_roles(cast: str) -> dict[str, Fill]:
@@ -44,6 +50,6 @@ LEXICON: Tables = {**PEOPLE, **PLACES, **SEASONS, **THINGS, **NATURE}
 @functools.cache
 def compile_plot(plot: Plot) -> Callable[[Chooser], str]:
     """Turn a plot into a function from a chooser to the text of a document."""
-    write = compile_template(f"{plot.title}\n\n{plot.text}", PHRASES)
+    write = compile_template(plot.text, PHRASES)
     cast = cast_roles(plot.cast)
     return lambda chooser: tidy(write(Scene(chooser, LEXICON, cast)))

@@ -1,4 +1,4 @@
-"""The plots, by kind of document. To add one, write a `Plot` in the file whose subject it shares."""
+"""The plots, by kind of document. To add one, write it in the file whose subject it shares."""
 
 from kotha.text.stories.plot import Plot
 from kotha.text.stories.plots import childhood, fields, gatherings, kindness, lives, nature, work
