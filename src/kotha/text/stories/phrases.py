@@ -1,4 +1,4 @@
-"""Turns of phrase that several plots share, written ``<name>`` in a template; an indented line goes on with the last."""
+"""Turns of phrase that plots share, written ``<name>`` in a template; an indented line goes on with the last one."""
 
 import re
 
