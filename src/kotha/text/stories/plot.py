@@ -30,8 +30,12 @@ def parse_plots(text: str) -> tuple[Plot, ...]:
     >>> parse_plots("# lost pet\nhero: child; elder: hero.kin\n\n{hero র} গল্প\n\n{elder} ডাকলেন।")[0].cast
     'hero: child; elder: hero.kin'
     """
-    written = (plot.strip().partition("\n\n") for plot in text.split("# ")[1:])
-    return tuple(Plot(*heading.split("\n", 1), prose) for heading, _, prose in written)
+    plots = []
+    for written in text.split("# ")[1:]:
+        heading, _, prose = written.strip().partition("\n\n")
+        name, _, cast = heading.partition("\n")
+        plots.append(Plot(name, cast, prose))
+    return tuple(plots)
 
 
 def cast_roles(cast: str) -> dict[str, Fill]:
