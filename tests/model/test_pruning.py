@@ -228,7 +228,7 @@ def model_without(model: TextClassifier, tokens: Tensor, real: Tensor) -> Tensor
 def test_a_pruned_vit_takes_images_of_another_size() -> None:
     model, _ = made(CASES["vit"][0])
     pruned: ViT = remove_heads(model, BLOCKS)
-    assert pruned.at_size(12)(torch.randn(1, 1, 12, 12)).shape == (1, 3)
+    assert pruned(torch.randn(1, 1, 12, 12)).shape == (1, 3)
 
 
 def test_presets_are_whole() -> None:

@@ -59,16 +59,6 @@ def test_positions_stretch_as_hugging_faces_do(shake: Any, assert_parity: Any, r
     assert_parity(ours, theirs, from_vit, [(ours(images), other)])
 
 
-def test_a_model_moved_to_another_size_sees_the_same() -> None:
-    torch.manual_seed(0)
-    small = our_vit(1, 2, 2, 3, 1)
-    large = small.at_size(10)
-    images = torch.randn(2, 1, 10, 10)
-    assert large.config.image_size == 10
-    assert large.positions.table.weight.shape == (26, 16)
-    torch.testing.assert_close(large(images), small(images))
-
-
 def test_images_may_lie_in_memory_as_they_like() -> None:
     model = build(preset("vit-digits")).eval()
     images = torch.randn(2, 28, 28, 1).permute(0, 3, 1, 2)

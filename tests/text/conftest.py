@@ -1,11 +1,14 @@
 """What several tests of text share: an alphabet made to break things, a small corpus, a tokenizer of every kind."""
 
+from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 
+from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
@@ -143,3 +146,8 @@ def trained(name: str) -> Tokenizer:
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     """A tokenizer of every kind in turn."""
     return trained(request.param)
+
+
+def boundaries(text: str) -> Iterator[int]:
+    """Where one letter ends and the next begins, the end of the text included."""
+    return accumulate(map(len, aksharas(text)))

@@ -6,12 +6,11 @@ from torch import nn
 
 from kotha.model.attention import Attention
 from kotha.model.config import ModelConfig
-from kotha.model.embedding import GridPositions, PatchEmbedding
 from kotha.model.family import build
 from kotha.model.feedforward import FeedForward, SwiGLU
 from kotha.model.norm import RMSNorm
 from kotha.model.position import NoPositions
-from kotha.model.vit import ViT
+from kotha.model.vit import GridPositions, PatchEmbedding, ViT
 
 # Which modules make which part; what else there is belongs to the part that it stands in.
 _PARTS: dict[str, tuple[type[nn.Module], ...]] = {

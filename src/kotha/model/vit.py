@@ -1,15 +1,65 @@
 """ViT: an encoder whose tokens are patches of an image. It says what the image shows.
 
-Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929.
+Patches are flattened and projected, which makes them tokens like any others (Dosovitskiy et al. 2020,
+https://arxiv.org/abs/2010.11929).
 """
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import interpolate
 
+from kotha.errors import UsageError
 from kotha.model.block import Block, Stack
 from kotha.model.config import ViTConfig
-from kotha.model.embedding import GridPositions, PatchEmbedding
 from kotha.model.initialization import STANDARD_DEVIATION, initialize
+
+
+class PatchEmbedding(nn.Module):
+    """Cut images into squares and project each: (B, n_channels, height, width) -> (B, patches, C)."""
+
+    def __init__(self, n_channels: int, patch_size: int, d_model: int) -> None:
+        super().__init__()
+        self.n_channels, self.patch_size = n_channels, patch_size
+        self.projection = nn.Linear(n_channels * patch_size**2, d_model)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Patches row by row, the channels of a patch one after the other."""
+        rows, columns = self.grid(images)
+        size = self.patch_size
+        squares = images.reshape(-1, self.n_channels, rows, size, columns, size)
+        flat = squares.permute(0, 2, 4, 1, 3, 5).flatten(1, 2).flatten(2)  # (B, patches, n_channels size size)
+        y: Tensor = self.projection(flat)  # (B, patches, C)
+        return y
+
+    def grid(self, images: Tensor) -> tuple[int, int]:
+        """Rows and columns of patches in images of this size."""
+        _, n_channels, height, width = images.shape
+        if n_channels != self.n_channels:
+            raise UsageError(f"images with {n_channels} channels for a model of n_channels={self.n_channels}")
+        if height % self.patch_size or width % self.patch_size:
+            raise UsageError(
+                f"images of {height}x{width} pixels do not divide into patches of patch_size={self.patch_size}; "
+                "resize or crop them to a multiple"
+            )
+        return height // self.patch_size, width // self.patch_size
+
+
+class GridPositions(nn.Module):
+    """Learned positions for the class token and a square grid of patches, stretched to any other grid."""
+
+    def __init__(self, n_side: int, d_model: int) -> None:
+        super().__init__()
+        self.n_side = n_side
+        self.table = nn.Embedding(1 + n_side**2, d_model)
+
+    def forward(self, rows: int, columns: int) -> Tensor:
+        """Class token first, then patches row by row: (1 + rows columns, C)."""
+        table: Tensor = self.table.weight
+        if rows == columns == self.n_side:
+            return table
+        grid = table[1:].view(1, self.n_side, self.n_side, -1).permute(0, 3, 1, 2)  # (1, C, side, side)
+        grid = interpolate(grid, size=(rows, columns), mode="bicubic", align_corners=False)  # (1, C, rows, columns)
+        return torch.cat((table[:1], grid.flatten(2)[0].mT))
 
 
 class ViT(nn.Module):
@@ -42,13 +92,3 @@ class ViT(nn.Module):
         x = torch.cat((first, patches), dim=1) + self.positions(*self.patches.grid(images))  # (B, 1 + patches, C)
         y: Tensor = self.stack(self.dropout(x))
         return y
-
-    @torch.no_grad()
-    def at_size(self, image_size: int) -> "ViT":
-        """The same model for images of another size, to be trained further there."""
-        config = self.config.replace(image_size=image_size)
-        n_side = config.image_size // config.patch_size
-        weights = {**self.state_dict(), "positions.table.weight": self.positions(n_side, n_side)}
-        model = ViT(config).to(self.class_token.device, self.class_token.dtype)
-        model.load_state_dict(weights)
-        return model

@@ -10,8 +10,6 @@ Not done here: syllables (a spoken unit) and words.
 Unicode Standard Annex #29, https://www.unicode.org/reports/tr29/
 """
 
-from collections.abc import Iterator
-
 import regex
 
 _JOINABLE = r"[\p{InCB=Extend}\p{InCB=Linker}]"
@@ -47,15 +45,6 @@ def units(text: str) -> list[str]:
     (['অ্', 'যা', 'প'], ['অ্যা', 'প'])
     """
     return _UNIT.findall(text)
-
-
-def boundaries(text: str) -> Iterator[int]:
-    """Offsets in code points at which one akshara ends and the next begins, the end of the text included.
-
-    >>> list(boundaries("ক্ষমা"))
-    [3, 5]
-    """
-    return (match.end() for match in _AKSHARA.finditer(text))
 
 
 def starts_dependent(piece: str) -> bool:

@@ -17,7 +17,7 @@ from kotha.export.gguf import check, vocabulary
 from kotha.export.gguf import export as door
 from kotha.export.gguf import layouts as layout
 from kotha.export.gguf.export import KINDS, export_gguf, write_file
-from kotha.export.gguf.vocabulary import PieceKind, vocabulary_of
+from kotha.export.gguf.vocabulary import vocabulary_of
 from kotha.export.parity import AWKWARD_LINES
 from kotha.export.targets import ExportSettings
 from kotha.model.config import BERTConfig, GPTConfig
@@ -25,6 +25,7 @@ from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN, preset
 from kotha.model.pruning import remove_heads
 from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
@@ -217,12 +218,12 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
 def test_kinds_of_pieces() -> None:
     text = tokenizer("unigram")
     made = vocabulary_of(text, text.vocab_size)
-    assert made.kinds[text.special["unk"]] == PieceKind.UNKNOWN and made.kinds[text.special["eos"]] == PieceKind.CONTROL
-    assert made.kinds.count(PieceKind.UNUSED) == 256  # the bytes: only the map of characters finds them
+    assert made.kinds[text.special["unk"]] == spiece.UNKNOWN and made.kinds[text.special["eos"]] == spiece.CONTROL
+    assert made.kinds.count(spiece.UNUSED) == 256  # the bytes: only the map of characters finds them
     assert made.scores == [score for _, score in json.loads(text.backend.to_str())["model"]["vocab"]]
     bpe = tokenizer("bpe")
     found = vocabulary_of(bpe, bpe.vocab_size)
-    assert [bpe.pieces[i] for i, kind in enumerate(found.kinds) if kind == PieceKind.USER_DEFINED] == ["র‍্যা", " র‍্যা"]
+    assert [bpe.pieces[i] for i, kind in enumerate(found.kinds) if kind == spiece.USER_DEFINED] == ["র‍্যা", " র‍্যা"]
 
 
 def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None) -> None:

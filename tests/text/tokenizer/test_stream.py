@@ -5,11 +5,10 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.text.conftest import KINDS, SENTENCES, VOCAB_SIZE, adversarial_text, anything, trained
+from tests.text.conftest import KINDS, SENTENCES, VOCAB_SIZE, adversarial_text, anything, boundaries, trained
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, pre_tokenizers
 
-from kotha.text.akshara import boundaries
 from kotha.text.tokenizer.decoding import BufferedDecoder, byte_alphabet, byte_level, piece_bytes, starts_with_space
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

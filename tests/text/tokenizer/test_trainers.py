@@ -10,10 +10,10 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.text.conftest import ADVERSARIAL, CORPUS, KINDS, SENTENCES, VOCAB_SIZE, train_kind, trained
+from tests.text.conftest import ADVERSARIAL, CORPUS, KINDS, SENTENCES, VOCAB_SIZE, boundaries, train_kind, trained
 
 from kotha.errors import ConfigError, TokenizerError
-from kotha.text.akshara import aksharas, boundaries, starts_dependent
+from kotha.text.akshara import aksharas, starts_dependent
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import letters as letters_module
 from kotha.text.tokenizer.decoding import byte_alphabet

@@ -111,13 +111,11 @@ def _add_vocabulary(writer: Any, vocabulary: Vocabulary) -> None:
     writer.add_tokenizer_model(vocabulary.model)
     writer.add_tokenizer_pre(vocabulary.pre)
     writer.add_token_list(vocabulary.pieces)
-    writer.add_token_types([int(kind) for kind in vocabulary.kinds])
-    if vocabulary.scores is not None:
-        writer.add_token_scores(vocabulary.scores)
-    if vocabulary.merges is not None:
-        writer.add_token_merges(vocabulary.merges)
-    if vocabulary.charsmap is not None:
-        writer.add_precompiled_charsmap(vocabulary.charsmap)
+    writer.add_token_types(vocabulary.kinds)
+    optional = {"token_scores": vocabulary.scores, "token_merges": vocabulary.merges}
+    for name, found in {**optional, "precompiled_charsmap": vocabulary.charsmap}.items():
+        if found is not None:
+            getattr(writer, f"add_{name}")(found)
     for role, token in vocabulary.special.items():
         writer.add_uint32(f"tokenizer.ggml.{role}_token_id", token)
     for flag, on in vocabulary.flags.items():

@@ -16,11 +16,11 @@ WordPiece and single letters are not taken.
 import base64
 import json
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 from kotha.errors import TokenizerError
 from kotha.export.gguf.charsmap import byte_piece, make_charsmap
+from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # What our splits and GPT-2's own pre-tokenizer are called there.
@@ -33,24 +33,14 @@ _NEVER = -100_000.0  # below what plamo2 takes for a score: a text that spells a
 _ROLES = {"bos": "bos", "eos": "eos", "end": "eot", "unk": "unknown", "pad": "padding", "mask": "mask"}
 
 
-class PieceKind(IntEnum):
-    """What a piece is, as GGUF counts."""
-
-    NORMAL = 1
-    UNKNOWN = 2
-    CONTROL = 3
-    USER_DEFINED = 4
-    UNUSED = 5
-    BYTE = 6
-
-
 @dataclass
 class Vocabulary:
     """A tokenizer in llama.cpp's words."""
 
     model: str
     pieces: list[str]
-    kinds: list[PieceKind]
+    kinds: list[int]
+    """What each piece is: GGUF counts as SentencePiece does."""
     scores: list[float] | None = None
     merges: list[str] | None = None
     pre: str = "default"
@@ -104,12 +94,12 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
 
 def _unigram_with_bytes(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     kinds = _kinds(state, tokenizer, with_bytes=True)
-    if kinds.count(PieceKind.BYTE) != 256 or kinds[0] == PieceKind.BYTE:
+    if kinds.count(spiece.BYTE) != 256 or kinds[0] == spiece.BYTE:
         raise TokenizerError("llama.cpp's unigram wants a piece for each of the 256 bytes, none of them with id 0")
     scores = list(zip(_scores(state, tokenizer), kinds, strict=True))
-    dearest = max((-score for score, kind in scores if kind == PieceKind.NORMAL), default=1.0)
+    dearest = max((-score for score, kind in scores if kind == spiece.NORMAL), default=1.0)
     scale = min(_SCALE, _DEAREST / max(dearest, 1.0))
-    scaled = [round(score * scale / _STEP) * _STEP if kind == PieceKind.NORMAL else _NEVER for score, kind in scores]
+    scaled = [round(score * scale / _STEP) * _STEP if kind == spiece.NORMAL else _NEVER for score, kind in scores]
     return Vocabulary("plamo2", list(tokenizer.pieces), kinds, scores=scaled, normalizes=True)
 
 
@@ -118,11 +108,11 @@ def _unigram_with_map(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary
     named = list(zip(tokenizer.pieces, kinds, strict=True))
     return Vocabulary(
         "t5",
-        [byte_piece(int(piece[3:5], 16)) if kind == PieceKind.BYTE else _spaced(piece) for piece, kind in named],
-        [PieceKind.UNUSED if kind == PieceKind.BYTE else kind for kind in kinds],
+        [byte_piece(int(piece[3:5], 16)) if kind == spiece.BYTE else _spaced(piece) for piece, kind in named],
+        [spiece.UNUSED if kind == spiece.BYTE else kind for kind in kinds],
         scores=_scores(state, tokenizer),
         flags={"add_space_prefix": False, "remove_extra_whitespaces": False},
-        charsmap=make_charsmap(tokenizer.normalize, [piece for piece, kind in named if kind == PieceKind.NORMAL]),
+        charsmap=make_charsmap(tokenizer.normalize, [piece for piece, kind in named if kind == spiece.NORMAL]),
         normalizes=True,
         remark="letters that have no piece are read there by their bytes, but written as nothing",
     )
@@ -155,15 +145,15 @@ def _spaced(piece: str) -> str:
     return piece.replace(" ", "\u2581")
 
 
-def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[PieceKind]:
-    special = {"": PieceKind.UNUSED}
+def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[int]:
+    special = {"": spiece.UNUSED}
     if with_bytes:
-        special |= {f"<0x{byte:02X}>": PieceKind.BYTE for byte in range(256)}
-    kinds = [special.get(piece, PieceKind.NORMAL) for piece in tokenizer.pieces]
+        special |= {f"<0x{byte:02X}>": spiece.BYTE for byte in range(256)}
+    kinds = [special.get(piece, spiece.NORMAL) for piece in tokenizer.pieces]
     for added in state["added_tokens"]:
-        kinds[added["id"]] = PieceKind.CONTROL if added["special"] else PieceKind.USER_DEFINED
+        kinds[added["id"]] = spiece.CONTROL if added["special"] else spiece.USER_DEFINED
     if "unk" in tokenizer.special:
-        kinds[tokenizer.special["unk"]] = PieceKind.UNKNOWN
+        kinds[tokenizer.special["unk"]] = spiece.UNKNOWN
     return kinds
 
 
@@ -181,7 +171,7 @@ def _fill_up(vocabulary: Vocabulary, vocab_size: int) -> None:
     """Name every row of the model's table: gaps, and rows that the tokenizer has no piece for."""
     missing = vocab_size - len(vocabulary.pieces)
     vocabulary.pieces += [""] * missing
-    vocabulary.kinds += [PieceKind.UNUSED] * missing
+    vocabulary.kinds += [spiece.UNUSED] * missing
     if vocabulary.scores is not None:
         vocabulary.scores += [_NEVER] * missing
     vocabulary.pieces = [piece or f"<|unused-{token}|>" for token, piece in enumerate(vocabulary.pieces)]

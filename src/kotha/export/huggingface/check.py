@@ -16,37 +16,33 @@ from torch import Tensor
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
+from kotha.export import parity
 from kotha.export.huggingface.layouts import Layout
-from kotha.export.parity import (
-    GREEDY_TOKENS,
-    Encode,
-    ParityReport,
-    built_in_lines,
-    our_side,
-    with_greedy,
-    with_lines,
-    with_logits,
-)
+from kotha.export.parity import GREEDY_TOKENS, Encode, ParityReport
 from kotha.model.bert import BERT
 from kotha.model.config import TextConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
+from kotha.text.tokenizer.importers import KNOWN_FILES
 
 # How many ids, drawn and read, the logits are compared on; fewer where the context ends before.
 _N_POSITIONS = 64
 _PROMPT = 8
 _AUTO = {"bert": "AutoModelForPreTraining", "marian": "AutoModelForSeq2SeqLM", "vit": "AutoModelForImageClassification"}
 _WORDS_ALONE = "BertForMaskedLM"
-_SENTENCEPIECE = ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
 
 Pairs = list[tuple[Tensor, Tensor]]
 
 
 @torch.no_grad()
 def check_hf(
-    folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None, greedy_tokens: int = GREEDY_TOKENS
+    folder: Path,
+    bundle: Bundle,
+    layout: Layout,
+    lines: Sequence[str] | None = None,
+    greedy_tokens: int = GREEDY_TOKENS,
 ) -> ParityReport:
     """Compare a folder, as transformers reads it, with a model of ours; says so where transformers is missing."""
     report = ParityReport(door="hf")
@@ -55,18 +51,18 @@ def check_hf(
     except ImportError:
         return replace(report, remark="not checked: transformers is not installed (pip install transformers)")
     report = replace(report, peer=f"transformers {transformers.__version__}")
-    lines = built_in_lines() if lines is None else lines
+    lines = parity.built_in_lines() if lines is None else lines
     with _quiet(transformers):
         theirs = _open(transformers, folder, layout)
-        ours = our_side(bundle).model
+        ours = parity.our_side(bundle).model
         ids = _ids(bundle, lines)
         with _their_errors(folder, "run"):
             pairs = _logits(ours, theirs, ids)
             texts = _greedy(ours, theirs, ids[-1], greedy_tokens) if isinstance(ours, GPT | Seq2Seq) else ([], [])
-        report = with_greedy(with_logits(report, pairs), *texts)
+        report = parity.with_greedy(parity.with_logits(report, pairs), *texts)
         if bundle.tokenizer is not None:
             encode, remark = _encoder(transformers, folder)
-            report = with_lines(replace(report, remark=remark), bundle.tokenizer.encode, encode, lines)
+            report = parity.with_lines(replace(report, remark=remark), bundle.tokenizer.encode, encode, lines)
     return report
 
 
@@ -104,7 +100,7 @@ def _encoder(transformers: Any, folder: Path) -> tuple[Encode, str | None]:
 
     Of a SentencePiece model alone, SentencePiece itself is asked: transformers guesses what its own files do not say.
     """
-    model = next((folder / name for name in _SENTENCEPIECE if (folder / name).is_file()), None)
+    model = next((folder / name for name in KNOWN_FILES if name.endswith(".model") and (folder / name).is_file()), None)
     if model is not None and not (folder / "tokenizer.json").is_file() and find_spec("sentencepiece"):
         import sentencepiece
 

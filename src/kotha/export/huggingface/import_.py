@@ -23,14 +23,11 @@ from kotha.export.huggingface.weight_files import FoundWeight, find_weights, ins
 from kotha.export.parity import ParityReport, with_remarks
 from kotha.export.weight_map import Shape
 from kotha.model.config import ModelConfig, TextConfig
-from kotha.text.tokenizer.importers import import_tokenizer
+from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _MARIAN_PAIR = "source.spm"
-_TOKENIZER_FILES = (
-    *("tokenizer.json", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model"),
-    *("vocab.txt", "vocab.json", _MARIAN_PAIR),
-)
+_TOKENIZER_FILES = (*KNOWN_FILES, _MARIAN_PAIR)
 _BESIDE_THEM = ("merges.txt", "tokenizer_config.json")
 # Rows of an embedding that no token uses: up to here they are padding to a round number, beyond it a mismatch.
 _SPARE_ROWS, _SPARE_SHARE = 1024, 0.1

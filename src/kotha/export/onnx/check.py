@@ -50,20 +50,18 @@ def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines:
         return replace(report, remark="not checked: onnxruntime is missing (pip install onnxruntime)")
     report = replace(report, peer=f"onnxruntime {version('onnxruntime')}")
     with torch.inference_mode():
-        match model:
-            case GPT():
-                return _check_gpt(report, model, Session(folder / "model.onnx"), _rows(model, tokenizer, lines))
-            case BERT():
-                return _check_bert(report, model, Session(folder / "model.onnx"), _rows(model, tokenizer, lines))
-            case Seq2Seq():
-                return _check_seq2seq(report, model, folder, _rows(model, tokenizer, lines))
-            case ViT():
-                return _check_vit(report, model, Session(folder / "model.onnx"))
-
-
-def _check_gpt(report: ParityReport, model: GPT, session: Session, rows: Tensor) -> ParityReport:
-    blocks, n_prompt = model.stack.blocks, max(1, model.config.context_length // 8)
-    return _with_cache(report, lambda ids: model(ids).float(), session, rows, n_prompt, blocks, model.config)
+        if isinstance(model, Seq2Seq):
+            return _check_seq2seq(report, model, folder, _rows(model, tokenizer, lines))
+        session = Session(folder / "model.onnx")
+        if isinstance(model, ViT):
+            size = model.config.image_size
+            images = torch.rand(3, model.config.n_channels, size, size, generator=torch.Generator().manual_seed(0))
+            return with_logits(report, [(model(images).float().cpu(), session(images=images)["logits"])])
+        rows = _rows(model, tokenizer, lines)
+        if isinstance(model, BERT):
+            return _check_bert(report, model, session, rows)
+        blocks, n_prompt = model.stack.blocks, max(1, model.config.context_length // 8)
+        return _with_cache(report, lambda ids: model(ids).float(), session, rows, n_prompt, blocks, model.config)
 
 
 def _check_seq2seq(report: ParityReport, model: Seq2Seq, folder: Path, rows: Tensor) -> ParityReport:
@@ -87,12 +85,6 @@ def _check_bert(report: ParityReport, model: BERT, session: Session, rows: Tenso
     segments[:, rows.shape[1] // 3 :] = model.config.n_segments - 1
     ours, theirs = model(rows, segments, real), session(ids=rows, segments=segments, real=real)
     return with_logits(report, [(mine.float().cpu(), theirs[name]) for name, mine in ours._asdict().items()])
-
-
-def _check_vit(report: ParityReport, model: ViT, session: Session) -> ParityReport:
-    size = model.config.image_size
-    images = torch.rand(3, model.config.n_channels, size, size, generator=torch.Generator().manual_seed(0))
-    return with_logits(report, [(model(images).float().cpu(), session(images=images)["logits"])])
 
 
 def _in_two_parts(steps: Any, ids: Tensor, past: dict[str, Tensor]) -> Tensor:

@@ -70,9 +70,7 @@ class _Around(nn.Module):
         self.model = model
 
 
-class GPTGraph(_Around):
-    """Tokens and the past in, logits and the present out."""
-
+class _GPTGraph(_Around):
     def forward(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
         """(B, T) and 2 tensors a layer (B, n_kv_heads, P, D) -> (B, T, V) and as many of P + T."""
         cache = GrowingCache(past, past[0].shape[2])
@@ -80,18 +78,14 @@ class GPTGraph(_Around):
         return logits, *cache.present
 
 
-class EncoderGraph(_Around):
-    """The source, read once."""
-
+class _EncoderGraph(_Around):
     def forward(self, source: Tensor, real: Tensor) -> Tensor:
-        """(B, S), twice -> (B, S, C)."""
+        """The source, read once: (B, S), twice -> (B, S, C)."""
         encoded: Tensor = self.model.encode(source, real)
         return encoded
 
 
-class DecoderGraph(_Around):
-    """The target, token by token, in the light of the encoded source."""
-
+class _DecoderGraph(_Around):
     def forward(self, ids: Tensor, encoded: Tensor, real: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
         """(B, T), (B, S, C), (B, S) and the past -> (B, T, V) and the present."""
         cache = GrowingCache(past, past[0].shape[2])
@@ -99,13 +93,10 @@ class DecoderGraph(_Around):
         return self.model.head(hidden), *cache.present
 
 
-class BERTGraph(_Around):
-    """A text read whole."""
-
-    def forward(self, ids: Tensor, segments: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+class _BERTGraph(_Around):
+    def forward(self, ids: Tensor, segments: Tensor, real: Tensor) -> tuple[Tensor, ...]:
         """(B, T), three times -> words (B, T, V), the pair (B, 2), the text as a vector (B, C)."""
-        found = self.model(ids, segments, real)
-        return found.token_logits, found.pair_logits, found.pooled
+        return tuple(self.model(ids, segments, real))
 
 
 def graphs_of(model: Model) -> list[Graph]:
@@ -115,11 +106,11 @@ def graphs_of(model: Model) -> list[Graph]:
             n_layers = model.config.n_layers
             examples = (_ids(_LENGTH), empty_past(model.stack.blocks, _BATCH, _PAST))
             inputs = {"ids": _text("length"), **_past(n_layers)}
-            return [Graph("model", GPTGraph(model), examples, inputs, _answers(n_layers))]
+            return [Graph("model", _GPTGraph(model), examples, inputs, _answers(n_layers))]
         case BERT():
             inputs = {name: _text("length") for name in ("ids", "segments", "real")}
             outputs = {"token_logits": _text("length"), "pair_logits": {0: "batch"}, "pooled": {0: "batch"}}
-            return [Graph("model", BERTGraph(model), (_ids(_LENGTH), _ids(_LENGTH), _real(_LENGTH)), inputs, outputs)]
+            return [Graph("model", _BERTGraph(model), (_ids(_LENGTH), _ids(_LENGTH), _real(_LENGTH)), inputs, outputs)]
         case Seq2Seq():
             return [_encoder(model), _decoder(model)]
         case ViT():
@@ -151,7 +142,7 @@ def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> 
 def _encoder(model: Seq2Seq) -> Graph:
     inputs = {"source": _text("source_length"), "real": _text("source_length")}
     outputs = {"encoded": _text("source_length")}
-    return Graph("encoder", EncoderGraph(model), (_ids(_SOURCE), _real(_SOURCE)), inputs, outputs)
+    return Graph("encoder", _EncoderGraph(model), (_ids(_SOURCE), _real(_SOURCE)), inputs, outputs)
 
 
 def _decoder(model: Seq2Seq) -> Graph:
@@ -159,7 +150,7 @@ def _decoder(model: Seq2Seq) -> Graph:
     inputs = {"ids": _text("length"), "encoded": _text("source_length"), "real": _text("source_length")}
     encoded, past = torch.zeros(_BATCH, _SOURCE, model.config.d_model), empty_past(model.decoder.blocks, _BATCH, _PAST)
     examples = (_ids(_LENGTH), encoded, _real(_SOURCE), past)
-    return Graph("decoder", DecoderGraph(model), examples, {**inputs, **_past(n_layers)}, _answers(n_layers))
+    return Graph("decoder", _DecoderGraph(model), examples, {**inputs, **_past(n_layers)}, _answers(n_layers))
 
 
 def _ids(length: int) -> Tensor:

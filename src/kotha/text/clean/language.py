@@ -9,7 +9,6 @@ the first few hundred letters only, being far slower than counting, and wants a 
 A text in two languages is given to the one with more letters. Bangla written in Latin letters is not recognised.
 """
 
-from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -78,16 +77,6 @@ def is_language(text: str, wanted: str = "bn") -> bool:
     if wanted not in ("bn", "as"):
         return language_of(text) == wanted
     return _by_bengali_letters(text, _counts(text)) == wanted
-
-
-def language_share(texts: Iterable[str], wanted: str = "bn") -> float:
-    """The share of texts, counted as documents, that are in the wanted language; 0 where there are none.
-
-    >>> language_share(["আমার সোনার বাংলা", "Hello", "তুমি কে?", "কেন?"])
-    0.75
-    """
-    answers = [is_language(text, wanted) for text in texts]
-    return sum(answers) / max(1, len(answers))
 
 
 def _by_bengali_letters(text: str, counts: NDArray[np.int64]) -> str | None:

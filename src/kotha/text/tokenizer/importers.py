@@ -20,7 +20,7 @@ from kotha.text.tokenizer.special import BERT
 from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer, library_errors
 
 # What a folder or a hub repository is searched for, best first.
-_KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
+KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
 _KNOWN_ENDINGS = (".json", ".model", ".txt")
 # What else may stand beside it and say how it is meant.
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "config.json")
@@ -55,10 +55,10 @@ def import_tokenizer(
 
 
 def _best_file(folder: Path) -> Path:
-    found = [folder / name for name in _KNOWN_FILES if (folder / name).is_file()]
+    found = [folder / name for name in KNOWN_FILES if (folder / name).is_file()]
     others = list(folder.glob("*.model"))
     if not found and len(others) != 1:
-        raise TokenizerError(f"{folder} holds none of {', '.join(_KNOWN_FILES)}")
+        raise TokenizerError(f"{folder} holds none of {', '.join(KNOWN_FILES)}")
     return (found or others)[0]
 
 
@@ -243,13 +243,13 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _from_hub(name: str, hub: "TokenizerHub") -> Path:
     files = hub.list_files(name)
-    for file in _KNOWN_FILES:
+    for file in KNOWN_FILES:
         if file in files:
             for other in ("merges.txt", *_SETTINGS):
                 if other in files:
                     hub.download(name, other)
             return hub.download(name, file)
-    raise TokenizerError(f"the hub repository {name} holds none of {', '.join(_KNOWN_FILES)}")
+    raise TokenizerError(f"the hub repository {name} holds none of {', '.join(KNOWN_FILES)}")
 
 
 class TokenizerHub:
