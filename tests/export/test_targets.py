@@ -1,13 +1,13 @@
 """Which doors a config passes, and which setting closes one."""
 
 import pytest
-from tests.export.models import CONFIGS, TEXT
+from tests.export.models import CONFIGS
 
 from kotha.errors import ConfigError
 from kotha.export.huggingface.layouts import choose_layout
 from kotha.export.targets import doors
 from kotha.model.config import GPTConfig
-from kotha.model.presets import MODERN, PRESETS, preset
+from kotha.model.presets import PRESETS, preset
 
 GPT2 = CONFIGS["gpt2"]
 QWEN3 = CONFIGS["qwen3"]
@@ -56,14 +56,6 @@ def test_removed_heads_close_hf_and_gguf() -> None:
     assert set(closed) == {"hf", "gguf"}
     assert closed["gguf"] == "removed_heads: llama.cpp has all heads; export the model before pruning"
     assert "removed_heads: Qwen3 has all of its heads; export the model before pruning" in closed["hf"]
-
-
-def test_llama_cpp_repeats_some_tokenizers() -> None:
-    config = GPTConfig(**TEXT, **MODERN)
-    assert all(door.open for door in doors(config, "unigram"))
-    closed = [door for door in doors(config, "wordpiece") if not door.open]
-    assert [door.name for door in closed] == ["gguf"]
-    assert closed[0].because == "a wordpiece tokenizer: llama.cpp repeats bpe and unigram"
 
 
 @pytest.mark.parametrize("name", PRESETS)

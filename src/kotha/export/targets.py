@@ -4,7 +4,7 @@ A model that took days to train must not find its door closed by a setting that 
 a config alone: open, or closed by these settings. Whoever passes is compared on the other side (see ``parity.py``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from kotha.bundle import Bundle
 
 Target = Literal["hf", "gguf", "onnx"]
-
-# llama.cpp knows BPE by its pre-tokenizer's name, and SentencePiece's kind of unigram; other kinds it cannot repeat.
-GGUF_TOKENIZERS = ("bpe", "unigram")
 
 
 @dataclass(frozen=True)
@@ -67,25 +64,20 @@ def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = U
     return ways[to](bundle, out, settings)
 
 
-def doors(config: ModelConfig, tokenizer_kind: str | None = None) -> list[Door]:
-    """The doors hf, gguf and onnx, for a config and (where it is known) a kind of tokenizer."""
-    cache = ", with a cache" if isinstance(config, GPTConfig) else ""
-    return [_hf(config), _gguf(config, tokenizer_kind), Door("onnx", True, f"opens in onnxruntime{cache}")]
+def doors(config: ModelConfig) -> list[Door]:
+    """The doors hf, gguf and onnx, for a config."""
+    from kotha.export.gguf.layouts import architecture_of
+
+    ways: dict[Target, Callable[[], str]] = {
+        "hf": lambda: f"opens as {choose_layout(config).architecture}",
+        "gguf": lambda: f"opens in llama.cpp as {architecture_of(config)}",
+        "onnx": lambda: "opens in onnxruntime" + (", with a cache" if isinstance(config, GPTConfig) else ""),
+    }
+    return [_door(name, opens) for name, opens in ways.items()]
 
 
-def _hf(config: ModelConfig) -> Door:
+def _door(name: Target, opens: Callable[[], str]) -> Door:
     try:
-        return Door("hf", True, f"opens as {choose_layout(config).architecture}")
+        return Door(name, True, opens())
     except ConfigError as error:
-        return Door("hf", False, str(error).partition(": ")[2])
-
-
-def _gguf(config: ModelConfig, tokenizer_kind: str | None) -> Door:
-    from kotha.export.gguf.layouts import architecture_of, obstacles
-
-    closed = obstacles(config)
-    if closed:
-        return Door("gguf", False, "; ".join(closed))
-    if tokenizer_kind is not None and tokenizer_kind not in GGUF_TOKENIZERS:
-        return Door("gguf", False, f"a {tokenizer_kind} tokenizer: llama.cpp repeats {' and '.join(GGUF_TOKENIZERS)}")
-    return Door("gguf", True, f"opens in llama.cpp as {architecture_of(config)}")
+        return Door(name, False, str(error).partition(": ")[2])

@@ -165,17 +165,14 @@ class Normalizer:
             composed = self._compose(text, report)
             if self._quick and is_plain(composed):
                 return composed
-            text = self._apply(composed, report)
+            text = composed
+            for name, pattern, replacement in self._compiled:
+                text, count = pattern.subn(replacement, text)
+                if count and report is not None:
+                    report.changes[name] += count
             if text == composed:  # no rule had anything to say, so a second round would not either
                 return text
         return self._compose(text, report)
-
-    def _apply(self, text: str, report: NormalizeReport | None) -> str:
-        for name, pattern, replacement in self._compiled:
-            text, count = pattern.subn(replacement, text)
-            if count and report is not None:
-                report.changes[name] += count
-        return text
 
     def _compose(self, text: str, report: NormalizeReport | None) -> str:
         if not self._nfc:

@@ -14,7 +14,7 @@ from tokenizers import models
 from kotha.text.tokenizer import pieces
 from kotha.text.tokenizer.decoding import byte_level
 from kotha.text.tokenizer.readable import apply_merges, best_cut, count_pairs, join, learn_merges
-from kotha.text.tokenizer.split import WORDS, split_named
+from kotha.text.tokenizer.split import SPLITS, WORDS
 
 REAL_WORDS = Counter(word for sentence in SENTENCES for word in sentence.split())
 
@@ -93,7 +93,7 @@ def test_our_own_bpe_can_be_followed_by_hand(name):
     tokenizer = trained(name)
     merges = json.loads(tokenizer.backend.to_str())["model"]["merges"]
     ranks = {(left, right): rank for rank, (left, right) in enumerate(merges)}
-    split = split_named(tokenizer.split_name)
+    split = SPLITS[tokenizer.split_name]
     for word in REAL_WORDS:
         if name == "bpe-qwen35" and "র\u200d্যা" in word:
             continue  # an added token there, found before any merge

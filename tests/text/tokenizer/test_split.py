@@ -9,7 +9,8 @@ from tests.text.conftest import anything
 
 from kotha.errors import TokenizerError
 from kotha.text.tokenizer.pipeline import split_name_of, splitter_of
-from kotha.text.tokenizer.split import GPT2, QWEN35, SPLITS, WORDS, split_named
+from kotha.text.tokenizer.split import GPT2, QWEN35, SPLITS, WORDS
+from kotha.text.tokenizer.trainers import train
 
 
 def chunks(split, text):
@@ -48,7 +49,7 @@ def test_nothing_is_lost_and_both_engines_agree(split, text):
 @pytest.mark.parametrize("byte_level", [False, True])
 @pytest.mark.parametrize("name", SPLITS)
 def test_a_split_is_recognised_in_the_file(name, byte_level):
-    step = splitter_of(split_named(name), byte_level)
+    step = splitter_of(SPLITS[name], byte_level)
     assert split_name_of(json.loads(step.__getstate__())) == name
 
 
@@ -59,4 +60,4 @@ def test_foreign_pre_tokenizers_are_not_taken_for_ours():
 
 def test_an_unknown_split_is_answered_with_the_nearest():
     with pytest.raises(TokenizerError, match="split 'word' does not exist; did you mean 'words'"):
-        split_named("word")
+        train(["কথা"], "bpe", split="word")

@@ -17,7 +17,7 @@ import struct
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -64,15 +64,12 @@ def make_charsmap(normalize: Rewrite, pieces: Iterable[str]) -> bytes:
     for letter in within:
         table.setdefault(letter.encode(), spell(letter, alone))
     for piece in pieces:  # a letter that has no piece of its own is left whole where a longer one holds it
-        if not alone.issuperset(piece) and not any(part in entries for part in _parts(piece)):
+        parts = (piece[start:end] for start, end in combinations(range(len(piece) + 1), 2))
+        if not alone.issuperset(piece) and not any(part in entries for part in parts):
             table[piece.encode()] = piece.encode()
     for byte in range(1, 0x100):
         table.setdefault(bytes([byte]), byte_piece(byte).encode())
     return _pack(table)
-
-
-def _parts(piece: str) -> Iterator[str]:
-    return (piece[start:end] for start in range(len(piece)) for end in range(start + 1, len(piece) + 1))
 
 
 @lru_cache(maxsize=2)

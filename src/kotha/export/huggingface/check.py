@@ -38,11 +38,7 @@ Pairs = list[tuple[Tensor, Tensor]]
 
 @torch.no_grad()
 def check_hf(
-    folder: Path,
-    bundle: Bundle,
-    layout: Layout,
-    lines: Sequence[str] | None = None,
-    greedy_tokens: int = GREEDY_TOKENS,
+    folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None, greedy_tokens: int = GREEDY_TOKENS
 ) -> ParityReport:
     """Compare a folder, as transformers reads it, with a model of ours; says so where transformers is missing."""
     report = ParityReport(door="hf")

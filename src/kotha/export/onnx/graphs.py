@@ -112,7 +112,15 @@ def graphs_of(model: Model) -> list[Graph]:
             outputs = {"token_logits": _text("length"), "pair_logits": {0: "batch"}, "pooled": {0: "batch"}}
             return [Graph("model", _BERTGraph(model), (_ids(_LENGTH), _ids(_LENGTH), _real(_LENGTH)), inputs, outputs)]
         case Seq2Seq():
-            return [_encoder(model), _decoder(model)]
+            n_layers, source = model.config.n_decoder_layers, _text("source_length")
+            reading = (_ids(_SOURCE), _real(_SOURCE))
+            ways_in, ways_out = {"source": source, "real": source}, {"encoded": source}
+            encoder = Graph("encoder", _EncoderGraph(model), reading, ways_in, ways_out)
+            encoded = torch.zeros(_BATCH, _SOURCE, model.config.d_model)
+            past = empty_past(model.decoder.blocks, _BATCH, _PAST)
+            inputs = {"ids": _text("length"), "encoded": source, "real": source, **_past(n_layers)}
+            examples = (_ids(_LENGTH), encoded, _real(_SOURCE), past)
+            return [encoder, Graph("decoder", _DecoderGraph(model), examples, inputs, _answers(n_layers))]
         case ViT():
             size = model.config.image_size
             images = torch.zeros(_BATCH, model.config.n_channels, size, size)
@@ -137,20 +145,6 @@ def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> 
     attentions = [cast("Attention", block.attention) for block in blocks]
     sizes = [(batch, len(each.shares), length, each.d_head) for each in attentions]
     return [torch.zeros(size) for size in sizes for _ in ("key", "value")]
-
-
-def _encoder(model: Seq2Seq) -> Graph:
-    inputs = {"source": _text("source_length"), "real": _text("source_length")}
-    outputs = {"encoded": _text("source_length")}
-    return Graph("encoder", _EncoderGraph(model), (_ids(_SOURCE), _real(_SOURCE)), inputs, outputs)
-
-
-def _decoder(model: Seq2Seq) -> Graph:
-    n_layers = model.config.n_decoder_layers
-    inputs = {"ids": _text("length"), "encoded": _text("source_length"), "real": _text("source_length")}
-    encoded, past = torch.zeros(_BATCH, _SOURCE, model.config.d_model), empty_past(model.decoder.blocks, _BATCH, _PAST)
-    examples = (_ids(_LENGTH), encoded, _real(_SOURCE), past)
-    return Graph("decoder", _DecoderGraph(model), examples, {**inputs, **_past(n_layers)}, _answers(n_layers))
 
 
 def _ids(length: int) -> Tensor:

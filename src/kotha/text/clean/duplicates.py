@@ -16,7 +16,7 @@ from kotha.text.clean.shingles import shingle_hashes
 
 DEFAULT_THRESHOLD = 0.7
 
-_PERMUTATIONS = 128
+_PERMUTATIONS, _SEED = 128, 0
 # Bands of four: a pair at 0.7 shares one with probability 0.9998; what else shares one is weeded out by its estimate.
 _BANDS = 32
 
@@ -91,14 +91,13 @@ class NearDuplicates:
     0
     """
 
-    def __init__(self, threshold: float = DEFAULT_THRESHOLD, *, seed: int = 0) -> None:
+    def __init__(self, threshold: float = DEFAULT_THRESHOLD) -> None:
         try:
             import rensa  # type: ignore[import-untyped]
         except ImportError as error:
             raise KothaError("near-duplicates need rensa: pip install 'kotha[clean]'") from error
         self.threshold = check_threshold(threshold)
         self._sketch: Any = rensa.RMinHash
-        self._seed = seed
         self._buckets = rensa.RMinHashLSH(threshold, _PERMUTATIONS, _BANDS)
         self._signatures: list[Any] = []  # None for a text without words
 
@@ -120,6 +119,6 @@ class NearDuplicates:
         if not len(shingles):
             return None
         data = shingles.tobytes()
-        signature = self._sketch(_PERMUTATIONS, self._seed)
+        signature = self._sketch(_PERMUTATIONS, _SEED)
         signature.update([data[at : at + 8] for at in range(0, len(data), 8)])
         return signature

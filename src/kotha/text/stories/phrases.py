@@ -1,8 +1,8 @@
 """Turns of phrase that plots share, written ``<name>`` in a template; an indented line goes on with the last one."""
 
-import re
+from kotha.text.stories.scene import entries
 
-_WRITTEN = """
+PHRASES = entries("""
 # When: each names the month, and with it the season.
 morning: [{season.month} মাসের এক {season.mood} [সকালে|সকালবেলা|ভোরে]|{season.month} মাস। [সেদিন ছিল|দিনটি ছিল]
     {weekday}। [ভোর হতেই|সকালবেলা|মোরগ ডাকার পরপর|সূর্য উঠতে না উঠতেই]|[তখন|সে বছর তখন] {season.month} মাস চলছে। এক
@@ -74,5 +74,4 @@ crowd: [ছোট-বড় সবাই|{village3} গ্রামের মা
     মানুষ|{citizen3} ও তাঁর প্রতিবেশীরা|{citizen3 র} মতো অনেকে|দূরের আত্মীয়স্বজন|পথচলতি মানুষ|খেতের চাষিরা|ঘাটের
     মাঝিরা|হাটের দোকানিরা]
 hoped: [আশা করেন|মনে করেন|বিশ্বাস করেন|আশাবাদী]
-"""
-PHRASES: dict[str, str] = dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", _WRITTEN, re.MULTILINE))
+""")

@@ -54,6 +54,11 @@ def records(text: str) -> tuple[Noun, ...]:
     return tuple(found)
 
 
+def entries(text: str) -> dict[str, str]:
+    """Texts by name, one a line: ``name: text``; an indented line goes on with the last, another line is a remark."""
+    return dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", text, re.MULTILINE))
+
+
 Tables = Mapping[str, tuple[Noun, ...]]
 Fill = Callable[["Scene"], Noun | int]
 # Owners that a part of theirs gives away, so that the part may come first: a month or a fair tells its season.

@@ -5,8 +5,6 @@ marks (``\\p{M}``), so they cut a word at each vowel sign, and a larger vocabula
 strings that ``regex`` and Oniguruma (inside ``tokenizers``) read alike.
 """
 
-from kotha.errors import TokenizerError, nearest
-
 # Ours: a word keeps its marks and joiners, digits stay together, and at most one white-space character leads a chunk.
 # So every white-space character starts a chunk, and a unigram over the whole text finds what it finds chunk by chunk.
 WORDS = "\\s?[\\p{L}\\p{M}\u200c\u200d]+|\\s?\\p{N}+|\\s?[^\\s\\p{L}\\p{M}\\p{N}]+|\\s"
@@ -22,10 +20,3 @@ QWEN35 = (
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 SPLITS = {"words": WORDS, "qwen35": QWEN35, "gpt2": GPT2}
-
-
-def split_named(name: str) -> str:
-    """The pattern of that name."""
-    if name not in SPLITS:
-        raise TokenizerError(f"split {name!r} does not exist{nearest(name, SPLITS)}")
-    return SPLITS[name]

@@ -22,7 +22,7 @@ from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pipeline import assembled, normalizer_of, splitter_of
-from kotha.text.tokenizer.split import QWEN35, WORDS, split_named
+from kotha.text.tokenizer.split import QWEN35, SPLITS, WORDS
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
 
@@ -69,7 +69,9 @@ def train(
         raise TokenizerError(f"character level {level!r} does not exist{nearest(level, get_args(Level))}")
     if split is not None and kind != "bpe":
         raise TokenizerError(f"split={split!r} is for bpe; {kind} has its own")
-    cut = split_named(split) if split else (QWEN35 if kind == "bpe" else WORDS)
+    if split is not None and split not in SPLITS:
+        raise TokenizerError(f"split {split!r} does not exist{nearest(split, SPLITS)}")
+    cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     tell("reading", 0, 0)
     chunks = count_chunks(texts, cut, Normalizer(rules))
     tell("counting", 0, len(chunks))
