@@ -5,6 +5,8 @@ A broken invariant of our own is an ``assert``, never one of these.
 """
 
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 
 class KothaError(Exception):
@@ -52,6 +54,14 @@ class CheckpointError(KothaError):
 
 class TrainingError(KothaError):
     """A run that cannot go on."""
+
+
+def library(name: str, needed: str, error: type[KothaError] = KothaError) -> Any:
+    """A library that an extra brings, loaded when it is asked for; where it is missing, what is ``needed`` is said."""
+    try:
+        return import_module(name)
+    except ImportError as problem:
+        raise error(needed) from problem
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from typing import Any, cast
 from torch import Tensor
 
 from kotha.bundle import Bundle
-from kotha.errors import KothaError, UsageError, nearest
+from kotha.errors import KothaError, UsageError, library, nearest
 from kotha.export.gguf.check import check_file
 from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
@@ -58,18 +58,13 @@ def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
 
 def write_file(model: GPT, tokenizer: Tokenizer, path: Path, kind: str) -> tuple[Vocabulary, list[str]]:
     """Write a model as one file, whole or not at all; the vocabulary as written, and the weights kept in float16."""
-    try:
-        import gguf as library
-    except ImportError as error:
-        raise KothaError(
-            "writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf"
-        ) from error
+    gguf = library("gguf", "writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
     vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
     with whole_path(path) as partial:
-        writer = library.GGUFWriter(partial, architecture_of(model.config))
+        writer = gguf.GGUFWriter(partial, architecture_of(model.config))
         writer.add_name(path.stem)
-        writer.add_file_type(library.LlamaFileType[KINDS[kind]])
-        writer.add_quantization_version(library.GGML_QUANT_VERSION)
+        writer.add_file_type(gguf.LlamaFileType[KINDS[kind]])
+        writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
         _describe(writer, model.config)
         _add_vocabulary(writer, vocabulary)
         template = chat_template(tokenizer)
@@ -78,7 +73,7 @@ def write_file(model: GPT, tokenizer: Tokenizer, path: Path, kind: str) -> tuple
         wider = []
         for name, tensor in tensors_of(model).items():
             stored = _stored_kind(name, tensor, kind)
-            _add_tensor(library, writer, name, tensor, stored)
+            _add_tensor(gguf, writer, name, tensor, stored)
             if kind.startswith("q") and stored == "f16":
                 wider.append(name)
         with closing(writer):
@@ -130,7 +125,7 @@ def _stored_kind(name: str, tensor: Tensor, kind: str) -> str:
     return "q8_0" if kind == "q4_0" and name in _TABLES else kind
 
 
-def _add_tensor(library: Any, writer: Any, name: str, tensor: Tensor, kind: str) -> None:
+def _add_tensor(gguf: Any, writer: Any, name: str, tensor: Tensor, kind: str) -> None:
     values = tensor.numpy()
     if kind == "f16":
         largest = float(tensor.abs().max())
@@ -140,5 +135,5 @@ def _add_tensor(library: Any, writer: Any, name: str, tensor: Tensor, kind: str)
     elif kind == "f32":
         writer.add_tensor(name, values)
     else:
-        stored = library.GGMLQuantizationType[kind.upper()]
-        writer.add_tensor(name, library.quants.quantize(values, stored), raw_dtype=stored)
+        stored = gguf.GGMLQuantizationType[kind.upper()]
+        writer.add_tensor(name, gguf.quants.quantize(values, stored), raw_dtype=stored)

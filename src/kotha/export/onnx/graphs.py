@@ -113,14 +113,13 @@ def graphs_of(model: Model) -> list[Graph]:
             return [Graph("model", _BERTGraph(model), (_ids(_LENGTH), _ids(_LENGTH), _real(_LENGTH)), inputs, outputs)]
         case Seq2Seq():
             n_layers, source = model.config.n_decoder_layers, _text("source_length")
-            reading = (_ids(_SOURCE), _real(_SOURCE))
-            ways_in, ways_out = {"source": source, "real": source}, {"encoded": source}
-            encoder = Graph("encoder", _EncoderGraph(model), reading, ways_in, ways_out)
+            sides = {"source": source, "real": source}, {"encoded": source}
+            encoder = Graph("encoder", _EncoderGraph(model), (_ids(_SOURCE), _real(_SOURCE)), *sides)
             encoded = torch.zeros(_BATCH, _SOURCE, model.config.d_model)
             past = empty_past(model.decoder.blocks, _BATCH, _PAST)
             inputs = {"ids": _text("length"), "encoded": source, "real": source, **_past(n_layers)}
-            examples = (_ids(_LENGTH), encoded, _real(_SOURCE), past)
-            return [encoder, Graph("decoder", _DecoderGraph(model), examples, inputs, _answers(n_layers))]
+            asked = (_ids(_LENGTH), encoded, _real(_SOURCE), past)
+            return [encoder, Graph("decoder", _DecoderGraph(model), asked, inputs, _answers(n_layers))]
         case ViT():
             size = model.config.image_size
             images = torch.zeros(_BATCH, model.config.n_channels, size, size)

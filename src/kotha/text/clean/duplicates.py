@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from kotha.errors import ConfigError, KothaError
+from kotha.errors import ConfigError, library
 from kotha.text.clean.shingles import shingle_hashes
 
 DEFAULT_THRESHOLD = 0.7
@@ -92,10 +92,7 @@ class NearDuplicates:
     """
 
     def __init__(self, threshold: float = DEFAULT_THRESHOLD) -> None:
-        try:
-            import rensa  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise KothaError("near-duplicates need rensa: pip install 'kotha[clean]'") from error
+        rensa = library("rensa", "near-duplicates need rensa: pip install 'kotha[clean]'")
         self.threshold = check_threshold(threshold)
         self._sketch: Any = rensa.RMinHash
         self._buckets = rensa.RMinHashLSH(threshold, _PERMUTATIONS, _BANDS)

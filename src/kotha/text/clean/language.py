@@ -15,7 +15,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from kotha.errors import KothaError
+from kotha.errors import library
 from kotha.text.clean.shingles import code_points, every_letter
 
 # fmt: off
@@ -91,9 +91,6 @@ def _by_bengali_letters(text: str, counts: NDArray[np.int64]) -> str | None:
 
 
 def _by_classifier(text: str) -> str:
-    try:
-        import py3langid  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise KothaError("telling languages apart needs py3langid: pip install 'kotha[clean]'") from error
-    label, _ = py3langid.classify(text.strip()[:_SAMPLE_CHARACTERS])
+    classifier = library("py3langid", "telling languages apart needs py3langid: pip install 'kotha[clean]'")
+    label, _ = classifier.classify(text.strip()[:_SAMPLE_CHARACTERS])
     return str(label)

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
-from kotha.errors import CorpusError, UsageError, nearest
+from kotha.errors import CorpusError, UsageError, library, nearest
 
 _NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?::(?P<split>[\w.-]*)(?::(?P<config>[^:]+))?)?")
 _SPLITS = ("train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation")
@@ -36,14 +36,11 @@ class Hub:
 
 
 @contextmanager
-def _reached(repository: str) -> Iterator[ModuleType]:
+def _reached(repository: str) -> Iterator[Any]:
     """The hub's library; what goes wrong in the block is said in our words."""
+    hub = library("huggingface_hub", "hub data sets need huggingface_hub: pip install 'kotha[hub]'", CorpusError)
     try:
-        import huggingface_hub
-    except ImportError as error:
-        raise CorpusError("hub data sets need huggingface_hub: pip install 'kotha[hub]'") from error
-    try:
-        yield huggingface_hub
+        yield hub
     except Exception as error:  # the network, in all the ways it can fail
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError"):

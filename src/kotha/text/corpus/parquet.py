@@ -7,7 +7,7 @@ up to 2 GiB for one, and Arrow sets that aside before it finds the claim false. 
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from kotha.errors import CorpusError
+from kotha.errors import CorpusError, library
 from kotha.text.corpus.problems import Complaints, Unreadable, missing
 from kotha.text.corpus.records import Record
 
@@ -54,11 +54,8 @@ def _guarded(batches: Iterator[tuple[int, list[list[Any]]]]) -> Iterator[tuple[i
 
 
 def _batches(file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[int, list[list[Any]]]]:
-    try:
-        import pyarrow as pa  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise CorpusError("reading parquet needs pyarrow: pip install 'kotha[parquet]'") from error
+    needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
+    pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
     with pq.ParquetFile(
         file,
         pre_buffer=False,

@@ -13,7 +13,7 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
-from kotha.errors import TokenizerError
+from kotha.errors import TokenizerError, library
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.pipeline import assembled
 from kotha.text.tokenizer.special import BERT
@@ -257,14 +257,10 @@ class TokenizerHub:
 
     def list_files(self, name: str) -> list[str]:
         """The files of a repository."""
+        hub = library("huggingface_hub", "a hub name needs huggingface_hub: pip install 'kotha[hub]'", TokenizerError)
         try:
-            from huggingface_hub import HfApi
-            from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
-        except ImportError as error:
-            raise TokenizerError("a hub name needs huggingface_hub: pip install 'kotha[hub]'") from error
-        try:
-            return [sibling.rfilename for sibling in HfApi().model_info(name, timeout=10).siblings or []]
-        except (RepositoryNotFoundError, HFValidationError) as error:
+            return [sibling.rfilename for sibling in hub.HfApi().model_info(name, timeout=10).siblings or []]
+        except (hub.errors.RepositoryNotFoundError, hub.errors.HFValidationError) as error:
             raise TokenizerError(f"no file or folder {name}, and no hub repository of that name") from error
         except Exception as error:  # no network, a proxy's refusal: each its own class in other libraries
             raise TokenizerError(f"no file or folder {name}, and the hub cannot be reached ({error})") from error
