@@ -2,12 +2,13 @@
 
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
 
-from kotha.api.demo_page import PAGES, Demo, Told, demo_page
+from kotha.api.demo_page import PAGES, Told, demo_page
 from kotha.cli.demo import next_steps
 from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
@@ -52,7 +53,9 @@ def first_page(folder: Path) -> str:
     cards = [card.measure(name, tokenizer, texts[:3]) for name in ("kotha unigram", "GPT-2 pattern")]
     told = [next(document.text for document in written if document.kind == kind) for kind in ("story", "news", "entry")]
     prompts = [" ".join(text.split(" ")[:5]) for text in told]
-    demo = Demo(written, tokenizer, shards, cards, record(), prompts, told[0], Told.read(told, texts))
+    read = Told.read(told, texts)
+    made = {"written": written, "tokenizer": tokenizer, "shards": shards, "cards": cards, "record": record()}
+    demo: Any = SimpleNamespace(**made, prompts=prompts, before=told[0], told=read)
     shown = "a/long/path/kotha-demo"
     return demo_page(demo, shown, next_steps(shown, ".venv/bin/kotha"))
 

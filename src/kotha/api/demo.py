@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kotha.api import data as making
-from kotha.api.demo_page import PAGES, Demo, Told, demo_page, sample_of, shard_rows
+from kotha.api.demo_page import PAGES, Told, demo_page, sample_of, shard_rows
 from kotha.api.model import load
 from kotha.errors import UsageError
 from kotha.evaluate.tables import Table
@@ -81,9 +81,8 @@ class Demonstration:
 
     def report(self, commands: list[tuple[str, str]]) -> Path:
         """The page that leads to all of it, with what to try next, in words and to copy."""
-        record = read_record(self.out / "run")
-        made = Demo(self.written, self.tokenizer, self.shards, self.cards, record, self.prompts, self.before, self.told)
-        write_whole(self.out / "report.html", demo_page(made, str(self.out), commands))
+        self.record = read_record(self.out / "run")
+        write_whole(self.out / "report.html", demo_page(self, str(self.out), commands))
         return self.out / "report.html"
 
     def _stories(self) -> list[str | Table]:

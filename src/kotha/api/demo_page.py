@@ -6,7 +6,7 @@ at its end.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import regex
 
@@ -14,11 +14,12 @@ from kotha.page import Page
 from kotha.text.prepare import PrepareReport
 from kotha.text.stories.corpus import Story
 from kotha.text.tokenizer import card
-from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view
 from kotha.train.show.curves import loss_chart, nats_for_a_bit_per_byte, references
-from kotha.train.show.findings import Record
 from kotha.wording import count, duration
+
+if TYPE_CHECKING:
+    from kotha.api.demo import Demonstration
 
 _SAMPLE_WORDS = 28
 _WORD = regex.compile(r"[\p{L}\p{M}\u200c\u200d]+")
@@ -60,24 +61,7 @@ class Told:
         return self.known / max(1, self.words)
 
 
-@dataclass(frozen=True)
-class Demo:
-    """What a demo has made, step by step."""
-
-    written: list[Story]
-    tokenizer: Tokenizer
-    shards: PrepareReport
-    cards: list[card.Card]
-    record: Record
-    """The files of the run."""
-    prompts: list[str]
-    """The first words of a story, a news item and an entry that it has never seen."""
-    before: str
-    """What it made of the first of them with its first, random weights."""
-    told: Told
-
-
-def demo_page(demo: Demo, folder: str, commands: list[tuple[str, str]]) -> str:
+def demo_page(demo: "Demonstration", folder: str, commands: list[tuple[str, str]]) -> str:
     """The report; ``folder`` is where all of it lies, ``commands`` what to try next, in words and to copy."""
     page = Page("কথা: your first language model", _lead(demo), bangla="আপনার প্রথম ভাষা-মডেল")
     page.headline(_figures(demo))
@@ -122,7 +106,7 @@ def sample_of(written: list[Story]) -> str:
     return " ".join(first.text.split()[:_SAMPLE_WORDS])
 
 
-def _lead(demo: Demo) -> str:
+def _lead(demo: "Demonstration") -> str:
     summary = demo.record.summary
     times = summary["tokens"] / max(1, demo.shards.train_tokens)
     read = f"{times:.2g} times" if times >= 1 else f"{times:.0%} of"
@@ -132,7 +116,7 @@ def _lead(demo: Demo) -> str:
     )
 
 
-def _figures(demo: Demo) -> list[tuple[str, str]]:
+def _figures(demo: "Demonstration") -> list[tuple[str, str]]:
     """The result, between what mere counting reaches and what nothing can pass."""
     summary, known = demo.record.summary, references(demo.record)
     rate = nats_for_a_bit_per_byte(summary) or 1.0
@@ -144,7 +128,7 @@ def _figures(demo: Demo) -> list[tuple[str, str]]:
     return [*figures, (f"{demo.told.share:.1%}", "of the words that it writes are words that it has read")]
 
 
-def _samples(demo: Demo) -> list[tuple[str, str]]:
+def _samples(demo: "Demonstration") -> list[tuple[str, str]]:
     """What it wrote after the same words: with random weights, halfway, and at the end."""
     rows: list[dict[str, Any]] = [row for row in demo.record.evaluations if row.get("sample")]
     chosen = [rows[len(rows) // 2], rows[-1]] if len(rows) > 1 else rows
@@ -152,7 +136,7 @@ def _samples(demo: Demo) -> list[tuple[str, str]]:
     return [("step 0: random weights", demo.before), *found]
 
 
-def _add_next(page: Page, demo: Demo, folder: str, commands: list[tuple[str, str]]) -> None:
+def _add_next(page: Page, demo: "Demonstration", folder: str, commands: list[tuple[str, str]]) -> None:
     page.heading("What to try next", "এবার কী করা যায়")
     with page.box("columns"):
         with page.box("column"):
@@ -163,7 +147,7 @@ def _add_next(page: Page, demo: Demo, folder: str, commands: list[tuple[str, str
             _add_tokenizer(page, demo)
 
 
-def _add_tokenizer(page: Page, demo: Demo) -> None:
+def _add_tokenizer(page: Page, demo: "Demonstration") -> None:
     page.heading("How it reads: pieces of whole letters", "যেভাবে পড়ে: আস্ত অক্ষরের টুকরা")
     page.pieces((token.text, token.is_part) for token in view(demo.tokenizer, sample_of(demo.written)))
     titles = [title for _, title in card.COLUMNS]

@@ -18,7 +18,7 @@ import numpy as np
 from kotha.errors import DataError, KothaError
 from kotha.evaluate.held_out import HeldOut, Line, tokens_of
 from kotha.evaluate.ngram import KneserNey
-from kotha.evaluate.perplexity import perplexity
+from kotha.evaluate.perplexity import figures
 from kotha.files import read_table
 from kotha.runs import mapping
 from kotha.text.frequencies import frequency_nats
@@ -46,11 +46,9 @@ class Baselines:
     """All figures to beat, and the text that they were counted on."""
 
     rows: list[Baseline]
-    counted: str
-    """Where the text that was counted comes from."""
+    counted: str  # where the text that was counted comes from
     counted_tokens: int
-    all_tokens: int
-    """Tokens of that text; where they are more, only the first were counted."""
+    all_tokens: int  # tokens of that text; where they are more, only the first were counted
 
     @property
     def references(self) -> dict[str, float]:
@@ -111,5 +109,4 @@ def _tokenizer_of(folder: Path) -> str:
 
 
 def _row(name: str, loss: float, text: HeldOut) -> Baseline:
-    bits = loss / math.log(2) * len(text.line)
-    return Baseline(name, loss, perplexity(loss), bits / text.bytes, bits / text.characters)
+    return Baseline(name, **figures(loss, text))

@@ -17,10 +17,8 @@ class ClassScore:
 
     name: str
     examples: int
-    precision: float
-    """Share of the answers "this class" that are right; 0 where it was never answered."""
-    recall: float
-    """Share of its examples that were found; 0 where it has none."""
+    precision: float  # share of the answers "this class" that are right; 0 where it was never answered
+    recall: float  # share of its examples that were found; 0 where it has none
     f1: float
 
 
@@ -29,14 +27,11 @@ class ClassificationScore:
     """All classes together."""
 
     accuracy: float
-    macro_f1: float
-    """Mean of the classes' F1, each class counting alike."""
-    majority: float
-    """The accuracy of one who always gives the most frequent answer."""
+    macro_f1: float  # mean of the classes' F1, each class counting alike
+    majority: float  # the accuracy of one who always gives the most frequent answer
     examples: int
     classes: list[ClassScore]
-    confusion: list[list[int]]
-    """Examples by true class (rows) and answer (columns), in the order of ``classes``."""
+    confusion: list[list[int]]  # examples by true class (rows) and answer (columns), in the order of ``classes``
 
 
 def score_classes(

@@ -61,8 +61,7 @@ class Row:
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
     perplexity: float | None = None
-    seen: Familiarity | None = None
-    """Whether it has learned from the text; None where that cannot be told."""
+    seen: Familiarity | None = None  # whether it has learned from the text; None where that cannot be told
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,9 @@ class Comparison:
 
     rows: list[Row]
     remarks: list[str]
-    best: str | None = None
-    """The model that foretells the text best; None where nobody should say so."""
-    undecided: str = ""
-    """Why no best one is named."""
-    text: str | None = None
-    """What all were measured on; None where each has the figures of its own training."""
+    best: str | None = None  # the model that foretells the text best; None where nobody should say so
+    undecided: str = ""  # why no best one is named
+    text: str | None = None  # what all were measured on; None where each has the figures of its own training
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""

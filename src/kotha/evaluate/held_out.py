@@ -29,20 +29,13 @@ _BATCH = 1000
 class HeldOut:
     """Documents to be measured on."""
 
-    name: str
-    """Where they come from."""
-    line: Line
-    """All tokens, each document closed by ``end``: (N,)."""
-    end: int
-    """The end-of-text token."""
-    bytes: int
-    """Of the normalized text, in UTF-8."""
-    characters: int
-    """Code points of the normalized text."""
-    tokenizer: str
-    """Fingerprint of the tokenizer that made the tokens."""
-    unknown: int = 0
-    """Tokens that stand for something that the tokenizer does not know."""
+    name: str  # where they come from
+    line: Line  # all tokens, each document closed by ``end``: (N,)
+    end: int  # the end-of-text token
+    bytes: int  # of the normalized text, in UTF-8
+    characters: int  # code points of the normalized text
+    tokenizer: str  # fingerprint of the tokenizer that made the tokens
+    unknown: int = 0  # tokens that stand for something that the tokenizer does not know
 
     @cached_property
     def offsets(self) -> Line:

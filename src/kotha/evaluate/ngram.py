@@ -38,14 +38,10 @@ MAX_ORDER = 9
 class _Order:
     """All n-grams of one order: sorted keys with discounted counts, and for each history what they add up to."""
 
-    keys: Line
-    """History number times V plus last token: (n-grams,)."""
-    kept: Amounts
-    """Each count less its discount: (n-grams,)."""
-    totals: Amounts
-    """Counts by history: (histories,)."""
-    saved: Amounts
-    """Discounts by history, to be spread by the order below: (histories,)."""
+    keys: Line  # history number times V plus last token: (n-grams,)
+    kept: Amounts  # each count less its discount: (n-grams,)
+    totals: Amounts  # counts by history: (histories,)
+    saved: Amounts  # discounts by history, to be spread by the order below: (histories,)
 
     def find(self, keys: Line) -> Line:
         """The number of each n-gram, -1 for one that was never seen."""

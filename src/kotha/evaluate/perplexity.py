@@ -47,28 +47,21 @@ _SORTED = 128
 class TextScore:
     """How well a model foretells a text, and how that was measured."""
 
-    loss_nats: float
-    """Mean over all tokens, each document's end included."""
-    perplexity: float
-    """e to the loss: among how many equally likely tokens it hesitates."""
+    loss_nats: float  # mean over all tokens, each document's end included
+    perplexity: float  # e to the loss: among how many equally likely tokens it hesitates
     bits_per_byte: float
     bits_per_character: float
     tokens: int
     documents: int
     bytes: int
     characters: int
-    unknown: int
-    """Tokens that hide a text which the tokenizer does not know; bits per byte are too low by what they hide."""
+    unknown: int  # tokens that hide what the tokenizer does not know; bits per byte are too low by what they hide
     context: int
     stride: int
-    tokenizer: str
-    """Fingerprint of the tokenizer."""
-    text: str
-    """Where the text comes from."""
-    seen: "Familiarity | None" = None
-    """Whether the model has learned from it; None where that cannot be told, or was not asked."""
-    baselines: "Baselines | None" = None
-    """What counting reaches on the same text, where that was asked for."""
+    tokenizer: str  # fingerprint of the tokenizer
+    text: str  # where the text comes from
+    seen: "Familiarity | None" = None  # whether the model has learned from it; None where that cannot be told
+    baselines: "Baselines | None" = None  # what counting reaches on the same text, where that was asked for
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
@@ -117,12 +110,8 @@ def document_nats(model: GPT, text: HeldOut, context: int, stride: int, on_progr
 
 def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:
     """A score from the nats of a whole text."""
-    loss, bits = nats / len(text.line), nats / math.log(2)
     return TextScore(
-        loss_nats=loss,
-        perplexity=perplexity(loss),
-        bits_per_byte=bits / text.bytes,
-        bits_per_character=bits / text.characters,
+        **figures(nats / len(text.line), text),
         tokens=len(text.line),
         documents=text.documents,
         bytes=text.bytes,
@@ -133,6 +122,13 @@ def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:
         tokenizer=text.tokenizer,
         text=text.name,
     )
+
+
+def figures(loss: float, text: HeldOut) -> dict[str, float]:
+    """What a mean loss in nats is as perplexity, and in bits for each byte and character of a text."""
+    bits = loss / math.log(2) * len(text.line)
+    by_text = {"bits_per_byte": bits / text.bytes, "bits_per_character": bits / text.characters}
+    return {"loss_nats": loss, "perplexity": perplexity(loss), **by_text}
 
 
 def perplexity(loss_nats: float) -> float:

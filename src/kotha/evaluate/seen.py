@@ -37,12 +37,9 @@ class Familiarity:
     """How many documents of a text a run knows, and from where."""
 
     documents: int
-    trained: int
-    """Documents that it was trained on."""
-    held_out: int
-    """Others that its data folder held out: it has not learned from them, but its best step was chosen by them."""
-    verdict: str
-    """The same in words."""
+    trained: int  # documents that it was trained on
+    held_out: int  # others that its data folder held out: not learned from, but its best step was chosen by them
+    verdict: str  # the same in words
 
 
 def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:

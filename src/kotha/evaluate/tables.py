@@ -23,8 +23,7 @@ class Table:
     header: Sequence[str]
     cells: list[list[str]]
     remarks: Sequence[str] = ()
-    marks: dict[tuple[int, int], str] = field(default_factory=dict)
-    """Cells (row, column) that stand out: best."""
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # cells (row, column) that stand out: best
 
     def page(self) -> str:
         """One offline page."""

@@ -29,8 +29,7 @@ class TranslationScore:
 
     bleu: float
     bleu_signature: str
-    chrf: float
-    """chrF++."""
+    chrf: float  # chrF++
     chrf_signature: str
     sentences: int
 

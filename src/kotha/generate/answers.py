@@ -31,16 +31,11 @@ StopReason = Literal["end", "stop string", "length", "cancelled"]
 class Request:
     """One text to go on with."""
 
-    prompt: str | tuple[int, ...] = ""
-    """Where to begin: text, or token ids where special tokens are among them. Empty: the start of a document."""
-    tokens: int = 150
-    """How many tokens to write at most."""
-    settings: SamplingSettings = field(default_factory=SamplingSettings)
-    """How each is chosen."""
-    stop: tuple[str, ...] = ()
-    """Texts before which the answer ends; they are not shown."""
-    alternatives: int | None = None
-    """Tell each token's probability, and this many of the likeliest tokens at its place; it costs time."""
+    prompt: str | tuple[int, ...] = ""  # where to begin: text, or token ids with special ones; empty: a new document
+    tokens: int = 150  # how many tokens to write at most
+    settings: SamplingSettings = field(default_factory=SamplingSettings)  # how each is chosen
+    stop: tuple[str, ...] = ()  # texts before which the answer ends; they are not shown
+    alternatives: int | None = None  # tell probabilities, and this many of the likeliest at each place
 
     def __post_init__(self) -> None:
         if isinstance(self.tokens, bool) or not isinstance(self.tokens, int) or self.tokens < 0:
@@ -80,17 +75,12 @@ class Written(Chance):
 class Result:
     """A finished answer."""
 
-    text: str
-    """What was written, without the prompt."""
-    ids: tuple[int, ...]
-    """Its tokens, those of a stop string among them; not the token that ended it."""
-    stopped: StopReason
-    """Why it ended."""
+    text: str  # what was written, without the prompt
+    ids: tuple[int, ...]  # its tokens, those of a stop string among them; not the token that ended it
+    stopped: StopReason  # why it ended
     prompt_tokens: int
-    tokens_per_second: float
-    """From the moment the request got its place in the batch."""
-    written: tuple[Written, ...] = ()
-    """Each token with its probability, where ``alternatives`` asked for it."""
+    tokens_per_second: float  # from the moment the request got its place in the batch
+    written: tuple[Written, ...] = ()  # each token with its probability, where ``alternatives`` asked for it
 
     @property
     def tokens(self) -> int:

@@ -24,16 +24,11 @@ from kotha.model.seq2seq import Seq2Seq
 class BeamSettings:
     """How a translation is looked for."""
 
-    start: int
-    """The token that a target begins with; it is not part of the answer."""
-    end: int
-    """The token that ends a target; nor is it."""
-    beams: int = 4
-    """Beginnings that are followed side by side; 1 takes the best token each time."""
-    length_penalty: float = 1.0
-    """0 lets short sentences win; more favours longer ones."""
-    tokens: int | None = None
-    """At most this many tokens; None: as the context allows."""
+    start: int  # the token that a target begins with; it is not part of the answer
+    end: int  # the token that ends a target; nor is it
+    beams: int = 4  # beginnings that are followed side by side; 1 takes the best token each time
+    length_penalty: float = 1.0  # 0 lets short sentences win; more favours longer ones
+    tokens: int | None = None  # at most this many tokens; None: as the context allows
 
     def __post_init__(self) -> None:
         if self.beams < 1:
@@ -48,10 +43,8 @@ class BeamSettings:
 class Hypothesis:
     """A sentence that was found."""
 
-    ids: tuple[int, ...]
-    """Its tokens, without the start and the end."""
-    score: float
-    """Log-probability, the end included, over its length to the power of the length penalty."""
+    ids: tuple[int, ...]  # its tokens, without the start and the end
+    score: float  # log-probability, the end included, over its length to the power of the length penalty
 
 
 @torch.no_grad()

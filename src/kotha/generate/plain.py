@@ -16,6 +16,7 @@ top-p and min-p cut the very distribution that is drawn from.
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -106,20 +107,11 @@ def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -
     kept = ranked[: settings.top_k]
     weights = {token: math.exp((scores[token] - best) / settings.temperature) for token in kept}
     if settings.top_p is not None:
-        weights = _enough(weights, settings.top_p)
+        wanted = settings.top_p * sum(weights.values())
+        better = accumulate(weights.values(), initial=0.0)  # what stands before each
+        kept = [token for token, reached in zip(kept, better, strict=False) if reached < wanted]
+        weights = {token: weights[token] for token in kept}
     if settings.min_p is not None:
         weights = {token: weight for token, weight in weights.items() if weight >= settings.min_p}  # the best has 1
     total = sum(weights.values())
     return {token: weight / total for token, weight in weights.items() if weight > 0}
-
-
-def _enough(weights: dict[int, float], share: float) -> dict[int, float]:
-    """The first weights that together reach a share of all."""
-    wanted, reached = share * sum(weights.values()), 0.0
-    enough = {}
-    for token, weight in weights.items():
-        if reached >= wanted:
-            break
-        enough[token] = weight
-        reached += weight
-    return enough

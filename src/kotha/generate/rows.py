@@ -24,22 +24,14 @@ _BROKEN = -1  # in ``drawn``: the scores were no numbers
 class Plan:
     """What a step must do for the rows at hand; a recorded step serves one plan."""
 
-    n_rows: int
-    """Rows that are computed."""
-    span: int
-    """Cached positions that are looked at."""
-    width: int
-    """Places of the ranking that some row needs; see ``sampling.draw``."""
-    greedy: bool
-    """Whether some row always takes the best token."""
-    penalty: bool
-    """Whether some row has a repetition penalty."""
-    bans: bool
-    """Whether some row has banned tokens."""
-    alternatives: int | None
-    """How many likely tokens are told; None: no probabilities at all."""
-    even: int | None = None
-    """How much every row has read, where that is one number and this plan is for one step alone."""
+    n_rows: int  # rows that are computed
+    span: int  # cached positions that are looked at
+    width: int  # places of the ranking that some row needs; see ``sampling.draw``
+    greedy: bool  # whether some row always takes the best token
+    penalty: bool  # whether some row has a repetition penalty
+    bans: bool  # whether some row has banned tokens
+    alternatives: int | None  # how many likely tokens are told; None: no probabilities at all
+    even: int | None = None  # how much every row has read, where that is one number and this plan is for one step alone
 
 
 class Rows:

@@ -23,22 +23,14 @@ class SamplingSettings:
     kotha.errors.UsageError: top_p=1.5 is no share; use a number above 0 and up to 1, or leave it out
     """
 
-    temperature: float = 0.8
-    """0 always takes the best token, 1 draws as the model says, more is wilder."""
-    top_k: int | None = 40
-    """Draw among this many of the best tokens."""
-    top_p: float | None = None
-    """Draw among the fewest best tokens that together have this probability."""
-    min_p: float | None = None
-    """Draw among tokens at least this likely, as a share of the best one's probability."""
-    repetition_penalty: float | None = None
-    """Above 1, tokens that the text already has become less likely."""
-    seed: int = 0
-    """The same seed gives the same text, alone or beside others."""
-    banned: tuple[int, ...] = ()
-    """Tokens that are never drawn."""
-    forced: tuple[int, ...] = ()
-    """Tokens that the answer begins with, whatever the model says."""
+    temperature: float = 0.8  # 0 always takes the best token, 1 draws as the model says, more is wilder
+    top_k: int | None = 40  # draw among this many of the best tokens
+    top_p: float | None = None  # draw among the fewest best tokens that together have this probability
+    min_p: float | None = None  # draw among tokens at least this likely, as a share of the best one's probability
+    repetition_penalty: float | None = None  # above 1, tokens that the text already has become less likely
+    seed: int = 0  # the same seed gives the same text, alone or beside others
+    banned: tuple[int, ...] = ()  # tokens that are never drawn
+    forced: tuple[int, ...] = ()  # tokens that the answer begins with, whatever the model says
 
     def __post_init__(self) -> None:
         _number("temperature", self.temperature, self.temperature >= 0, "use 0 (always the best) or more; 0.8 is usual")

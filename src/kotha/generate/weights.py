@@ -9,8 +9,8 @@ made by one product instead of three. The model that was given stays as it was.
 import copy
 import ctypes
 import math
-import time
 from collections.abc import Callable
+from timeit import repeat
 from typing import Literal, get_args
 
 import torch
@@ -57,13 +57,14 @@ def choose_weights(model: GPT) -> Weights:
     outs, width = _PROBE_SHAPE
     x, linear = torch.ones(1, width), nn.Linear(width, outs, bias=False)
     narrow, small = nn.Linear(width, outs, bias=False, dtype=torch.bfloat16), Int8Linear(linear)
-    wide = _seconds(lambda: linear(x))
-    seconds: dict[Weights, float] = {
-        "int8": _seconds(lambda: small(x)),
-        "bfloat16": _seconds(lambda: narrow(x.bfloat16())),
+    products: dict[Weights, Callable[[], Tensor]] = {
+        "float32": lambda: linear(x),
+        "int8": lambda: small(x),
+        "bfloat16": lambda: narrow(x.bfloat16()),
     }
+    seconds = {kind: min(repeat(product, number=1, repeat=_PROBE_ROUNDS)) for kind, product in products.items()}
     best = min(seconds, key=lambda kind: seconds[kind])
-    return best if wide / seconds[best] >= _WORTHWHILE else "float32"
+    return best if seconds["float32"] / seconds[best] >= _WORTHWHILE else "float32"
 
 
 class Int8Linear(nn.Module):
@@ -150,13 +151,3 @@ def _replace_linears(module: nn.Module) -> None:
             setattr(module, name, Int8Linear(child))
         else:
             _replace_linears(child)
-
-
-def _seconds(product: Callable[[], Tensor]) -> float:
-    """The quickest of a few products."""
-    times = []
-    for _ in range(_PROBE_ROUNDS):
-        start = time.perf_counter()
-        product()
-        times.append(time.perf_counter() - start)
-    return min(times)

@@ -30,20 +30,13 @@ USUAL_PRESET = "pocket"
 class TrainRequest:
     """What was asked for; all the rest is chosen."""
 
-    preset: str | None = None
-    """Exact name; None for sizes that suit the text and the time."""
-    recipe: str = RECIPE
-    """course, classic or modern."""
-    minutes: float | None = None
-    """How long it may take, all in all."""
-    memory_bytes: int | None = None
-    """How much memory it may take; None for what there is."""
-    device: str | None = None
-    """cpu or cuda; None for this machine's best."""
-    gpu: GPU | None = None
-    """A GPU that need not be here, for a plan."""
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the training and sizes of the model, by name."""
+    preset: str | None = None  # exact name; None for sizes that suit the text and the time
+    recipe: str = RECIPE  # course, classic or modern
+    minutes: float | None = None  # how long it may take, all in all
+    memory_bytes: int | None = None  # how much memory it may take; None for what there is
+    device: str | None = None  # cpu or cuda; None for this machine's best
+    gpu: GPU | None = None  # A GPU that need not be here, for a plan
+    changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the training and sizes of the model, by name
 
     def __post_init__(self) -> None:
         if self.minutes is not None and self.minutes <= 0:
@@ -63,12 +56,9 @@ class Choice:
 
     model: ModelConfig
     settings: TrainConfig
-    seconds_per_step: float | None = None
-    """As it was timed for the choice."""
-    design: Design | None = None
-    """The design behind it, where there is one."""
-    sentence: str = ""
-    """What was chosen and why; empty where nothing was."""
+    seconds_per_step: float | None = None  # as it was timed for the choice
+    design: Design | None = None  # the design behind it, where there is one
+    sentence: str = ""  # what was chosen and why; empty where nothing was
 
 
 def choose_settings(request: TrainRequest, text: TextSize | None = None) -> Choice:

@@ -20,10 +20,8 @@ class Evaluation:
 
     step: int
     loss: float
-    training: float | None
-    """Median training loss of the last steps; None where none was logged."""
-    tokens: float | None
-    """Tokens learned from until then."""
+    training: float | None  # median training loss of the last steps; None where none was logged
+    tokens: float | None  # tokens learned from until then
     bits_per_byte: float | None
     bits_per_character: float | None
 
@@ -32,24 +30,16 @@ class Evaluation:
 class Curve:
     """Training and validation loss over the steps, and the settings that explain them."""
 
-    steps: list[int]
-    """Logged steps."""
-    losses: list[float]
-    """Training loss at each, finite."""
-    lost: int | None
-    """The first step whose loss was not a number."""
+    steps: list[int]  # logged steps
+    losses: list[float]  # training loss at each, finite
+    lost: int | None  # the first step whose loss was not a number
     evaluations: list[Evaluation]
-    references: dict[str, float]
-    """Losses to compare with, by name: "ln V", "unigram", "3-gram" …"""
-    learning_rate: float | None
-    """The highest that was used."""
+    references: dict[str, float]  # losses to compare with, by name: "ln V", "unigram", "3-gram" …
+    learning_rate: float | None  # the highest that was used
     vocab_size: int | None
-    epochs: float | None
-    """How often the training text was read."""
-    regularized: bool
-    """Dropout, label smoothing or averaged weights make the training loss higher than that of the model kept."""
-    floor: float | None
-    """Bits per byte that nobody can beat, where the source of the text is known."""
+    epochs: float | None  # how often the training text was read
+    regularized: bool  # dropout, label smoothing or averaging raise the training loss above the kept model's
+    floor: float | None  # bits per byte that nobody can beat, where the source of the text is known
 
     @property
     def best(self) -> Evaluation | None:

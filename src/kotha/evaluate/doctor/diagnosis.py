@@ -39,10 +39,8 @@ _TOKENIZER: dict[str, Sign] = {"mismatch-tokenizer": signs.foreign}
 class DataFacts:
     """What only the data folder can tell."""
 
-    unknown_share: float
-    """Unknown tokens among those of validation."""
-    copied_share: float
-    """Share of validation documents that also stand in training, word for word."""
+    unknown_share: float  # unknown tokens among those of validation
+    copied_share: float  # share of validation documents that also stand in training, word for word
 
 
 @dataclass(frozen=True)
@@ -52,10 +50,8 @@ class Finding:
     kind: str
     severity: Severity
     evidence: Symptoms
-    words: dict[str, str]
-    """What was seen, by language: "en", "bn"."""
-    advice: dict[str, list[str]]
-    """What to try, by language."""
+    words: dict[str, str]  # what was seen, by language: "en", "bn"
+    advice: dict[str, list[str]]  # what to try, by language
 
 
 def diagnose(

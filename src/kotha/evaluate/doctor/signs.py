@@ -14,40 +14,23 @@ from kotha.evaluate.doctor.curve import Curve, Evaluation
 class Thresholds:
     """Where each sign begins, and why there."""
 
-    rise_nats: float = 0.5
-    """Training loss above its start or its lowest, as a median of eleven steps; single batches differ by as much."""
-    learned_share: float = 0.5
-    """Of the way from ln V to the unigram; frequencies are what any model learns first, in a few hundred steps."""
-    beaten_share: float = 0.01
-    """A reference is beaten by at least this share; less is the noise of one validation set."""
-    flat_share: float = 0.005
-    """Validation within this share of its best, or of all it had gained, falls no more; seeds differ by as much."""
-    flat_evaluations: int = 3
-    """So many evaluations without gain; one or two happen to every run."""
-    flat_since: float = 2 / 3
-    """Flat from this part of the run on; later, the last decay of the learning rate may only just have ended."""
-    risen_share: float = 0.01
-    """Validation this much above its best is a rise, not noise."""
-    fallen_share: float = 0.05
-    """Training loss that falls this much, while validation does not, is learning by heart."""
-    still: float = 2.0
-    """Training loss that falls by less than so many times the noise of validation has stopped as well."""
-    leak_epochs: float = 3.0
-    """Text read three times is foretold better than new text; before that the two can be alike."""
-    leak_share: float = 0.03
-    """Validation this much below training, though training text was seen before."""
-    leak_share_regularized: float = 0.5
-    """The same where dropout or averaging raises the training loss, by up to a third in our runs."""
-    copied_share: float = 0.01
-    """Validation documents found word for word in training; the usual leak check leaves none."""
-    unknown_share: float = 0.02
-    """Unknown tokens; a vocabulary that fits its text has almost none."""
-    letters_per_token: float = 1.2
-    """A vocabulary of words that gives little more than a letter a token was made for another script or language."""
-    vocabulary_of_words: int = 1000
-    """From this size on a vocabulary holds words and not only letters."""
-    unlike_share: float = 0.15
-    """Validation above training before any text was read twice; in one kind of text they differ by a few percent."""
+    rise_nats: float = 0.5  # training loss above its lowest, a median of eleven steps; single batches differ as much
+    learned_share: float = 0.5  # of the way from ln V to the unigram; frequencies come first, in a few hundred steps
+    beaten_share: float = 0.01  # a reference is beaten by at least this share; less is the noise of one validation set
+    flat_share: float = 0.005  # validation so near its best, as a share of all gained, is flat; seeds differ as much
+    flat_evaluations: int = 3  # so many evaluations without gain; one or two happen to every run
+    flat_since: float = 2 / 3  # flat from this part of the run on; later, the last decay may only just have ended
+    risen_share: float = 0.01  # validation this much above its best is a rise, not noise
+    fallen_share: float = 0.05  # training loss that falls this much, while validation does not, is learning by heart
+    still: float = 2.0  # training loss that falls by less than so many times validation's noise has stopped as well
+    leak_epochs: float = 3.0  # text read three times is foretold better than new text; before that the two can be alike
+    leak_share: float = 0.03  # validation this much below training, though training text was seen before
+    leak_share_regularized: float = 0.5  # the same where dropout or averaging raises the training loss, by a third
+    copied_share: float = 0.01  # validation documents found word for word in training; the usual leak check leaves none
+    unknown_share: float = 0.02  # unknown tokens; a vocabulary that fits its text has almost none
+    letters_per_token: float = 1.2  # with little more than a letter a token, words are of another script or language
+    vocabulary_of_words: int = 1000  # from this size on a vocabulary holds words and not only letters
+    unlike_share: float = 0.15  # validation above training before any text was read twice; else a few percent
 
 
 def lost(curve: Curve, thresholds: Thresholds) -> Symptoms | None:

@@ -17,8 +17,7 @@ from kotha.train.tasks.task import Batch, Tensors
 # Ordinary steps before: kernels are compiled and chosen, optimizers make their memory.
 _ORDINARY = 3
 
-Shares = Sequence[dict[str, float]]
-"""For each micro-batch, what share of the whole loss each part of its loss is."""
+Shares = Sequence[dict[str, float]]  # for each micro-batch, what share of the whole loss each part of its loss is
 Outputs = tuple[Tensor, Tensor]
 Work = Callable[[Sequence[Tensors], Shares], Outputs]
 """A whole step on tensors that are on the device; gives its loss and the norm of its gradients."""

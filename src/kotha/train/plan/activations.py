@@ -29,12 +29,9 @@ _FLOAT32 = 4
 class BodyMemory:
     """Bytes of a body that are neither weights nor their gradients."""
 
-    kept: int
-    """Activations: what the forward pass leaves for the backward pass."""
-    working: int
-    """The most that the backward pass of one block holds beside them."""
-    measuring: int
-    """The most that a forward pass without gradients holds, for a validation batch of the same size."""
+    kept: int  # activations: what the forward pass leaves for the backward pass
+    working: int  # the most that the backward pass of one block holds beside them
+    measuring: int  # the most that a forward pass without gradients holds, for a validation batch of the same size
 
     def plus(self, other: "BodyMemory", times: int) -> "BodyMemory":
         """This and some times another."""

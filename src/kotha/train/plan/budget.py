@@ -13,8 +13,7 @@ from kotha.train.plan.gpus import COMPILE_SECONDS, GPU, SHARE_OF_PEAK, estimate_
 from kotha.train.plan.memory import Conditions, Device, Number, largest_micro_batch
 from kotha.train.plan.step_time import predict_seconds_per_step
 
-Pace = Callable[[ModelConfig, TrainConfig, int, int], float]
-"""Seconds of a step: model, settings, micro-batch, context."""
+Pace = Callable[[ModelConfig, TrainConfig, int, int], float]  # seconds of a step: model, settings, micro-batch, context
 
 # Of the time, what goes into evaluations, samples and saving.
 ASIDE = 0.1
@@ -30,12 +29,9 @@ class Budget:
     precision: Number
     memory_bytes: int
     minutes: float
-    start_seconds: float
-    """Before the first step: imports, a short timing, compiling."""
-    reachable: float
-    """Operations a second that no training there exceeds."""
-    usual: float
-    """Operations a second that one may expect, to choose sizes before anything is timed."""
+    start_seconds: float  # before the first step: imports, a short timing, compiling
+    reachable: float  # operations a second that no training there exceeds
+    usual: float  # operations a second that one may expect, to choose sizes before anything is timed
     pace: Pace
 
     @property

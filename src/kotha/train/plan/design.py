@@ -11,7 +11,6 @@ it, if its planned memory fits, and if it sees enough tokens in the time. Batch,
 It proposes; it does not search. A trained pair of runs says more than all of these rules.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -58,17 +57,6 @@ _LEAST_BYTES_PER_PARAMETER = 12
 _EVALUATING = 0.1
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A rung, and what became of it."""
-
-    layers: int
-    width: int
-    parameters: int
-    verdict: str
-    """Empty if it fits."""
-
-
 def propose(
     text: TextSize, budget: Budget, fixed: dict[str, Any] | None = None, model: GPTConfig | None = None
 ) -> "Design":
@@ -84,11 +72,11 @@ def propose(
     if text.bytes < _LEAST_BYTES:
         raise DataError(f"{text.path} has {text.bytes:,} bytes to train on; a model needs at least {_LEAST_BYTES:,}")
     vocab_size = text.vocab_size or choose_vocabulary(text.bytes)
-    considered: list[Candidate] = []
+    considered: list[Design] = []
     for layers, width in reversed(RUNGS):
         trial = Design(text, budget, shape(layers, width, vocab_size), fixed or {}, (layers, width) == RUNGS[0])
-        considered.append(Candidate(layers, width, trial.parameters, trial.verdict()))
-        if not considered[-1].verdict:
+        considered.append(trial)
+        if not trial.verdict:
             trial.considered = considered
             return trial
     raise ConfigError(considered[-1].verdict)
@@ -121,7 +109,7 @@ class Design:
         self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], smallest: bool = False
     ) -> None:
         self._text, self._budget, self._smallest, self._fixed = text, budget, smallest, fixed
-        self.considered: list[Candidate] = []  # rungs tried, largest first, this one last; none where sizes were given
+        self.considered: list[Design] = []  # rungs tried, largest first, this one last; none where sizes were given
         self.parameters = _parameters(model)
         self._train_tokens = text.tokens_with(model.vocab_size)
         by_time = budget.usual * budget.seconds / _work(model, min(256, model.context_length))
@@ -139,6 +127,7 @@ class Design:
         self.model = as_learned(model, context).replace(dropout=self._base["dropout"])
         self.context_length, self.batch_size = int(context), int(self._base["batch_size"])
 
+    @cached_property
     def verdict(self) -> str:
         """Why not, with what would be needed; empty if it fits. What is quickly told comes first."""
         if not self._smallest and self.parameters > max(SMALL_MODEL, PARAMETERS_PER_BYTE * self._text.bytes):

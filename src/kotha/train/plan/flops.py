@@ -30,10 +30,8 @@ PARTS = ("attention_matrices", "attention_scores", "feedforward", "head", "patch
 class Work:
     """Floating-point operations for each position that is read; a Seq2Seq's source and target both count as read."""
 
-    forward: dict[str, float]
-    """Going forward, by part."""
-    training: dict[str, float]
-    """Forward and backward, by part."""
+    forward: dict[str, float]  # going forward, by part
+    training: dict[str, float]  # forward and backward, by part
     parameters: int
 
     @property

@@ -39,16 +39,11 @@ class GPU:
     """What a maker says of a GPU."""
 
     title: str
-    half: float
-    """Operations a second in bfloat16 or float16."""
-    single: float
-    """Operations a second in float32 or TF32."""
-    bandwidth: float
-    """Bytes a second from and to its memory."""
-    memory: int
-    """Bytes that a program can have, nearly."""
-    bfloat16: bool = True
-    """Or float16, with scaled gradients."""
+    half: float  # operations a second in bfloat16 or float16
+    single: float  # operations a second in float32 or TF32
+    bandwidth: float  # bytes a second from and to its memory
+    memory: int  # bytes that a program can have, nearly
+    bfloat16: bool = True  # or float16, with scaled gradients
 
     @property
     def precision(self) -> str:

@@ -57,24 +57,15 @@ class Conditions(TypedDict):
 class MemoryPlan:
     """Bytes by part, each at its own largest, and the total at the fullest moment."""
 
-    weights: int
-    """The parameters, in float32."""
-    gradients: int
-    """Their gradients; with data parallelism, also the buckets in which they are sent."""
-    optimizer: int
-    """What the optimizers remember."""
-    average: int
-    """The running average of the weights."""
-    activations: int
-    """What the forward pass leaves for the backward pass, for one micro-batch."""
-    loss: int
-    """The chunk of logits, and the head's gradient as the loss makes it."""
-    base: int
-    """The interpreter and its libraries, where the device is the CPU."""
-    total: int
-    """The fullest moment."""
-    moment: str
-    """Which one it is: forward, backward, step or validation."""
+    weights: int  # the parameters, in float32
+    gradients: int  # their gradients; with data parallelism, also the buckets in which they are sent
+    optimizer: int  # what the optimizers remember
+    average: int  # the running average of the weights
+    activations: int  # what the forward pass leaves for the backward pass, for one micro-batch
+    loss: int  # the chunk of logits, and the head's gradient as the loss makes it
+    base: int  # the interpreter and its libraries, where the device is the CPU
+    total: int  # the fullest moment
+    moment: str  # which one it is: forward, backward, step or validation
 
 
 def plan_memory(

@@ -28,10 +28,8 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 # Rungs that did not fit, as many as say something.
 _SHOWN = 4
 
-Table = tuple[str, list[str], list[list[str]]]
-"""Title, header, rows."""
-Reason = tuple[str, str, str]
-"""What, its value, and why."""
+Table = tuple[str, list[str], list[list[str]]]  # title, header, rows
+Reason = tuple[str, str, str]  # what, its value, and why
 
 
 @dataclass(frozen=True)
@@ -238,7 +236,11 @@ def design_facts(design: Design, text: TextSize) -> dict[str, Any]:
         "recipe": RECIPE,
         "settings": design.changes,
         "reasons": [{"what": what, "value": value, "why": why} for what, value, why in reasons_for(design, text)],
-        "considered": [asdict(each) for each in design.considered],
+        "considered": [
+            {"layers": each.model.n_layers, "width": each.model.d_model}
+            | {"parameters": each.parameters, "verdict": each.verdict}
+            for each in design.considered
+        ],
         "commands": commands_for(design, text),
     }
 

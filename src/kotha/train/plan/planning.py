@@ -26,19 +26,15 @@ class TrainingPlan:
     compiled: bool
     context_length: int
     micro_batch_size: int
-    gpu: str | None
-    """A GPU that was named."""
+    gpu: str | None  # A GPU that was named
     memory: MemoryPlan
-    memory_available_bytes: int | None
-    """Of a GPU that was named."""
+    memory_available_bytes: int | None  # of a GPU that was named
     work: Work
     tokens_per_step: int
     steps: int
-    train_tokens: int | None
-    """Of the text, where it is known."""
+    train_tokens: int | None  # of the text, where it is known
     seconds_per_step: float | None
-    time_source: str | None
-    """Where the seconds come from."""
+    time_source: str | None  # where the seconds come from
     peak_flops_per_second: float | None
 
     @property

@@ -23,14 +23,11 @@ class TextSize:
     """A text to learn from."""
 
     path: str
-    bytes: int
-    """Of the training part."""
+    bytes: int  # of the training part
     characters: int
     documents: int
-    tokens: int | None
-    """Of the training part, where it is already cut into tokens."""
-    vocab_size: int | None
-    """Of its tokenizer, where it has one."""
+    tokens: int | None  # of the training part, where it is already cut into tokens
+    vocab_size: int | None  # of its tokenizer, where it has one
     validation_tokens: int | None = None
 
     @property

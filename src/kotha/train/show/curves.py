@@ -12,8 +12,7 @@ from kotha.train.config import TrainConfig
 from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.show.findings import Record, smooth
 
-Figure = tuple[str, str]
-"""An SVG and its caption."""
+Figure = tuple[str, str]  # an SVG and its caption
 
 # What the known references mean; others are shown by their name.
 _EXPLAINED = {

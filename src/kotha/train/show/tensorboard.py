@@ -5,6 +5,7 @@ everything else works, so the import is inside.
 """
 
 import math
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 from kotha.errors import KothaError
 
 
-class TensorBoard:
-    """Writes event files into a folder; call it with each event, and close it at the end.
+class TensorBoard(AbstractContextManager["TensorBoard"]):
+    """Writes event files into a folder; call it with each event.
 
     ::
 
@@ -55,13 +56,7 @@ class TensorBoard:
             elif name != "step" and isinstance(value, int | float) and math.isfinite(value):
                 self._writer.add_scalar(f"{place}/{name}", value, step)
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Write what is left, and close the files."""
         if "_writer" in self.__dict__:
             self._writer.close()
-
-    def __enter__(self) -> "TensorBoard":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -32,8 +32,7 @@ Labels = Sequence[int] | NDArray[Any] | Tensor
 class _Classes:
     """Examples with a class each, to learn from and held out; what a model reads of them is each task's own."""
 
-    reads: tuple[str, ...]
-    """The tensors of a batch that a model is called with."""
+    reads: tuple[str, ...]  # the tensors of a batch that a model is called with
 
     def __init__(
         self, config: TrainConfig, n_classes: int, width: int, learned: tuple[Any, Labels], held_out: tuple[Any, Labels]

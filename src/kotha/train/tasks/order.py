@@ -41,9 +41,9 @@ class Order:
         epoch, place = divmod(turn, self.n_examples)
         return int(self._shuffled(epoch)[place])
 
-    def examples(self, step: int, first: int = 0, count: int | None = None) -> list[int]:
-        """The examples of a step, or some of them."""
-        return [self.example(turn) for turn in self.turns(step, first, count)]
+    def examples(self, step: int) -> list[int]:
+        """The examples of a step."""
+        return [self.example(turn) for turn in self.turns(step)]
 
     def chance(self, turn: int) -> np.random.Generator:
         """Where whatever is drawn for one turn comes from."""
