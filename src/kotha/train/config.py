@@ -37,71 +37,41 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 class TrainConfig:
     """All settings of one run."""
 
-    steps: int = 2000
-    """Updates of the weights."""
-    batch_size: int = 64
-    """Sequences in one update, over all machines together."""
-    micro_batch_size: int | None = None
-    """Sequences that go through the model at once; None finds what fits."""
-    context_length: int | None = None
-    """Tokens in a sequence; None takes the model's."""
-    sampling: Sampling = "documents"
-    """documents: every token once an epoch, documents shuffled anew; offsets: random places, as in the course."""
-    seed: int = 0
-    """Decides the first weights, the order of the data, and dropout."""
+    steps: int = 2000  # updates of the weights
+    batch_size: int = 64  # sequences in one update, over all machines together
+    micro_batch_size: int | None = None  # sequences that go through the model at once; None finds what fits
+    context_length: int | None = None  # tokens in a sequence; None takes the model's
+    sampling: Sampling = "documents"  # each token once an epoch, shuffled anew; offsets: random places, as the course
+    seed: int = 0  # decides the first weights, the order of the data, and dropout
 
-    optimizer: Optimizer = "adamw"
-    """adamw, or muon for the matrices with adamw for the rest."""
-    learning_rate: float = 3e-4
-    """Largest learning rate of adamw."""
-    muon_learning_rate: float = 3e-3
-    """Largest learning rate of muon, scaled to match adamw's."""
-    weight_decay: float = 0.1
-    """Pull of the matrices towards zero; norms and biases have none."""
-    beta1: float = 0.9
-    """Memory of adamw for the direction."""
-    beta2: float = 0.95
-    """Memory of adamw for the size."""
-    gradient_clip: float | None = 1.0
-    """Longest gradient; None for no limit."""
+    optimizer: Optimizer = "adamw"  # adamw, or muon for the matrices with adamw for the rest
+    learning_rate: float = 3e-4  # largest learning rate of adamw
+    muon_learning_rate: float = 3e-3  # largest learning rate of muon, scaled to match adamw's
+    weight_decay: float = 0.1  # pull of the matrices towards zero; norms and biases have none
+    beta1: float = 0.9  # memory of adamw for the direction
+    beta2: float = 0.95  # memory of adamw for the size
+    gradient_clip: float | None = 1.0  # longest gradient; None for no limit
 
-    schedule: Schedule = "cosine"
-    """After the warm-up: cosine to the floor, stable with a decay at the end, or constant."""
-    warmup_steps: int = 100
-    """Steps in which the learning rate grows from nothing."""
-    decay_steps: int | None = None
-    """For stable: steps of the last decay; None for a fifth of all."""
-    floor: float = 0.1
-    """Share of the learning rate that is left at the end."""
+    schedule: Schedule = "cosine"  # after the warm-up: cosine to the floor, stable with a decay at the end, or constant
+    warmup_steps: int = 100  # steps in which the learning rate grows from nothing
+    decay_steps: int | None = None  # for stable: steps of the last decay; None for a fifth of all
+    floor: float = 0.1  # share of the learning rate that is left at the end
 
-    dropout: float | None = None
-    """Overrides the model's dropout."""
-    label_smoothing: float = 0.0
-    """Share of each target spread over the vocabulary."""
-    ema_decay: float | None = None
-    """Memory of the running average of the weights that is evaluated and kept; None for no average."""
-    ema_every: int = 1
-    """Steps between two updates of that average."""
-    average_last: int | None = None
-    """At the end, also try the mean of this many last checkpoints, and keep it if it is better."""
+    dropout: float | None = None  # overrides the model's dropout
+    label_smoothing: float = 0.0  # share of each target spread over the vocabulary
+    ema_decay: float | None = None  # memory of the average of the weights that is evaluated and kept; None for none
+    ema_every: int = 1  # steps between two updates of that average
+    average_last: int | None = None  # at the end, try the mean of so many checkpoints, and keep it if it is better
 
-    evaluate_every: int = 250
-    """Steps between two looks at the validation set."""
-    evaluate_tokens: int | None = None
-    """Validation tokens to look at; None for all."""
-    patience: int | None = None
-    """Stop after this many evaluations without gain; None to go on."""
-    checkpoint_every: int | None = None
-    """Steps between two checkpoints; None: at each evaluation."""
-    keep_checkpoints: int = 2
-    """Latest checkpoints that are kept, besides the best."""
+    evaluate_every: int = 250  # steps between two looks at the validation set
+    evaluate_tokens: int | None = None  # validation tokens to look at; None for all
+    patience: int | None = None  # stop after this many evaluations without gain; None to go on
+    checkpoint_every: int | None = None  # steps between two checkpoints; None: at each evaluation
+    keep_checkpoints: int = 2  # latest checkpoints that are kept, besides the best
 
-    precision: Precision = "auto"
-    """Type of the arithmetic; auto looks at the machine."""
-    compile: Compile = "auto"
-    """Compile the model; auto does where it pays."""
-    spike: float | None = 3.0
-    """Stop when the loss exceeds its recent average by this many nats; None to go on."""
+    precision: Precision = "auto"  # type of the arithmetic; auto looks at the machine
+    compile: Compile = "auto"  # compile the model; auto does where it pays
+    spike: float | None = 3.0  # stop when the loss exceeds its recent average by this many nats; None to go on
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
