@@ -124,7 +124,7 @@ def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:
     )
 
 
-def figures(loss: float, text: HeldOut) -> dict[str, float]:
+def figures(loss: float, text: HeldOut) -> dict[str, Any]:
     """What a mean loss in nats is as perplexity, and in bits for each byte and character of a text."""
     bits = loss / math.log(2) * len(text.line)
     by_text = {"bits_per_byte": bits / text.bytes, "bits_per_character": bits / text.characters}
