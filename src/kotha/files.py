@@ -25,7 +25,6 @@ from typing import Any, TextIO
 from kotha.errors import KothaError
 
 _PARTIAL = ".partial"
-_MOST_TABLE_BYTES = 1 << 20
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
 
 
@@ -117,17 +116,26 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_table(path: Path, error: type[KothaError] = KothaError) -> dict[str, Any]:
-    """The table in a JSON file of ours; what holds none is refused."""
+def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int = 1 << 20) -> dict[str, Any]:
+    """The table in a JSON file; what holds none, or a key that comes twice, is refused."""
     try:
-        if path.stat().st_size > _MOST_TABLE_BYTES:
+        if path.stat().st_size > most_bytes:
             raise error(f"{path} has {path.stat().st_size:,} bytes, far more than any {path.name}")
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except (OSError, ValueError, RecursionError) as problem:
         raise error(f"{path} is broken: {problem}") from problem
     if not isinstance(found, dict):
         raise error(f"{path} is broken: it is no table")
     return found
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"the key {key[:200]!r} comes twice")
+        values[key] = value
+    return values
 
 
 def partial_path(target: Path) -> Path:

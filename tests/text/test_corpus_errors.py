@@ -124,9 +124,9 @@ def test_only_what_can_be_mended_is_offered_to_be(tmp_path):
 
 def test_the_examples_of_a_problem_in_words():
     reason = "not valid JSON (Expecting ',' delimiter at column 31)"
-    assert str(CorpusProblem("news.jsonl.zst", 17, None, reason)) == f"news.jsonl.zst, line 17: {reason}"
-    assert str(CorpusProblem("a.parquet", None, None, "null", row=3)) == "a.parquet, row 3: null"
-    assert str(CorpusProblem("a.txt", 2, 5, "bad")) == "a.txt, line 2, byte 5: bad"
+    assert str(CorpusProblem("news.jsonl.zst", reason, line=17)) == f"news.jsonl.zst, line 17: {reason}"
+    assert str(CorpusProblem("a.parquet", "null", row=3)) == "a.parquet, row 3: null"
+    assert str(CorpusProblem("a.txt", "bad", line=2, byte_offset=5)) == "a.txt, line 2, byte 5: bad"
 
 
 def test_a_field_with_thousands_of_rivals_keeps_the_message_short(tmp_path):

@@ -12,8 +12,8 @@ from typing import Any
 import kotha
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
-from kotha.export.huggingface.config import read_json
 from kotha.export.huggingface.layouts import Layout
+from kotha.files import read_table
 from kotha.model.config import TextConfig
 from kotha.runs import mapping
 
@@ -46,8 +46,8 @@ class About:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    with suppress(KothaError, OSError):
-        return read_json(file)
+    with suppress(KothaError):
+        return read_table(file)
     return {}
 
 

@@ -7,9 +7,7 @@ were never there, how a model was started); it is believed only where it says th
 
 import hashlib
 import json
-from collections import Counter
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from kotha.bundle import FORMAT
@@ -20,8 +18,6 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
 RECORD = "kotha"
-# Sizes beyond which a file is not what it claims to be.
-MAX_JSON_BYTES = 1 << 20
 # What else a folder of a layout may call itself.
 _ALSO = {"gpt2": ("GPT2Model",), "bert": ("BertForMaskedLM",)}
 # Where transformers, left without a value, takes one that we do not have.
@@ -69,29 +65,6 @@ def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | 
 
 
 # -- in ---------------------------------------------------------------------------------------------------------------
-
-
-def read_json(file: Path, limit: int = MAX_JSON_BYTES) -> dict[str, Any]:
-    """The object in a JSON file of a folder from elsewhere; a key that comes twice is refused."""
-    if not file.is_file():
-        raise KothaError(f"{file.parent} is no Hugging Face folder: it has no {file.name}")
-    if file.stat().st_size > limit:
-        raise KothaError(f"{file} has {file.stat().st_size:,} bytes, far more than any {file.name} ({limit:,})")
-    try:
-        values = json.loads(file.read_bytes(), object_pairs_hook=_no_twice)
-    except (ValueError, RecursionError) as error:
-        raise KothaError(f"{file} is broken: {error or 'nested too deeply'}") from error
-    if not isinstance(values, dict):
-        raise KothaError(f"{file} is broken: it holds no object")
-    return values
-
-
-def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {twice[:200]!r} comes twice")
-    return values
 
 
 def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:

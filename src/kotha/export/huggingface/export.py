@@ -26,12 +26,12 @@ from kotha.bundle import WEIGHTS_FILE, Bundle, unique_weights, write_weights
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.card import About, model_card
 from kotha.export.huggingface.check import check_hf
-from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_json, special_ids, write_config
+from kotha.export.huggingface.config import CONFIG_FILE, RECORD, special_ids, write_config
 from kotha.export.huggingface.layouts import MARIAN, VIT, Layout, choose_layout
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.weight_map import with_zeros
-from kotha.files import whole_folder, write_whole
+from kotha.files import read_table, whole_folder, write_whole
 from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
 from kotha.model.config import ModelConfig, TextConfig, ViTConfig
@@ -148,6 +148,6 @@ def _write_json(file: Path, values: dict[str, Any]) -> None:
 
 def _is_ours(folder: Path) -> bool:
     try:
-        return RECORD in read_json(folder / CONFIG_FILE)
+        return RECORD in read_table(folder / CONFIG_FILE)
     except KothaError:
         return False

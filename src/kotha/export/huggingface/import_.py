@@ -17,11 +17,12 @@ from torch import Tensor
 from kotha.bundle import DTYPES, Bundle, assemble, first_names, save, shape_alone
 from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.check import check_hf
-from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, read_json, recorded, vocabulary_mark
+from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, recorded, vocabulary_mark
 from kotha.export.huggingface.layouts import Layout
 from kotha.export.huggingface.weight_files import FoundWeight, find_weights, inside
 from kotha.export.parity import ParityReport, with_remarks
 from kotha.export.weight_map import Shape
+from kotha.files import read_table
 from kotha.model.config import ModelConfig, TextConfig
 from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -61,7 +62,9 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
     if not folder.is_dir():
         raise KothaError(f"there is no folder {folder}; name one that holds {CONFIG_FILE} and weights")
-    values = read_json(inside(folder, CONFIG_FILE) if (folder / CONFIG_FILE).exists() else folder / CONFIG_FILE)
+    if not (folder / CONFIG_FILE).exists():
+        raise KothaError(f"{folder} is no Hugging Face folder: it has no {CONFIG_FILE}")
+    values = read_table(inside(folder, CONFIG_FILE))
     try:
         layout, full = read_config(values)
     except KothaError as error:

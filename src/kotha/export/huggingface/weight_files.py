@@ -19,7 +19,7 @@ from torch import Tensor
 
 from kotha.bundle import DTYPES, read_header
 from kotha.errors import KothaError
-from kotha.export.huggingface.config import read_json
+from kotha.files import read_table
 
 # What a folder is searched for, best first: a file of weights, or an index of several.
 _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -65,7 +65,7 @@ def find_weights(folder: Path) -> list[FoundWeight]:
     file = inside(folder, start)
     if not start.endswith(_INDEX):
         return _weights_of(file)
-    placed = read_json(file, _MAX_INDEX_BYTES).get("weight_map")
+    placed = read_table(file, most_bytes=_MAX_INDEX_BYTES).get("weight_map")
     if not isinstance(placed, dict) or not placed or not all(isinstance(shard, str) for shard in placed.values()):
         raise KothaError(f"{file} is broken: weight_map must say for each weight the file that holds it")
     ending = Path(start.removesuffix(_INDEX)).suffix

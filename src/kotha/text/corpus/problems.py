@@ -29,15 +29,15 @@ class CorpusProblem:
 
     ``byte_offset`` counts from 0 in the decompressed bytes; ``line`` and ``row`` count from 1.
 
-    >>> print(CorpusProblem("news.jsonl", 17, None, "not valid JSON"))
+    >>> print(CorpusProblem("news.jsonl", "not valid JSON", line=17))
     news.jsonl, line 17: not valid JSON
     """
 
     source: str
-    line: int | None
-    byte_offset: int | None
     reason: str
+    line: int | None = None
     row: int | None = None
+    byte_offset: int | None = None
 
     def __str__(self) -> str:
         places = (("line", self.line), ("row", self.row), ("byte", self.byte_offset))
@@ -61,17 +61,12 @@ class Complaints:
         self.errors = errors
         self._on_problem = on_problem
 
-    def report(
-        self,
-        reason: str,
-        *,
-        line: int | None = None,
-        row: int | None = None,
-        byte_offset: int | None = None,
-        mendable: bool = False,
-    ) -> bool:
-        """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False)."""
-        problem = CorpusProblem(self.source, line, byte_offset, reason, row)
+    def report(self, reason: str, *, mendable: bool = False, **place: int | None) -> bool:
+        """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False).
+
+        ``place`` is what a `CorpusProblem` says of it: line, row, byte_offset.
+        """
+        problem = CorpusProblem(self.source, reason, **place)
         self.note(problem)
         if self.errors == "stop":
             raise CorpusError(f"{problem}; put it right", ("skip", "replace") if mendable else ("skip",))
@@ -93,11 +88,9 @@ class Complaints:
             place = {"row": row}
             if line is not None:
                 place = {"line": line + data.count(b"\n", 0, error.start), "byte_offset": byte_offset + error.start}
-            return data.decode("utf-8", "replace") if self.report(reason, **place, mendable=True) else None
+            return data.decode("utf-8", "replace") if self.report(reason, mendable=True, **place) else None
 
-    def mend(
-        self, texts: tuple[str, ...], *, line: int | None = None, row: int | None = None, escapes: bool = False
-    ) -> tuple[str, ...] | None:
+    def mend(self, texts: tuple[str, ...], *, escapes: bool = False, **place: int | None) -> tuple[str, ...] | None:
         r"""Check a record for characters that no text has; None when it is to be dropped.
 
         They are NUL and, where JSON writes ``escapes``, halves of surrogate pairs, such as a lone ``\ud800``.
@@ -106,7 +99,7 @@ class Complaints:
         for text in texts:
             for pattern, reason in _NO_TEXT[: 1 + escapes]:
                 if found := pattern.search(text):
-                    if not self.report(reason.format(ord(found[0])), line=line, row=row, mendable=True):
+                    if not self.report(reason.format(ord(found[0])), mendable=True, **place):
                         return None
                     text = pattern.sub("\ufffd", text)
             sound.append(text)

@@ -118,7 +118,7 @@ def _several(paths: list[Path], format: str | None, complaints: Complaints, none
             source = _file(path, format, may_be_pipe=False)
         except ValueError as error:
             passed_over += 1
-            complaints.note(CorpusProblem(shown(path), None, None, f"passed over: {error}"))
+            complaints.note(CorpusProblem(shown(path), f"passed over: {error}"))
         except OSError as error:
             Complaints(shown(path), complaints.errors, complaints.note).report(_reason(error))
         else:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from kotha.page import Page
 from kotha.text.akshara import aksharas
-from kotha.text.tokenizer.pipeline import splitter_of
+from kotha.text.tokenizer.pipeline import assembled, splitter_of
 from kotha.text.tokenizer.special import GENERATIVE
 from kotha.text.tokenizer.split import GPT2
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -90,9 +89,7 @@ def _cuts_by_spans(tokenizer: Tokenizer, text: str) -> int:
 
 def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     """A plain byte-level BPE with GPT-2's pattern and no normalization: what the world's default does to Bangla."""
-    backend = tokenizers.Tokenizer(models.BPE())
-    backend.pre_tokenizer = splitter_of(GPT2, byte_level=True)
-    backend.decoder = decoders.ByteLevel()
+    backend = assembled(models.BPE(), (), decoders.ByteLevel(), splitter_of(GPT2, byte_level=True))
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         special_tokens=[GENERATIVE["eos"]],

@@ -6,14 +6,14 @@ not here; a text that spells a control piece (``<s>``) gives one unknown token h
 users defined.
 """
 
-import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from kotha.errors import TokenizerError, library
+from kotha.files import read_table
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.pipeline import assembled
 from kotha.text.tokenizer.special import BERT
@@ -33,6 +33,8 @@ _SPACE = "\u2581"
 _TWO_PART_VOWELS = (normalizers.Replace("\u09c7\u09be", "\u09cb"), normalizers.Replace("\u09c7\u09d7", "\u09cc"))
 # A control piece must never be the best reading of a text that merely spells its name.
 _NEVER = -1000.0
+
+_read_json = partial(read_table, error=TokenizerError, most_bytes=MAX_FILE_BYTES)
 
 
 def import_tokenizer(
@@ -226,16 +228,6 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise TokenizerError(f"{path}: bad UTF-8 at byte {error.start}") from error
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(_read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise TokenizerError(f"{path}: not valid JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise TokenizerError(f"{path}: expected a JSON object, found {type(value).__name__}")
-    return value
 
 
 # -- the hub --------------------------------------------------------------------------------------------------------
