@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kotha.cli.flags import from_words
 from kotha.cli.main import main
-from kotha.cli.settings import from_words
 from kotha.train.plan.page import schedule_lines
 from kotha.train.recipes import recipe
 from kotha.train.settings import TrainRequest, choose_settings

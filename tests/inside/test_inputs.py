@@ -10,8 +10,8 @@ from tests.inside.small_models import TEXT, small
 from tests.text.conftest import trained
 
 from kotha.errors import UsageError
+from kotha.inside.asked import as_bytes, load_picture
 from kotha.inside.inputs import name_piece, read, read_image, read_without_tokenizer
-from kotha.inside.pictures import as_bytes, load_picture
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset

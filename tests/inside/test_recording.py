@@ -9,8 +9,7 @@ from tests.inside.attention.test_maps import input_of
 from tests.inside.small_models import BODIES, small
 
 from kotha.errors import KothaError
-from kotha.inside.recording import record, write_arrays
-from kotha.inside.trace import trace
+from kotha.inside.trace import record, trace, write_arrays
 
 
 @pytest.mark.parametrize("body", BODIES)

@@ -4,9 +4,8 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from kotha.cli.flags import Json, Run, flag
+from kotha.cli.flags import Json, Run, Writing, flag
 from kotha.cli.stopping import raised
-from kotha.cli.writing import Writing
 
 _PROMPT = "› "
 _LEAVE = ("/exit", "/quit")

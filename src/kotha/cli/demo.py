@@ -42,20 +42,15 @@ def demo(
 
 def next_steps(folder: str, program: str) -> list[tuple[str, str]]:
     """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
-    here = shlex.quote(folder)
+    here, read = shlex.quote(folder), "--text 'নদীর ধারে'"
+    run = f"{here}/run"
     steps = [
-        ("Let it go on with your own words", f"generate {here}/run 'নদীর ধারে' --temperature 0.3"),
+        ("Let it go on with your own words", f"generate {run} 'নদীর ধারে' --temperature 0.3"),
         ("Give it five times as long to learn", f"train {here}/data --minutes 10 --out {here}/longer"),
-        (
-            "Watch a text of your own pass through it",
-            f"inside flow {here}/run --text 'নদীর ধারে' --html {here}/mine.html",
-        ),
-        (
-            "Compute one of its heads by hand",
-            f"inside worksheet --run {here}/run --text 'নদীর ধারে' --xlsx {here}/head.xlsx",
-        ),
-        ("Hear what its curve says", f"doctor {here}/run --language bn"),
-        ("Take it to other programs", f"export {here}/run --to hf --out {here}/hf"),
+        ("Watch a text of your own pass through it", f"inside flow {run} {read} --html {here}/mine.html"),
+        ("Compute one of its heads by hand", f"inside worksheet --run {run} {read} --xlsx {here}/head.xlsx"),
+        ("Hear what its curve says", f"doctor {run} --language bn"),
+        ("Take it to other programs", f"export {run} --to hf --out {here}/hf"),
     ]
     return [(words, f"{program} {command}") for words, command in steps]
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-from kotha.cli.flags import Field, Json, OnErrors, Run, flag
+from kotha.cli.flags import Field, Json, OnErrors, Pair, Run, flag
 from kotha.cli.terminal import notes, print_json, print_table, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.problems import Errors
@@ -24,7 +24,7 @@ def evaluate(
     ] = "auto",
     split: Annotated[str, flag("Split of a data folder to measure on.")] = "validation",
     field: Field = "text",
-    pair: Annotated[tuple[str, str] | None, flag("For a translating model: the fields of source and target.")] = None,
+    pair: Pair = None,
     errors: OnErrors = "stop",
     device: Annotated[str, flag("cpu, cuda, or auto.")] = "auto",
     as_json: Json = False,

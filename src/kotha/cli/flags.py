@@ -1,9 +1,19 @@
-"""Flags that several commands share, and the short way to declare one."""
+"""Flags that several commands share, the short way to declare one, and settings that are given as words or as TOML."""
 
+import tomllib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+
+from kotha.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from kotha.generate.engine import Engine
+    from kotha.generate.settings import SamplingSettings
+
+_DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 
 
 def flag(help: str, **more: Any) -> Parameter:
@@ -18,3 +28,69 @@ Field = Annotated[str, flag("Field or column that holds the text.")]
 # ``corpus.problems.Errors``, without the readers that come with it: not every command reads a corpus.
 OnErrors = Annotated[Literal["stop", "skip", "replace"], flag("What happens to a document that cannot be read.")]
 TokenizerName = Annotated[str, flag("A tokenizer: file, folder, or hub name.")]
+Pair = Annotated[tuple[str, str] | None, flag("For a translating model: the fields of source and target.")]
+More = Annotated[
+    tuple[str, ...],
+    flag("More settings, or sizes: NAME=VALUE, one or several.", name="--set", consume_multiple=True),
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """How a model writes: one flag for each field."""
+
+    tokens: Annotated[int, flag("Tokens to write at most.")] = 150
+    temperature: Annotated[float, flag("0 always takes the best token, 1 draws as the model says.")] = 0.8
+    top_k: Annotated[int | None, flag("Draw among this many of the best tokens.", negative="--no-top-k")] = 40
+    top_p: Annotated[float | None, flag("Draw among the fewest best tokens with this probability together.")] = None
+    min_p: Annotated[float | None, flag("Draw among tokens at least this share as likely as the best.")] = None
+    repetition_penalty: Annotated[float | None, flag("Above 1: what was said becomes less likely.")] = None
+    seed: Annotated[int, flag("The same seed gives the same text.")] = 0
+    stop: Annotated[tuple[str, ...], flag("End before this text; may be given again.")] = ()
+    weights: Annotated[
+        Literal["as-they-are", "auto", "float32", "bfloat16", "int8"],
+        flag("Narrower ones are read faster and say almost the same; auto measures."),
+    ] = "as-they-are"
+
+    def settings(self, place: int = 0) -> "SamplingSettings":
+        """How the text at a place is drawn; each place has a seed of its own."""
+        from kotha.generate.settings import SamplingSettings
+
+        given = {name: getattr(self, name) for name in _DRAWING}
+        return SamplingSettings(seed=self.seed + place, **given)
+
+    def open_engine(self, run: Path, max_batch: int = 1) -> "Engine":
+        """The engine of a run or model folder, on a GPU where there is one."""
+        import kotha
+
+        kind: Any = None if self.weights == "as-they-are" else self.weights
+        return kotha.load(run).engine(max_batch, kind)
+
+
+def from_toml(path: Path | None) -> dict[str, Any]:
+    """The settings of a TOML file; none without a file."""
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--config {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def from_words(words: tuple[str, ...]) -> dict[str, Any]:
+    """The settings of ``--set NAME=VALUE`` words; a value is read as TOML would, or else is a plain word."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(
+                f"--set {word}: write NAME=VALUE, such as learning_rate=1e-3, and other words before --set"
+            )
+        try:
+            found[name] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name] = None if value == "none" else value
+    return found

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import Json, Run, flag
-from kotha.cli.writing import Writing
+from kotha.cli.flags import Json, Run, Writing, flag
 from kotha.errors import UsageError
 
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from kotha.cli.flags import flag
-from kotha.cli.settings import More, from_words
+from kotha.cli.flags import More, flag, from_words
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 

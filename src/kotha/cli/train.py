@@ -6,8 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
-from kotha.cli.flags import flag
-from kotha.cli.settings import More, from_toml, from_words
+from kotha.cli.flags import More, flag, from_toml, from_words
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, results, table
 from kotha.cli.training_display import TrainingDisplay, readable

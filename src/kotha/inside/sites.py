@@ -100,11 +100,3 @@ def attentions(model: nn.Module) -> dict[str, Attention]:
         if block.cross is not None:
             found[f"{name}.cross"] = block.cross
     return found
-
-
-def attention_at(model: nn.Module, name: str) -> Attention:
-    """The attention of a name; an unknown one is refused with the nearest."""
-    known = attentions(model)
-    if name not in known:
-        raise UsageError(f"there is no attention {name!r} in this model{nearest(name, known)}")
-    return known[name]

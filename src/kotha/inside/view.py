@@ -75,10 +75,8 @@ def interactive(page: Page, folder: str, data: Any, footer: str = "") -> str:
 
 def styled(page: Page, folder: str | None = None, footer: str = "") -> str:
     """The HTML of a page with a folder's style alone, or with none beside the page's own."""
-    if folder is None:
-        return _with_style(page, "", footer)
-    look = files("kotha.inside").joinpath(folder, "assets", "look.css")
-    return _with_style(page, look.read_text(encoding="utf-8"), footer)
+    look = "" if folder is None else files("kotha.inside").joinpath(folder, "assets", "look.css").read_text("utf-8")
+    return _with_style(page, look, footer)
 
 
 def _with_style(page: Page, style: str, footer: str) -> str:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kotha.inside.exercises.grading import Expected, Verdict, grade
-from kotha.inside.exercises.typed import readings
+from kotha.inside.exercises.grading import Expected, Verdict, grade, readings
 from kotha.wording import Words, bangla_digits
 
 

@@ -10,9 +10,8 @@ import torch
 from tests.inside.attention.test_maps import HOSTILE, input_of
 from tests.inside.small_models import BODIES, small
 
-from kotha.inside.flow.drawing import answer_svg, stage_svg
 from kotha.inside.flow.flow import Flow, flow
-from kotha.inside.flow.page import flow_page
+from kotha.inside.flow.page import answer_svg, flow_page, stage_svg
 from kotha.inside.inputs import read, read_without_tokenizer
 from kotha.inside.trace import trace
 from kotha.model.family import build

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from kotha.cli.flags import flag
-from kotha.cli.inside.opening import Generate, Html, Image, Json, Run, Second, Target, Text, hand_over, open_model
+from kotha.cli.flags import Json, Run, flag
+from kotha.cli.inside.opening import Generate, Html, Image, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import notes, results, table
 
 

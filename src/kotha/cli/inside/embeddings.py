@@ -4,8 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import flag
-from kotha.cli.inside.opening import Json, RunOrNone, open_model
+from kotha.cli.flags import Json, flag
+from kotha.cli.inside.opening import RunOrNone, open_model
 from kotha.cli.terminal import notes, print_json, print_table
 from kotha.errors import UsageError
 

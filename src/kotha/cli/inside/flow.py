@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from kotha.cli.flags import flag
-from kotha.cli.inside.opening import Html, Image, Json, RunOrNone, Second, Target, Text, hand_over, open_model
+from kotha.cli.flags import Json, flag
+from kotha.cli.inside.opening import Html, Image, RunOrNone, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 from kotha.errors import UsageError
 

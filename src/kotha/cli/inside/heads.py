@@ -2,8 +2,8 @@
 
 from typing import Annotated, Any
 
-from kotha.cli.flags import flag
-from kotha.cli.inside.opening import Field, Html, Json, Pair, Run, TextItself, Tokens, hand_over, open_model
+from kotha.cli.flags import Field, Json, Pair, Run, flag
+from kotha.cli.inside.opening import Html, TextItself, Tokens, hand_over, open_model
 from kotha.cli.terminal import progress, results, table
 
 

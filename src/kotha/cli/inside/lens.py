@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from kotha.cli.inside.opening import Generate, Html, Json, Run, Second, Target, Text, hand_over, open_model
+from kotha.cli.flags import Json, Run
+from kotha.cli.inside.opening import Generate, Html, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from kotha.bundle import Bundle
     from kotha.inside.view import View
 
-Run = Annotated[Path, flag("A run folder (its best model), or a model folder.")]
 RunOrNone = Annotated[Path | None, flag("A run folder (its best model), or a model folder.")]
 Text = Annotated[str | None, flag("What the model reads; [MASK] hides a word from a BERT.")]
 Second = Annotated[str | None, flag("The second sentence of a pair, for a BERT.")]
@@ -19,11 +18,8 @@ Target = Annotated[str | None, flag("The translation, for a Seq2Seq; left out, t
 Image = Annotated[Path | None, flag("A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
 Generate = Annotated[int | None, flag("Let the model add so many tokens, and look there too.")]
 TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]
-Field = Annotated[str, flag("Field or column that holds the text.")]
-Pair = Annotated[tuple[str, str] | None, flag("For a translating model: the fields of source and target.")]
 Tokens = Annotated[int, flag("Read so many tokens at most: each head is measured on all of them.")]
 Html = Annotated[Path | None, flag("Write one offline page to this file.")]
-Json = Annotated[bool, flag("One JSON object on stdout.", name="--json")]
 
 
 def open_model(run: Path) -> "Bundle":

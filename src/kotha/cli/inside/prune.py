@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import flag
-from kotha.cli.inside.opening import Field, Json, Pair, Run, TextItself, Tokens
+from kotha.cli.flags import Field, Json, Pair, Run, flag
+from kotha.cli.inside.opening import TextItself, Tokens
 from kotha.cli.terminal import print_json, progress, results, table
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import flag
-from kotha.cli.inside.opening import Image, Json, Run, Second, Target, Text, open_model, tell
+from kotha.cli.flags import Json, Run, flag
+from kotha.cli.inside.opening import Image, Second, Target, Text, open_model, tell
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 
@@ -24,8 +24,8 @@ def trace(
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""
     from kotha.inside.asked import Asked, read_asked
-    from kotha.inside.recording import record, write_arrays
     from kotha.inside.sites import choose_layers
+    from kotha.inside.trace import record, write_arrays
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError(f"--npz {npz} would not be found as what it is; name it {npz.name}.npz")

@@ -90,7 +90,7 @@ class AttentionMaps:
                     "keys": each.keys,
                     "heads": list(each.heads),
                     "causal": each.is_causal,
-                    "weights": _rounded(each.weights),
+                    "weights": each.weights.double().mul(1e6).round().div(1e6).tolist(),
                 }
                 for each in self.maps
             ],
@@ -199,8 +199,3 @@ def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> 
             f"{total:,} weights are more than a page can hold ({MOST_WEIGHTS:,}); "
             "use a shorter text, or name fewer layers, such as 0 and 1"
         )
-
-
-def _rounded(weights: Tensor) -> list[Any]:
-    values: list[Any] = weights.double().mul(1e6).round().div(1e6).tolist()
-    return values

@@ -11,10 +11,9 @@ from typing import Any
 from torch import Tensor
 
 from kotha.bundle import Bundle
-from kotha.inside.asked import Asked, as_asked, read_asked
+from kotha.inside.asked import Asked, as_asked, as_bytes, read_asked
 from kotha.inside.attention.maps import AttentionMap, AttentionMaps, WrittenToken, attention_maps
 from kotha.inside.inputs import Piece, name_piece
-from kotha.inside.pictures import as_bytes
 from kotha.inside.sites import choose_layers
 from kotha.inside.view import View, interactive
 from kotha.page import Page

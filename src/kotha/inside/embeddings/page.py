@@ -32,13 +32,11 @@ class _Box(NamedTuple):
     bottom: float
 
     def meets(self, other: "_Box") -> bool:
-        """Do they share a place?"""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
     @property
     def inside(self) -> bool:
-        """Is all of it in the picture?"""
         return self.left >= 0 and self.top >= 0 and self.right <= _WIDTH and self.bottom <= _HEIGHT
 
 

@@ -13,10 +13,9 @@ from kotha.errors import UsageError
 from kotha.inside.exercises.attention import attention_questions
 from kotha.inside.exercises.counts import count_questions
 from kotha.inside.exercises.flow import flow_questions
-from kotha.inside.exercises.grading import FEWEST_DIGITS, Grade, Verdict, grade
+from kotha.inside.exercises.grading import FEWEST_DIGITS, Grade, Verdict, grade, readings
 from kotha.inside.exercises.reflection import reflection_questions
 from kotha.inside.exercises.setting import Question, Setting
-from kotha.inside.exercises.typed import readings
 from kotha.inside.worksheet.operations import written
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.wording import Language, Words, ascii_digits

@@ -32,8 +32,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from kotha.inside.heads.evidence import FEWEST_CHOICES, FEWEST_TOKENS, Evidence, Tally
-from kotha.inside.heads.sight import Passage, Sight, look
+from kotha.inside.heads.sight import FEWEST_CHOICES, FEWEST_TOKENS, Evidence, Passage, Sight, Tally, look
 from kotha.inside.sites import attentions
 
 _FARTHEST = 16  # places away, for a positional head

@@ -22,8 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kotha.inside.heads.evidence import FEWEST_CHOICES
-from kotha.inside.heads.sight import Sight
+from kotha.inside.heads.sight import FEWEST_CHOICES, Sight
 from kotha.model.attention import Attention
 
 Array = NDArray[np.float64]

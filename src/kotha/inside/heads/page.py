@@ -5,10 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 from kotha.bundle import Bundle
-from kotha.inside.heads.evidence import BROAD_THRESHOLD, LEANING, THRESHOLD, Evidence
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
-from kotha.inside.heads.sight import FEWEST_PROBED, probes
+from kotha.inside.heads.sight import BROAD_THRESHOLD, FEWEST_PROBED, LEANING, THRESHOLD, Evidence, probes
 from kotha.inside.heads.study import HeadReport, Study, study
 from kotha.inside.inputs import speller
 from kotha.inside.view import View, styled

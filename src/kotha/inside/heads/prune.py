@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
 from kotha.inside.heads.measuring import Examined, TextSource, gather
+from kotha.inside.heads.sight import Passage
 from kotha.model.pruning import remove_heads
 from kotha.wording import OnProgress
 
@@ -132,10 +134,14 @@ def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None
 
 def _side_by_side(models: Sequence[Any], folders: Sequence[Path], examined: Examined, rounds: int) -> list[Figures]:
     """Measure models, each with the folder that it is stored in."""
-    readers = _in_turns([_reader(model, examined) for model in models], rounds)
+    readers = _in_turns([partial(_read, model, examined.passages[:_PASSAGES]) for model in models], rounds)
     writers: Sequence[float | None] = [None] * len(models)
     if examined.bundle.config.family == "gpt":
-        writers = _in_turns([_writer(model, examined) for model in models], rounds)
+        start = tuple(examined.passages[0].tokens[:4].tolist())
+        n_tokens = min(_WRITTEN, examined.context_length - len(start))
+        request = Request(prompt=start, tokens=n_tokens, settings=SamplingSettings(top_k=1))
+        engines = [Engine(model, None, max_batch=1, weights="float32") for model in models]
+        writers = _in_turns([partial(_write, engine, request) for engine in engines], rounds)
     return [
         Figures(
             len(every_head(model)),
@@ -161,25 +167,14 @@ def _in_turns(tasks: Sequence[Callable[[], int]], rounds: int) -> list[float]:
     return [statistics.median(found) for found in speeds]
 
 
-def _reader(model: Any, examined: Examined) -> Callable[[], int]:
-    few = examined.passages[:_PASSAGES]
-
-    def read() -> int:
-        with torch.no_grad():
-            for passage in few:
-                sides = (passage.tokens,) if passage.source is None else (passage.source, passage.tokens)
-                model(*(side[None] for side in sides))
-        return sum(len(passage.tokens) for passage in few)
-
-    return read
+def _read(model: Any, passages: Sequence[Passage]) -> int:
+    """Read passages; how many tokens that was."""
+    with torch.no_grad():
+        for passage in passages:
+            sides = (passage.tokens,) if passage.source is None else (passage.source, passage.tokens)
+            model(*(side[None] for side in sides))
+    return sum(len(passage.tokens) for passage in passages)
 
 
-def _writer(model: Any, examined: Examined) -> Callable[[], int]:
-    engine = Engine(model, None, max_batch=1, weights="float32")
-    start = tuple(examined.passages[0].tokens[:4].tolist())
-    n_tokens = min(_WRITTEN, model.config.context_length - len(start))
-
-    def write() -> int:
-        return engine.generate([Request(prompt=start, tokens=n_tokens, settings=SamplingSettings(top_k=1))])[0].tokens
-
-    return write
+def _write(engine: Engine, request: Request) -> int:
+    return engine.generate([request])[0].tokens

@@ -1,13 +1,16 @@
-"""Sights: where every head of a model looks, passage by passage, and passages made to be looked at.
+"""Sights: where every head of a model looks, passage by passage; passages made to be looked at; and what that shows.
 
 Beside a text's own passages there is a probe: random tokens that come twice. In such a text nothing can be known but
 from its first half, so a head that finds the earlier place shows itself (Olsson et al. 2022,
 https://arxiv.org/abs/2209.11895). The halves of each probe stand at another distance: a head that merely looks so many
 tokens back cannot pass for one that recognises.
+
+Evidence for a kind of head is how much weight lies where such a head would look, beside chance. A tally adds it up over
+passages, for all heads of an attention at once. What a kind is, ``kinds.py`` says.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -67,18 +70,13 @@ def look(model: nn.Module, passage: Passage) -> list[Sight]:
     given = [passage.tokens] if passage.source is None else [passage.source, passage.tokens]
     with evaluating(model), trace(model, places=["*.weights", "*.masked_scores"]) as seen:
         model(*(tokens[None].to(device) for tokens in given))
-    return [
-        _sight(name, seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu(), passage)
-        for name in attentions(model)
-    ]
-
-
-def _sight(name: str, weights: Tensor, masked_scores: Tensor, passage: Passage) -> Sight:
-    source = passage.tokens if passage.source is None else passage.source
-    crosses = name.endswith(".cross")
-    asking = source if name.startswith("encoder.") else passage.tokens
-    asked = source if crosses or name.startswith("encoder.") else passage.tokens
-    return Sight(name, weights.float(), ~masked_scores.isneginf(), asking, asked, crosses)
+    found = []
+    for name in attentions(model):
+        weights, masked_scores = seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu()
+        crosses, encodes = name.endswith(".cross"), name.startswith("encoder.")
+        asking, asked = given[0 if encodes else -1], given[0 if encodes or crosses else -1]
+        found.append(Sight(name, weights.float(), ~masked_scores.isneginf(), asking, asked, crosses))
+    return found
 
 
 def probes(vocabulary: Sequence[int], context_length: int, translates: bool = False, seed: int = 0) -> list[Passage]:
@@ -101,3 +99,109 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
         twice = torch.cat((once, once))
         found.append(Passage(twice, twice if translates else None))
     return found
+
+
+THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
+# From here on an unclear head leans to a kind.
+LEANING = 0.25
+FEWEST_CHOICES = 4  # a token that can look at three places says little
+FEWEST_TOKENS = 16  # fewer say nothing
+
+
+@dataclass(frozen=True)
+class ClearestCase:
+    """The clearest case of a kind: a token, and the one it looks at."""
+
+    asking: int
+    asked: int
+    distance: int
+    """Places from one to the other; -1 is the one before."""
+    weight: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How much a head is of one kind."""
+
+    kind: str
+    score: float
+    """From chance (0) to always (1)."""
+    share: float
+    """Of its weight, on average over the tokens that could look there."""
+    chance: float
+    """The same for an even look."""
+    tokens: int
+    """Tokens that could look there."""
+    case: ClearestCase | None = None
+    offset: int | None = None
+    """Of a positional head: how many places away."""
+
+    @property
+    def threshold(self) -> float:
+        """The score from which the kind is named."""
+        return BROAD_THRESHOLD if self.kind == "broad" else THRESHOLD
+
+    @property
+    def name(self) -> str:
+        """The kind, with its offset."""
+        return self.kind if self.offset is None else f"{self.kind} ({self.offset:+d})"
+
+
+@dataclass
+class Tally:
+    """A kind's sums over passages, for all heads of an attention."""
+
+    share: Tensor
+    chance: float = 0.0
+    tokens: int = 0
+    by_token: dict[int, Tensor] | None = None
+    """The share of each token that is looked at, where one alone does not make the kind."""
+    cases: dict[int, ClearestCase] = field(default_factory=dict)
+
+    def add(self, sight: Sight, pattern: Tensor) -> None:
+        """Take a passage in; ``pattern`` (T, S) is True where such a head would look."""
+        target = pattern & sight.allowed
+        n_allowed, n_target = sight.n_allowed, target.sum(dim=-1)  # each (T,)
+        counted = (n_allowed >= FEWEST_CHOICES) & (n_target > 0) & (n_target < n_allowed)
+        if not counted.any():
+            return
+        on_target = sight.weights * (target & counted[:, None])  # (H, T, S)
+        self._count(on_target.sum(dim=(1, 2)), (n_target / n_allowed)[counted])
+        if self.by_token is not None:
+            for place in target[counted].any(dim=0).nonzero().flatten().tolist():
+                token, more = int(sight.asked[place]), on_target[:, :, place].sum(dim=-1)
+                self.by_token[token] = self.by_token.get(token, 0) + more
+        best, flat = on_target.flatten(1).max(dim=-1)
+        at, to = flat // len(sight.asked), flat % len(sight.asked)
+        self._keep_cases(sight, best, at, to)
+
+    def add_offset(self, sight: Sight, offset: int) -> None:
+        """The same for the places so far away, which are a diagonal."""
+        at = sight.allowed.diagonal(offset).nonzero().flatten() + max(0, -offset)  # those that can look there
+        at = at[sight.n_allowed[at] >= FEWEST_CHOICES]
+        if not len(at):
+            return
+        on_target = sight.weights[:, at, at + offset]  # (H, n)
+        self._count(on_target.sum(dim=-1), 1 / sight.n_allowed[at])
+        best, place = on_target.max(dim=-1)
+        self._keep_cases(sight, best, at[place], at[place] + offset)
+
+    def _count(self, share: Tensor, chances: Tensor) -> None:
+        self.share += share
+        self.chance += float(chances.sum())
+        self.tokens += len(chances)
+
+    def _keep_cases(self, sight: Sight, best: Tensor, at: Tensor, to: Tensor) -> None:
+        """Of each head the clearest case: its weight, who looks, and at whom, each (H,)."""
+        for head, (weight, here, there) in enumerate(zip(best.tolist(), at.tolist(), to.tolist(), strict=True)):
+            if head not in self.cases or weight > self.cases[head].weight:
+                self.cases[head] = ClearestCase(int(sight.asking[here]), int(sight.asked[there]), there - here, weight)
+
+    def evidence(self, kind: str, head: int, offset: int | None = None) -> Evidence | None:
+        """What was found of a head; None where too few tokens could have shown it."""
+        if self.tokens < FEWEST_TOKENS:
+            return None
+        share, chance = float(self.share[head]) / self.tokens, self.chance / self.tokens
+        favourite = max((float(each[head]) for each in (self.by_token or {}).values()), default=0.0) / self.tokens
+        score = min(1.0, max(0.0, (share - favourite - chance) / (1 - chance)))
+        return Evidence(kind, score, share, chance, self.tokens, self.cases[head], offset)

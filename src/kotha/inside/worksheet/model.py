@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from kotha.bundle import Bundle
 from kotha.errors import UsageError, nearest
 from kotha.inside.inputs import read
-from kotha.inside.sites import attention_at, attentions, layers, stacks
+from kotha.inside.sites import attentions, layers, stacks
 from kotha.inside.trace import trace
 from kotha.inside.worksheet.operations import Array
 from kotha.inside.worksheet.page import Look, SheetView, sheet_view
@@ -106,7 +106,10 @@ def read_head(
     shifted: bool = True,
 ) -> Sheet:
     """The sheet of one head at one attention, for inputs of a batch of one; float32 or float64."""
-    attention = attention_at(model, place)
+    known = attentions(model)
+    if place not in known:
+        raise UsageError(f"there is no attention {place!r} in this model{nearest(place, known)}")
+    attention = known[place]
     query, key, sharing = _slices(attention, place, head)
     layer, _, part = place.rpartition(".")
     crosses = part == "cross"

@@ -9,7 +9,6 @@ one for the spreadsheet. As NumPy does, an operand of one row or one column lend
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -76,24 +75,6 @@ class Addresses(Protocol):
         """The address of a whole column as a row of its own, where the matrix was laid out turned."""
 
 
-class Operation(ABC):
-    """One step; ``operands`` are the names of the matrices that it reads."""
-
-    operands: tuple[str, ...]
-
-    @abstractmethod
-    def compute(self, given: Matrices) -> Array:
-        """The whole matrix."""
-
-    @abstractmethod
-    def arithmetic(self, given: Matrices, row: int, column: int, precision: int) -> str:
-        """The right-hand side of one cell, without its result."""
-
-    @abstractmethod
-    def formula(self, at: Addresses, given: Matrices, row: int, column: int) -> str:
-        """The same cell in a spreadsheet."""
-
-
 @dataclass(frozen=True)
 class _OnPaper:
     """One operand of a cell, written: ``{}`` as it is, ``{:×}`` as a factor, ``{:g}`` unrounded, or its whole row."""
@@ -142,7 +123,7 @@ def _lent(matrix: Array, row: int, column: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Cellwise(Operation):
+class Cellwise:
     """What can be said with a template."""
 
     computed: Callable[..., Array]
@@ -206,7 +187,7 @@ shares = Cellwise(np.divide, "{} / {}", "{}/{}")
 
 
 @dataclass(frozen=True)
-class Product(Operation):
+class Product:
     """A matrix product: (T, C) times (C, D) -> (T, D); by rows of the right, (D, C), where that is to be turned."""
 
     operands: tuple[str, str]
@@ -235,7 +216,7 @@ class Product(Operation):
 
 
 @dataclass(frozen=True)
-class Turned(Operation):
+class Turned:
     """Rotary positions: each pair (i, i + D/2) turned by its angle: (T, D) and (T, D/2) -> (T, D)."""
 
     operands: tuple[str, str]
@@ -266,3 +247,6 @@ class Turned(Operation):
         """A column's partner, the angle that both share, and the sign of the partner's part."""
         half = given[self.operands[1]].shape[1]
         return (column + half, column, "-") if column < half else (column - half, column - half, "+")
+
+
+Operation = Cellwise | Product | Turned
