@@ -27,13 +27,16 @@ def demo(
     seed: Annotated[int, flag("Which stories, and which first weights.")] = 0,
 ) -> None:
     """Write Bangla stories, learn a tokenizer from them, train a model on them, and let it write its own."""
-    from kotha.api.demo import Demonstration
+    from kotha.api.demo import Demonstration, Quoted
 
     made, console = Demonstration(out, documents, vocab_size, minutes, seed), results()
     for number, step in enumerate(made.steps, 1):
         console.print(f"\n[bold green]{number}. {step.name}[/]  [dim]{step.about}[/]")
-        for each in _watched(made, step):
-            _show(each)
+        for told in _watched(made, step):
+            if isinstance(told, Quoted):
+                console.print(Padding(told, (0, 0, 1, 2)), markup=False)
+            else:
+                print_table(told)
     commands = next_steps(str(out), _program())
     console.print(f"\nReport: [bold]{made.report(commands)}[/] (open it in a browser)\n\nThree things to try next:")
     for _, command in commands[:3]:
@@ -71,15 +74,6 @@ def _watched(made: "Demonstration", step: "DemoStep") -> "list[str | Table]":
         go_on = shlex.join(["kotha", "train", str(made.out / "data"), "--out", str(made.out / "run"), "--resume"])
         raise StoppedError(f"stopped at step {made.summary['steps']:,} and saved; go on with: {go_on}")
     return told
-
-
-def _show(told: "str | Table") -> None:
-    from kotha.api.demo import Quoted
-
-    if isinstance(told, Quoted):
-        results().print(Padding(told, (0, 0, 1, 2)), markup=False)
-    else:
-        print_table(told)
 
 
 def _program() -> str:

@@ -30,7 +30,8 @@ from torch import Tensor, nn
 from kotha.errors import UsageError, nearest
 from kotha.files import whole_file
 from kotha.inside.inputs import ModelInput
-from kotha.inside.sites import ATTENTION_SITES, layers, nearest_site, stacks
+from kotha.inside.sites import ATTENTION_SITES, nearest_site, stacks
+from kotha.inside.sites import layers as model_layers
 from kotha.model.attention import Attention
 from kotha.model.block import Block
 from kotha.model.family import Model
@@ -88,21 +89,18 @@ def trace(
     ``layers`` are names such as ``blocks.0`` (all, if left out), ``places`` names or patterns such as
     ``*.attention.weights``.
     """
-    chosen = _chosen(model, None if layers is None else set(layers))
+    known = model_layers(model)
+    wanted = list(known if layers is None else layers)
+    unknown = next((name for name in sorted(wanted) if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f"there is no layer {unknown!r} in this model{nearest(unknown, known)}")
+    chosen = {name: block for name, block in known.items() if name in wanted}
     seen = Trace(_names(model, chosen), places)
     with ExitStack() as hooks:
         _watch_ends(model, seen.record, hooks)
         for name, block in chosen.items():
             _watch_block(name, block, seen, hooks)
         yield seen
-
-
-def _chosen(model: nn.Module, wanted: set[str] | None) -> dict[str, Block]:
-    known = layers(model)
-    unknown = sorted((wanted or set()) - set(known))
-    if unknown:
-        raise UsageError(f"there is no layer {unknown[0]!r} in this model{nearest(unknown[0], known)}")
-    return {name: block for name, block in known.items() if wanted is None or name in wanted}
 
 
 def _names(model: nn.Module, chosen: dict[str, Block]) -> list[str]:
@@ -224,7 +222,9 @@ def record(
     for place in seen:
         passes = seen.passes(place)
         names = [place] if len(passes) == 1 else [f"{place}.{line}" for line in given.lines]
-        found += [Seen(name, _alone(values)) for name, values in zip(names, passes, strict=True)]
+        for name, values in zip(names, passes, strict=True):
+            # Without the batch of one; a ViT's places have none.
+            found.append(Seen(name, values[0].cpu() if values.ndim > 2 or len(values) == 1 else values.cpu()))
     return found
 
 
@@ -233,9 +233,3 @@ def write_arrays(path: Path, found: Sequence[Seen]) -> None:
     arrays: dict[str, Any] = {each.place: each.values.float().numpy() for each in found}
     with whole_file(path) as file:
         np.savez_compressed(file.buffer, **arrays)
-
-
-def _alone(values: Tensor) -> Tensor:
-    """Without the batch of one; a ViT's places have none."""
-    values = values.cpu()
-    return values[0] if values.ndim > 2 or values.shape[0] == 1 else values

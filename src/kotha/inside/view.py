@@ -18,6 +18,10 @@ from kotha.files import write_whole
 from kotha.page import Page, framed
 
 Found = TypeVar("Found")
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,6 @@ class View(Generic[Found]):
 
     title: str
     found: Found = field(repr=False)
-    """The result itself, typed."""
     make_page: Callable[[], str] = field(repr=False)
     make_dict: Callable[[], dict[str, Any]] = field(repr=False)
     remarks: tuple[str, ...] = ()
@@ -50,37 +53,27 @@ class View(Generic[Found]):
         return framed(self.html, self.title)
 
 
-_POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
-)
-
-
 def interactive(page: Page, folder: str, data: Any, footer: str = "") -> str:
     """The HTML of a page with a folder's style, markup and scripts, and the data that they show.
 
     What they show stands above the page's first section.
     """
-    parts = files("kotha.inside").joinpath(folder, "assets")
-    texts = {part.name: part.read_text(encoding="utf-8") for part in parts.iterdir() if "." in part.name}
-    style, markup, script = (
-        "".join(texts[name] for name in sorted(texts) if name.endswith(end)) for end in (".css", ".html", ".js")
-    )
-    whole = _with_style(page, style, footer)
+    whole = styled(page, folder, footer)
     held = f'<script type="application/json" id="data">{as_script(data)}</script>'
-    run = f'<script>"use strict";(() => {{\n{script}}})()</script>'
+    run = f'<script>"use strict";(() => {{\n{_assets(folder, ".js")}}})()</script>'
     place = next(found for mark in ("<h2>", "<footer>", "</body>") if (found := whole.find(mark)) >= 0)
-    return f"{whole[:place]}{markup}{held}\n{run}\n{whole[place:]}"
+    return f"{whole[:place]}{_assets(folder, '.html')}{held}\n{run}\n{whole[place:]}"
 
 
 def styled(page: Page, folder: str | None = None, footer: str = "") -> str:
     """The HTML of a page with a folder's style alone, or with none beside the page's own."""
-    look = "" if folder is None else files("kotha.inside").joinpath(folder, "assets", "look.css").read_text("utf-8")
-    return _with_style(page, look, footer)
-
-
-def _with_style(page: Page, style: str, footer: str) -> str:
+    style = "" if folder is None else _assets(folder, ".css")
     return page.html(footer).replace("</head>", f"{_POLICY}\n<style>{style}</style>\n</head>", 1)
+
+
+def _assets(folder: str, ending: str) -> str:
+    parts = sorted(files("kotha.inside").joinpath(folder, "assets").iterdir(), key=lambda part: part.name)
+    return "".join(part.read_text("utf-8") for part in parts if part.name.endswith(ending))
 
 
 def as_script(data: Any) -> str:

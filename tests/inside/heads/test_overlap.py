@@ -127,5 +127,5 @@ def test_the_nearest_head_is_named_by_its_first_number() -> None:
     first, second = attentions(pruned).items()
     names = nearest_heads(seen, *first)
     assert list(names) == ["blocks.0.attention.0", "blocks.0.attention.2", "blocks.0.attention.3"]
-    assert all(other in names and other != head for head, (other, _) in names.items())
+    assert all(like.head in names and like.head != head for head, like in names.items())
     assert nearest_heads(seen, *second) == {}, "a head alone resembles none"

@@ -14,7 +14,7 @@ from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.inside.trace import trace
 from kotha.inside.worksheet.model import SAME, check, find_site, model_sheet, read_head
-from kotha.inside.worksheet.page import Look, as_json, sheet_view, show, worked_out
+from kotha.inside.worksheet.page import Look, as_json, sheet_view, worked_out
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.workshop import WORKSHOP, Given, drawn, workshop_sheet
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
@@ -171,7 +171,7 @@ def evaluated(text: str) -> float:
 
 
 def test_the_hint_of_the_workshop_is_written_as_it_stands_there() -> None:
-    shown = {step.name: step for step in show(workshop_sheet(), Look())}
+    shown = {step.name: step for step in sheet_view(workshop_sheet(), Look()).steps}
     assert shown["Q"].sums[0] == "Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1 = 0.37"
     assert shown["scores"].sums[0] == "scores[1,1] = 0.4218 / √2 = 0.298258"
     assert shown["masked"].rows[0] == ["বাংলাদেশ", "0.298258", "−∞", "−∞"]
@@ -181,13 +181,13 @@ def test_the_hint_of_the_workshop_is_written_as_it_stands_there() -> None:
 
 def test_of_a_large_matrix_the_ends_are_shown_and_the_last_row_is_worked_out() -> None:
     sheet = read("gpt", "blocks.0.attention")[0]
-    shown = {step.name: step for step in show(sheet, Look(precision=3, most_columns=6, most_weight_rows=5))}
+    shown = {step.name: step for step in sheet_view(sheet, Look(precision=3, most_columns=6, most_weight_rows=5)).steps}
     assert shown["X"].header == ["", "1", "2", "3", "…", "15", "16"]
     assert [row[0] for row in shown["W_Q"].rows] == ["1", "2", "…", "15", "16"]
     assert shown["W_Q"].remark == "Part of 16 × 4 numbers; the JSON has them all."
     assert all(line.startswith("scores[5,") for line in shown["scores"].sums)
     assert " + … + " in shown["Q0"].sums[0]
-    assert len([*show(sheet, Look(rows=0))][-1].sums) == 0
+    assert len(sheet_view(sheet, Look(rows=0)).steps[-1].sums) == 0
 
 
 def test_json_is_whole_and_hides_with_null() -> None:

@@ -29,7 +29,7 @@ def exercise(
     quiz = Quiz(setting.sheet, language, _read, lambda line: print(line, file=out, flush=True), sys.stdin.isatty())
     summary = quiz.ask_all(questions)
     if as_json:
-        print_json({"language": language, "preset": preset, "max_iters": setting.steps, **summary.to_dict()})
+        print_json({"language": language, "preset": preset, "max_iters": setting.course.steps, **summary.to_dict()})
 
 
 def _read(prompt: str) -> str | None:

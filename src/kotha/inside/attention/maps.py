@@ -30,6 +30,8 @@ from kotha.model.gpt import GPT
 # Weights that one page or one JSON may hold: some 40 MB of text, which a browser still opens at once.
 MOST_WEIGHTS = 16_000_000
 _ALTERNATIVES = 5
+# The strongest looks of a head that its summary names.
+_LOOKS = 3
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,6 @@ class AttentionMap:
     weights: Tensor
     """(H, T, S); each row sums to one."""
     is_causal: bool
-    """Whether nobody may look ahead."""
     other: Tensor | None
     """The same heads under the other mask, (H, T, S); a look at another text has none."""
 
@@ -135,9 +136,24 @@ def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None
     return AttentionMaps(model.config.family, given, tuple(maps), steps)
 
 
-def summarize(each: AttentionMap, n_looks: int = 3) -> list[HeadSummary]:
+def summarize(each: AttentionMap) -> list[HeadSummary]:
     """Each head of a map in a line."""
-    return [_summary(each, head, n_looks) for head in range(len(each.weights))]
+    alike = each.queries == each.keys
+    found = []
+    for head, weights in zip(each.heads, each.weights, strict=True):  # (T, S)
+        n_queries, n_keys = weights.shape
+        chosen = weights.clone()
+        if each.is_causal and n_queries > 1:
+            chosen[0] = 0  # the first position has nobody to choose from
+        best, places = chosen.flatten().topk(min(_LOOKS, chosen.numel()))
+        ranked = zip(places.tolist(), best.tolist(), strict=True)
+        looks = tuple((place // n_keys, place % n_keys, share) for place, share in ranked)
+        on_itself = float(weights.diagonal().mean()) if alike else None
+        on_previous = float(weights.diagonal(-1).mean()) if alike and n_queries > 1 else None
+        on_first = float(weights[1 if alike and n_queries > 1 else 0 :, 0].mean())
+        entropy = float(torch.special.entr(weights).sum(-1).mean() / math.log(2))
+        found.append(HeadSummary(each.name, head, looks, on_itself, on_previous, on_first, entropy))
+    return found
 
 
 def _map(given: ModelInput, name: str, attention: Attention, is_causal: bool, seen: Trace) -> AttentionMap:
@@ -164,28 +180,6 @@ def _steps(given: ModelInput, logits: Tensor) -> tuple[WrittenToken, ...]:
         ranked = tuple(zip(ids.tolist(), best.tolist(), strict=True))
         steps.append(WrittenToken(place - 1, token, float(row[token]), ranked))
     return tuple(steps)
-
-
-def _summary(each: AttentionMap, head: int, n_looks: int) -> HeadSummary:
-    weights = each.weights[head]  # (T, S)
-    n_queries, n_keys = weights.shape
-    chosen = weights.clone()
-    if each.is_causal and n_queries > 1:
-        chosen[0] = 0  # the first position has nobody to choose from
-    best, places = chosen.flatten().topk(min(n_looks, chosen.numel()))
-    ranked = zip(places.tolist(), best.tolist(), strict=True)
-    looks = tuple((place // n_keys, place % n_keys, share) for place, share in ranked)
-    alike = each.queries == each.keys
-    entropy = torch.special.entr(weights).sum(-1).mean() / math.log(2)
-    return HeadSummary(
-        each.name,
-        each.heads[head],
-        looks,
-        float(weights.diagonal().mean()) if alike else None,
-        float(weights.diagonal(-1).mean()) if alike and n_queries > 1 else None,
-        float(weights[1:, 0].mean()) if alike and n_queries > 1 else float(weights[:, 0].mean()),
-        float(entropy),
-    )
 
 
 def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> None:

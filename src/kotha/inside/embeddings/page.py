@@ -178,16 +178,12 @@ def _placed(words: dict[int, tuple[str, tuple[float, float]]], size: int, taken:
 def _box(text: str, place: tuple[float, float], side: str, size: int) -> _Box:
     """About the room that a label takes."""
     x, y = place
-    width, half = _ems(text) * size, 0.62 * size
+    # In sizes of a letter, estimated; marks above and below take none.
+    ems = sum({"Mn": 0.0, "Mc": 0.38, "Cf": 0.0}.get(unicodedata.category(letter), 0.68) for letter in text)
+    width, half = ems * size, 0.62 * size
     left = {"right": x + 6, "left": x - 6 - width}.get(side, x - width / 2)
     middle = {"above": y - 6 - half, "below": y + 6 + half}.get(side, y)
     return _Box(left, middle - half, left + width, middle + half)
-
-
-def _ems(text: str) -> float:
-    """A text's width in sizes of its letters, estimated; marks above and below take none."""
-    wide = {"Mn": 0.0, "Mc": 0.38, "Cf": 0.0}
-    return sum(wide.get(unicodedata.category(letter), 0.68) for letter in text)
 
 
 def _dot(dot: Dot, place: tuple[float, float]) -> str:

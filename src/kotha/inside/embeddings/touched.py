@@ -26,7 +26,6 @@ class TouchedRows:
     vocab_size: int
     tied: bool
     tokens: int
-    """Tokens that were read."""
     distinct: int
     """Different ones among them."""
     looked_up: int

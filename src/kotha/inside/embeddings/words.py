@@ -94,14 +94,12 @@ class Embeddings:
         chosen = alone if len(alone) < len(spaced) else spaced  # as it stands in a text, unless it is only a piece
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
-            raise UsageError(f"the vocabulary has no letters for “{text}”{self._alike(bare)}")
+            close = difflib.get_close_matches(bare, sorted({each.strip() for each in self.texts if len(each) > 2}))
+            hint = f"words that look like it: {', '.join(close)}" if close else "try a word of the model's language"
+            raise UsageError(f"the vocabulary has no letters for “{text}”; {hint}")
         pieces = tuple(view_token(self.tokenizer, token).text for token in tokens)
         seen = None if self.counts is None else min(self.counts[token] for token in tokens)
         return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0), seen)
-
-    def _alike(self, text: str) -> str:
-        close = difflib.get_close_matches(text, sorted({each.strip() for each in self.texts if len(each) > 2}))
-        return f"; words that look like it: {', '.join(close)}" if close else "; try a word of the model's language"
 
 
 def open_table(bundle: Bundle, run: str | Path | None = None) -> Embeddings:

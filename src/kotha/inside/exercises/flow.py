@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from kotha.inside.exercises.grading import Expected, shape
 from kotha.inside.exercises.setting import Question, Setting
+from kotha.train.config import TrainConfig
+from kotha.train.optimize.schedule import learning_rate_share
 from kotha.wording import Words
 
 _EARLY, _LATE = 500, 10_000
@@ -103,31 +105,32 @@ def _loss(setting: Setting) -> Iterator[Question]:
 
 
 def _rates(setting: Setting) -> Iterator[Question]:
+    course = setting.course
     for part, step in enumerate((_EARLY, _LATE), 1):
-        found = setting.rate_at(step)
+        found = course.learning_rate * learning_rate_share(step, course)
         yield setting.ask(
             f"7c-{part}",
             "Learning rate {rate:g}, warm-up {warmup:,} iterations, then cosine decay to a tenth, max_iters = "
             "{steps:,} (the workshop does not say it; choose your own as steps). What is it at iteration {step:,}?",
             "শেখার হার {rate:g}, {warmup:,} ধাপ ওয়ার্ম-আপ, তারপর কোসাইন ধরে দশ ভাগের এক ভাগ পর্যন্ত নামা, max_iters = "
             "{steps:,} (কর্মশালায় বলা নেই; steps দিয়ে বেছে নিন)। {step:,} নম্বর ধাপে হার কত?",
-            *_schedule(setting, step, found),
+            *_schedule(course, step, found),
             expected=Expected((found,), slack=found * 5e-4),
-            rate=setting.learning_rate,
-            warmup=setting.warmup_steps,
-            steps=setting.steps,
+            rate=course.learning_rate,
+            warmup=course.warmup_steps,
+            steps=course.steps,
             step=step,
         )
 
 
-def _schedule(setting: Setting, step: int, found: float) -> list[str]:
+def _schedule(course: TrainConfig, step: int, found: float) -> list[str]:
     """The workshop's formulas (13) and (14) with the numbers put in."""
-    rate, warmup = setting.learning_rate, setting.warmup_steps
+    rate, warmup = course.learning_rate, course.warmup_steps
     if step < warmup:
         return [f"lr = {rate:g} × {step} / {warmup} = {found:.6g}"]
-    passed = min(1.0, (step - warmup) / max(1, setting.steps - warmup))
+    passed = min(1.0, (step - warmup) / max(1, course.steps - warmup))
     return [
-        f"pct = ({step} − {warmup}) / ({setting.steps} − {warmup}) = {passed:.6f}",
+        f"pct = ({step} − {warmup}) / ({course.steps} − {warmup}) = {passed:.6f}",
         f"lr = 0.1 × {rate:g} + 0.9 × {rate:g} × 0.5 × (1 + cos(π × {passed:.6f})) = {found:.6g}",
     ]
 

@@ -64,7 +64,6 @@ class Summary:
 
     outcomes: tuple[Outcome, ...]
     asked: int
-    """Questions that there were."""
 
     @property
     def graded(self) -> int:

@@ -1,6 +1,5 @@
 """A question of the quiz, and what all are about: a preset's sizes, the course's recipe, and a sheet."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.workshop import sheet_by_hand
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset as config_of
-from kotha.train.optimize.schedule import learning_rate_share
+from kotha.train.config import TrainConfig
 from kotha.train.recipes import recipe
 from kotha.wording import Words
 
@@ -47,12 +46,10 @@ class Setting:
     """Of questions 1 to 5."""
     config: GPTConfig
     batch_size: int
-    learning_rate: float
-    warmup_steps: int
-    steps: int
-    """max_iters, which the workshop does not say."""
-    rate_at: Callable[[int], float]
-    """The learning rate at an iteration."""
+    course: TrainConfig
+    """Its steps are max_iters, which the workshop does not say."""
+    measured_gigabytes: float | None
+    """What training took on a GPU, where the workshop says it."""
     training: tuple[int, int] = (7_270, 2_312_741)
     """Samples and tokens, as the workshop counts them."""
     validation: tuple[int, int] = (383, 122_216)
@@ -61,8 +58,6 @@ class Setting:
     losses: tuple[float, float] = (2.6058, 4.0778)
     new_tokens: int = 150
     """How many to write, in question 8."""
-    measured_gigabytes: float | None = None
-    """What training took on a GPU, where the workshop says it."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -100,13 +95,4 @@ def make_setting(
         raise UsageError(f"batch_size={batch_size} is no batch; use 1 or more")
     changes: dict[str, Any] = {} if steps is None else {"steps": steps}
     course = recipe("course", **changes)
-    return Setting(
-        sheet=sheet_by_hand(size, seed),
-        config=config,
-        batch_size=batch_size,
-        learning_rate=course.learning_rate,
-        warmup_steps=course.warmup_steps,
-        steps=course.steps,
-        rate_at=lambda step: course.learning_rate * learning_rate_share(step, course),
-        measured_gigabytes=_MEASURED_GIGABYTES.get(preset),
-    )
+    return Setting(sheet_by_hand(size, seed), config, batch_size, course, _MEASURED_GIGABYTES.get(preset))

@@ -154,7 +154,9 @@ def stage_svg(stage: Stage, found: Flow) -> str:
     parts: list[str] = []
     y = leaves = 8.0  # where the next box begins, and where the way around left the line
     for station in stage.stations:
-        height = _height(station)
+        height = 52.0 + 18 * bool(station.inside)
+        if station.entropies:
+            height += 8 + 15 * -(-len(station.entropies) // _HEADS)
         parts.append(_box(station, y, height, _names(stage, station, found)))
         if station.kind == "sum":
             parts.append(_way_around(leaves, y + height / 2))
@@ -185,11 +187,6 @@ def answer_svg(answer: FinalAnswer, spell: Callable[[int], str]) -> str:
 
 
 # -- pieces of a picture ----------------------------------------------------------------------------------------------
-
-
-def _height(station: Station) -> float:
-    lines = 2 + bool(station.inside)
-    return 16 + 18 * lines + (8 + 15 * -(-len(station.entropies) // _HEADS) if station.entropies else 0)
 
 
 def _names(stage: Stage, station: Station, found: Flow) -> list[str]:

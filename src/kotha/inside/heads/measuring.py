@@ -42,7 +42,6 @@ class TextSource:
     """Where the text comes from that heads are measured on."""
 
     text: str | None = None
-    """The text itself."""
     path: str | None = None
     """A file, folder or data folder."""
     run: Path | None = None
@@ -195,12 +194,8 @@ def _pairs(bundle: Bundle, tokenizer: Tokenizer, source: TextSource) -> Examined
     if not batches:
         raise UsageError(f"{source.path} has no pair that fits the model's context of {context_length}")
     counts = np.bincount(torch.cat([batch["source"][0] for batch in batches]).cpu().numpy()).tolist()
-    return Examined(
-        bundle,
-        tokenizer,
-        source.path,
-        counts,
-        passages,
-        batches,
-        lambda model, batch: teacher_forcing(model, batch["source"], batch["target"]),
-    )
+
+    def loss(model: Any, batch: Batch) -> Tensor:
+        return teacher_forcing(model, batch["source"], batch["target"])
+
+    return Examined(bundle, tokenizer, source.path, counts, passages, batches, loss)

@@ -53,6 +53,16 @@ class SharedRank:
     """As many as there could be."""
 
 
+@dataclass(frozen=True)
+class Likeness:
+    """The head of the same attention that looks most alike."""
+
+    head: str
+    alike: float
+    """1: they look at the very same places."""
+    overlap: Overlap
+
+
 def head_overlap(attention: Attention, first: int, second: int) -> Overlap:
     """Compare two heads of an attention by their places in it."""
     matrices = [_matrices(attention, place) for place in (first, second)]
@@ -145,11 +155,12 @@ def _alike(weights: Tensor) -> Tensor:
     return found
 
 
-def nearest_heads(resemblance: Resemblance, name: str, attention: Attention) -> dict[str, tuple[str, float]]:
-    """For each head the one of its attention that looks most alike, and how much; none for a head alone."""
+def nearest_heads(resemblance: Resemblance, name: str, attention: Attention) -> dict[str, Likeness]:
+    """For each head the one of its attention that looks most alike; none for a head alone."""
     alike = resemblance.of(name).clone().fill_diagonal_(-1.0)
     if len(alike) < 2:
         return {}
-    value, place = alike.max(dim=-1)
-    names = [f"{name}.{number}" for number in attention.heads]
-    return {head: (names[p], v) for head, p, v in zip(names, place.tolist(), value.tolist(), strict=True)}
+    names, found = [f"{name}.{number}" for number in attention.heads], {}
+    for here, (share, there) in enumerate(zip(*(each.tolist() for each in alike.max(dim=-1)), strict=True)):
+        found[names[here]] = Likeness(names[there], share, head_overlap(attention, here, there))
+    return found

@@ -30,10 +30,8 @@ FEWEST_PROBED = 2 * _SHORTEST
 class Passage:
     """Tokens that a model reads; of a Seq2Seq, source and target."""
 
-    tokens: Tensor
-    """(T,)."""
-    source: Tensor | None = None
-    """(S,)."""
+    tokens: Tensor  # (T,)
+    source: Tensor | None = None  # (S,)
 
 
 @dataclass(frozen=True)

@@ -6,34 +6,15 @@ knows neither how a text becomes batches nor what a model is trained for; ``meas
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torch import nn
 
 from kotha.inside.heads.importance import Batch, Loss, by_ablation, by_gradient, mean_loss
 from kotha.inside.heads.kinds import HeadKind, Witness
-from kotha.inside.heads.overlap import (
-    Overlap,
-    Resemblance,
-    SharedRank,
-    head_overlap,
-    nearest_heads,
-    shared_rank,
-    symmetry,
-)
+from kotha.inside.heads.overlap import Likeness, Resemblance, SharedRank, nearest_heads, shared_rank, symmetry
 from kotha.inside.heads.sight import Passage, look
 from kotha.inside.sites import attentions
 from kotha.wording import OnProgress
-
-
-@dataclass(frozen=True)
-class Likeness:
-    """The head of the same attention that looks most alike."""
-
-    head: str
-    alike: float
-    """1: they look at the very same places."""
-    overlap: Overlap
 
 
 @dataclass(frozen=True)
@@ -94,29 +75,14 @@ def study(
     witness.probe(repeats)
     whole = mean_loss(model, batches, loss)
     ablation, gradient = by_ablation(model, batches, loss, on_progress, whole), by_gradient(model, batches, loss)
-    likeness = _likeness(model, resemblance)
-    symmetries = {
-        f"{name}.{number}": symmetry(attention, place)
-        for name, attention in attentions(model).items()
-        for place, number in enumerate(attention.heads)
-    }
-    reports = [
-        HeadReport(
-            each.head, each, ablation[each.head], gradient[each.head], symmetries[each.head], likeness.get(each.head)
-        )
-        for each in witness.verdicts()
-    ]
-    sharing = [
-        Sharing(name, *(shared_rank(part.weight) for part in (attention.query, attention.key, attention.value)))
-        for name, attention in attentions(model).items()
-    ]
-    return Study(reports, sharing, whole, len(passages), sum(len(passage.tokens) for passage in passages))
-
-
-def _likeness(model: Any, resemblance: Resemblance) -> dict[str, Likeness]:
-    found = {}
+    kinds = {each.head: each for each in witness.verdicts()}
+    reports, sharing = [], []
     for name, attention in attentions(model).items():
-        for head, (other, alike) in nearest_heads(resemblance, name, attention).items():
-            here, there = (attention.heads.index(int(each.rpartition(".")[2])) for each in (head, other))
-            found[head] = Likeness(other, alike, head_overlap(attention, here, there))
-    return found
+        likenesses = nearest_heads(resemblance, name, attention)
+        for place, number in enumerate(attention.heads):
+            head = f"{name}.{number}"
+            figures = (ablation[head], gradient[head], symmetry(attention, place))
+            reports.append(HeadReport(head, kinds[head], *figures, likenesses.get(head)))
+        parts = (attention.query, attention.key, attention.value)
+        sharing.append(Sharing(name, *(shared_rank(part.weight) for part in parts)))
+    return Study(reports, sharing, whole, len(passages), sum(len(passage.tokens) for passage in passages))

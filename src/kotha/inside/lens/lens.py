@@ -21,7 +21,7 @@ from kotha.errors import UsageError
 from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.inputs import ModelInput, speller
 from kotha.inside.sites import stacks
-from kotha.inside.trace import Trace, trace
+from kotha.inside.trace import trace
 from kotha.inside.view import View, interactive
 from kotha.model.bert import BERT
 from kotha.model.family import Model
@@ -45,7 +45,6 @@ class Opinion:
     kl_nats: float
     """How far the final distribution is from this one: KL(final || layer)."""
     entropy_nats: float
-    """How undecided the layer is."""
 
 
 @dataclass(frozen=True)
@@ -80,28 +79,23 @@ class Lens:
         }
 
 
+@torch.no_grad()
 def lens(model: Model, given: ModelInput) -> Lens:
     """What each layer would say at each position of an input."""
+    assert not isinstance(model, ViT), "refused by whoever has the input"
     name, stack = list(stacks(model).items())[-1]
     depth = len(stack.blocks)
     places = [f"{name}.0.residual_in", *(f"{name}.{layer}.residual_out" for layer in range(depth))]
     with trace(model, places=[*places, "logits"]) as seen:
         given.pass_through(model)
     final = seen["logits"][0].float().log_softmax(dim=-1)  # (T, V)
-    rows = tuple(_opinions(_log_chances(model, seen, place), final) for place in places)
+    rows = []
+    for place in places:
+        hidden = stack.norm(seen[place])
+        logits: Tensor = model.head(model.guess(hidden) if isinstance(model, BERT) else hidden)
+        rows.append(_opinions(logits[0].float().log_softmax(dim=-1), final))
     layers = ("embedding", *(f"{name}.{layer}" for layer in range(depth)))
-    return Lens(model.config.family, given, list(given.lines)[-1], layers, rows)
-
-
-@torch.no_grad()
-def _log_chances(model: Model, seen: Trace, place: str) -> Tensor:
-    """The last norm and the head on a residual stream: -> (T, V)."""
-    assert not isinstance(model, ViT), "refused before"
-    stack = list(stacks(model).values())[-1]
-    hidden = stack.norm(seen[place])
-    hidden = model.guess(hidden) if isinstance(model, BERT) else hidden
-    logits: Tensor = model.head(hidden)
-    return logits[0].float().log_softmax(dim=-1)
+    return Lens(model.config.family, given, list(given.lines)[-1], layers, tuple(rows))
 
 
 def _opinions(said: Tensor, final: Tensor) -> tuple[Opinion, ...]:

@@ -29,7 +29,6 @@ class Look:
     """How much of a sheet to show."""
 
     precision: int = 6
-    """Decimals at most."""
     rows: int | None = None
     """Rows whose arithmetic is written out, counted from the last; left out: all of a small matrix, one of a large."""
     most_columns: int = 10
@@ -62,12 +61,7 @@ class Shown:
     remark: str
 
 
-def show(sheet: Sheet, look: Look) -> Iterator[Shown]:
-    """Every step of a sheet, in order."""
-    return (show_step(sheet, step, look) for step in sheet.steps.values())
-
-
-def show_step(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
+def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
     """One step of a sheet."""
     height, width = step.values.shape
     most_rows = look.most_weight_rows if step.name.startswith("W_") else look.most_rows
@@ -168,7 +162,6 @@ class SheetView(View[Sheet]):
     """A sheet to look at; also as a spreadsheet of live formulas."""
 
     steps: tuple[Shown, ...] = field(default=(), repr=False)
-    """Each step as a reader sees it."""
 
     def save_spreadsheet(self, path: str | Path) -> Path:
         """Write the sheet as .xlsx, whole or not at all."""
@@ -180,7 +173,7 @@ class SheetView(View[Sheet]):
 
 def sheet_view(sheet: Sheet, look: Look) -> SheetView:
     """A sheet to look at."""
-    steps = tuple(show(sheet, look))
+    steps = tuple(show(sheet, step, look) for step in sheet.steps.values())
     page, plain = partial(worksheet_page, sheet, steps), partial(as_json, sheet)
     return SheetView(sheet.title, sheet, page, plain, sheet.remarks, steps)
 

@@ -18,10 +18,8 @@ from kotha.inside.worksheet.operations import Array, Operation, Product, Turned
 class Projection:
     """How vectors become queries, keys or values in one head."""
 
-    weight: Array
-    """(C, D)."""
-    bias: Array | None = None
-    """(1, D)."""
+    weight: Array  # (C, D)
+    bias: Array | None = None  # (1, D)
     gain: Array | None = None
     """The norm's learned weights, (1, D), where the model norms queries and keys."""
 
@@ -167,12 +165,8 @@ def _project(
         if "eps" not in steps.made:
             steps.give("eps", "ε, which keeps the norm's root above zero", np.array([[head.eps]]))
         gain = steps.give(f"g_{letter}", f"g_{letter}, the norm's gains", projection.gain)
-        size = steps.work_out(
-            f"size_{letter}",
-            f"size of {before} = √(mean of squares + ε)",
-            operations.root_mean_square(before, "eps"),
-            rows,
-        )
+        title = f"size of {before} = √(mean of squares + ε)"
+        size = steps.work_out(f"size_{letter}", title, operations.root_mean_square(before, "eps"), rows)
         steps.work_out(name, f"{name} = {before} / size × {gain}", operations.normed(before, size, gain), rows)
     if turns:
         before, name = name, names.pop(0)
@@ -187,13 +181,8 @@ def _weigh(steps: GrowingSheet, head: Head, shifted: bool) -> None:
     read = steps.work_out("scores", "scores = products / √d_k", operations.over_root("products", "d_k"), rows, columns)
     if head.mask is not None:
         steps.give("mask", "mask: 1 may be looked at, 0 may not", head.mask, rows, columns)
-        read = steps.work_out(
-            "masked",
-            "masked = scores, −∞ where the mask is 0",
-            operations.masked_scores("scores", "mask"),
-            rows,
-            columns,
-        )
+        title = "masked = scores, −∞ where the mask is 0"
+        read = steps.work_out("masked", title, operations.masked_scores("scores", "mask"), rows, columns)
     if shifted:
         steps.work_out("largest", f"largest of each row of {read}", operations.largest(read), rows)
         title = f"powers = e^({read} − largest)"

@@ -22,10 +22,8 @@ class Given:
     """What a sheet is computed from."""
 
     tokens: tuple[str, ...]
-    x: Array
-    """(T, C)."""
-    w_q: Array
-    """(C, D), and so are the other two."""
+    x: Array  # (T, C)
+    w_q: Array  # (C, D), and so are the other two
     w_k: Array
     w_v: Array
 
