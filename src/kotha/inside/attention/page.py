@@ -40,7 +40,11 @@ def attention_view(bundle: Bundle, asked: Asked | str, layers: Sequence[str] = (
 
 def attention_page(maps: AttentionMaps, title: str, names: dict[int, Piece]) -> str:
     """One offline page; ``names`` says how the tokens read that could have been written."""
-    page = Page(title, _lead(maps))
+    n_heads = sum(len(each.weights) for each in maps.maps)
+    lead = f"Who looks at whom: {n_heads} heads over {maps.given.sizes}. Each row of weights sums to one."
+    if maps.given.grid is not None:
+        lead = f"How {n_heads} heads look at one image: choose a head, then the class token or a patch."
+    page = Page(title, lead)
     for remark in maps.given.remarks:
         page.note(remark)
     footer = f"Made by kotha inside attention. Weights are kept in steps of 1/{STEPS:,} and shown to three decimals."
@@ -74,13 +78,6 @@ def page_data(maps: AttentionMaps, names: dict[int, Piece]) -> dict[str, Any]:
 def pack(weights: Tensor) -> str:
     """Weights from 0 to 1 as base64 of little-endian 16-bit numbers."""
     return base64.b64encode((weights.numpy() * STEPS).round().astype("<u2").tobytes()).decode()
-
-
-def _lead(maps: AttentionMaps) -> str:
-    n_heads = sum(len(each.weights) for each in maps.maps)
-    if maps.given.grid is not None:
-        return f"How {n_heads} heads look at one image: choose a head, then the class token or a patch."
-    return f"Who looks at whom: {n_heads} heads over {maps.given.sizes}. Each row of weights sums to one."
 
 
 def _map(each: AttentionMap) -> dict[str, Any]:

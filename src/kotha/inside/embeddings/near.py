@@ -127,9 +127,6 @@ def pair_table(words: tuple[str, str], found: dict[str, PairDistance]) -> Table:
     )
 
 
-_DIMENSIONS = 2
-
-
 @dataclass(frozen=True)
 class Dot:
     """A word on the map."""
@@ -155,7 +152,7 @@ def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap
     """The most frequent words and the chosen ones, in two dimensions."""
     named = {word.text for word in chosen}
     tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
-    if len(tokens) + len(chosen) <= _DIMENSIONS:
+    if len(tokens) + len(chosen) < 3:
         raise UsageError(f"a map of {len(tokens) + len(chosen)} words shows nothing; it needs at least three")
     vectors = torch.cat([table.vectors[tokens], *(word.vector[None] for word in chosen)])  # (N, C)
     places, shares = principal_plane(vectors)
@@ -169,7 +166,7 @@ def principal_plane(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
     """The two directions of most spread, and their shares of it: (N, C) -> (N, 2)."""
     centred = vectors - vectors.mean(0)
     u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # (N, K), (K,)
-    places = u[:, :_DIMENSIONS] * s[:_DIMENSIONS]  # (N, 2)
+    places = u[:, :2] * s[:2]  # (N, 2)
     largest = places.gather(0, places.abs().argmax(0, keepdim=True))  # (1, 2)
     shares = (s.square() / s.square().sum().clamp_min(1e-30)).tolist()
     return places * torch.where(largest < 0, -1.0, 1.0), (shares[0], shares[1])

@@ -4,7 +4,7 @@ The table of tokens has a row for each token and a column for each dimension, so
 is good for is no formula: `near.py` measures it on trained models.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kotha.errors import UsageError
@@ -28,18 +28,17 @@ class WidthCost:
     """Weights, gradients and AdamW's two memories in float32."""
 
 
-def width_costs(vocab_size: int, widths: Iterable[int] = WIDTHS) -> list[WidthCost]:
+def width_costs(vocab_size: int, widths: Sequence[int] = WIDTHS) -> list[WidthCost]:
     """Parameters and megabytes of a token table at each width.
 
     >>> cost = width_costs(32_100, [512])[0]
     >>> cost.parameters, round(cost.float32_mib, 2)
     (16435200, 62.7)
     """
-    chosen: Sequence[int] = list(widths)
-    wrong = next((each for each in (vocab_size, *chosen) if each < 1), None)
+    wrong = next((each for each in (vocab_size, *widths) if each < 1), None)
     if wrong is not None:
         raise UsageError(f"{wrong} is no size of a table; vocabulary and widths are whole numbers from 1")
-    sizes = [(width, vocab_size * width) for width in chosen]
+    sizes = [(width, vocab_size * width) for width in widths]
     return [WidthCost(width, n, 4 * n / _MIB, 2 * n / _MIB, 4 * 4 * n / _MIB) for width, n in sizes]
 
 
