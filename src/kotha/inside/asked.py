@@ -30,6 +30,8 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.text.akshara import aksharas
 
 _LONGEST_TITLE, _CUT = 90, " …"
+# Far more than any picture for a model of this kind.
+_MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,6 @@ def _writer(bundle: Bundle, asked: Asked) -> Write | None:
     settings = SamplingSettings(temperature=asked.temperature, seed=asked.seed)
     ends = {special["eos"]} if "eos" in special else set()
     return lambda ids: continue_plainly(model, ids, asked.generate or 0, settings, ends)
-
-
-# Far more than any picture for a model of this kind.
-_MOST_BYTES = 64 << 20
 
 
 def load_picture(file: str | Path, config: ViTConfig) -> Tensor:

@@ -45,6 +45,12 @@ _NUMBER = re.compile(
 )
 # Beyond this a power of ten is no float.
 _MOST_POWER = 290
+FEWEST_DIGITS = 2
+# A size is often cut where it should be rounded, 232 MB for 232.6; with so many digits that is no mistake.
+_DIGITS_CUT = 3
+# The workshop lets -999 stand for minus infinity.
+_AS_GOOD_AS_MINUS_INFINITY = -99.0
+_EXACT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -100,14 +106,6 @@ def _typed(found: re.Match[str]) -> Typed:
     digits = len(mantissa.replace(".", "").lstrip("0"))
     last = max(-_MOST_POWER, min(_MOST_POWER, int(power or 0) - decimals))
     return Typed(sign * scale * top, scale * 10.0**last, digits, unit in _BYTES)
-
-
-FEWEST_DIGITS = 2
-# A size is often cut where it should be rounded, 232 MB for 232.6; with so many digits that is no mistake.
-_DIGITS_CUT = 3
-# The workshop lets -999 stand for minus infinity.
-_AS_GOOD_AS_MINUS_INFINITY = -99.0
-_EXACT = 1e-9
 
 
 class Verdict(StrEnum):

@@ -24,10 +24,15 @@ from kotha.model.presets import preset
 from kotha.page import Page, escape
 
 HEADER = ["station", "shape", "mean", "std", "min", "max", "length", "entropy, bits"]
-
-
 # The workshop's question 12a asks for this text.
 _QUESTION = "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি"
+_MIDDLE, _END = 213, ' text-anchor="end"'
+_WIDTH, _LEFT, _RIGHT = 400, 34, 392
+_GAP = 18
+# At most so many bars for the lengths of vectors; of a longer text the last ones.
+_BARS = 28
+# Heads that one line has room for.
+_HEADS = 3
 
 
 def flow_view(bundle: Bundle, asked: Asked | str | None = None) -> View[Flow]:
@@ -138,15 +143,6 @@ def _charts(page: Page, found: Flow) -> None:
     captions += ["How widely the heads look: 0 bits is one place alone."]
     page.heading("From layer to layer")
     page.figures(zip(pictures, captions, strict=True))
-
-
-_MIDDLE, _END = 213, ' text-anchor="end"'
-_WIDTH, _LEFT, _RIGHT = 400, 34, 392
-_GAP = 18
-# At most so many bars for the lengths of vectors; of a longer text the last ones.
-_BARS = 28
-# Heads that one line has room for.
-_HEADS = 3
 
 
 def stage_svg(stage: Stage, found: Flow) -> str:

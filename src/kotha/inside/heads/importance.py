@@ -32,6 +32,8 @@ from kotha.wording import OnProgress
 
 # What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).
 Gate = Callable[[str, Tensor], Tensor]
+Batch = TypeVar("Batch")
+Loss = Callable[[Any, Batch], Tensor]
 
 
 def every_head(model: nn.Module) -> list[str]:
@@ -85,10 +87,6 @@ def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
         for name in names:
             hooks.enter_context(attentions(model)[name].head_outputs.register_forward_hook(hook(name)))
         yield
-
-
-Batch = TypeVar("Batch")
-Loss = Callable[[Any, Batch], Tensor]
 
 
 def mean_loss(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> float:

@@ -24,6 +24,11 @@ from kotha.model.evaluating import evaluating
 # Long enough to find something again, short enough to be quick.
 _PROBES, _SHORTEST, _LONGEST = 6, 6, 40
 FEWEST_PROBED = 2 * _SHORTEST
+THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
+# From here on an unclear head leans to a kind.
+LEANING = 0.25
+FEWEST_CHOICES = 4  # a token that can look at three places says little
+FEWEST_TOKENS = 16  # fewer say nothing
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,6 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
         twice = torch.cat((once, once))
         found.append(Passage(twice, twice if translates else None))
     return found
-
-
-THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
-# From here on an unclear head leans to a kind.
-LEANING = 0.25
-FEWEST_CHOICES = 4  # a token that can look at three places says little
-FEWEST_TOKENS = 16  # fewer say nothing
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,22 @@ from kotha.model.norm import RMSNorm
 from kotha.model.position import RotaryPositions
 from kotha.model.vit import ViT
 
+# Steps of the sheet, and the places of a trace that show the same.
+SAME = {
+    "Q": "queries",
+    "K": "keys",
+    "V": "values",
+    "scores": "scores",
+    "masked": "masked_scores",
+    "weights": "weights",
+    "output": "head_outputs",
+}
+# How far a model's own arithmetic may be off, beside the largest number around: float32 keeps seven digits, and sums of
+# a few hundred products lose two or three of them.
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+# Angles of rotary positions are float32 in every model, and grow with the place.
+_TURN_PER_PLACE = 2e-7
+
 
 def worksheet_view(
     bundle: Bundle, text: str, *, rows: int | None = None, precision: int | None = None, **which: Any
@@ -77,23 +93,6 @@ def find_site(known: list[str], stack_names: list[str], stack: str | None, layer
     if place not in of_stack:
         raise UsageError(f"{chosen} has no cross-attention; only the decoder of a Seq2Seq looks at another text")
     return place
-
-
-# Steps of the sheet, and the places of a trace that show the same.
-SAME = {
-    "Q": "queries",
-    "K": "keys",
-    "V": "values",
-    "scores": "scores",
-    "masked": "masked_scores",
-    "weights": "weights",
-    "output": "head_outputs",
-}
-# How far a model's own arithmetic may be off, beside the largest number around: float32 keeps seven digits, and sums of
-# a few hundred products lose two or three of them.
-_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
-# Angles of rotary positions are float32 in every model, and grow with the place.
-_TURN_PER_PLACE = 2e-7
 
 
 def read_head(

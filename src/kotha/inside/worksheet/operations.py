@@ -17,6 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 MINUS_INFINITY = "−∞"
+Array = NDArray[np.float64]
+Matrices = Mapping[str, Array]
+# Up to here a spreadsheet spells a sum out; beyond, a function over ranges does it.
+SPELLED_OUT = 16
 
 
 def written(value: float, precision: int) -> str:
@@ -54,12 +58,6 @@ def sum_of(terms: list[str], ends: int = 3) -> str:
 def ends_of(terms: list[str], ends: int = 3) -> list[str]:
     """Terms, or of many the first and the last few."""
     return [*terms[:ends], "…", *terms[-ends:]] if len(terms) > 2 * ends + 2 else terms
-
-
-Array = NDArray[np.float64]
-Matrices = Mapping[str, Array]
-# Up to here a spreadsheet spells a sum out; beyond, a function over ranges does it.
-SPELLED_OUT = 16
 
 
 class Addresses(Protocol):

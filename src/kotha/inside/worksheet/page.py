@@ -22,6 +22,11 @@ from kotha.page import Page
 # Up to this many cells each one is worked out; above, only first rows.
 _ALL_CELLS = 24
 _GAP = "…"
+_LEAD = "What one attention head does, as arithmetic: each number is worked out from those above it{held}. Q[2,1] is "
+_LEAD += "row 2, column 1."
+_HELD = ", and each was compared with what torch computes"
+# A sheet of a model has many lines of arithmetic a step; more than this are folded.
+_OPEN_LINES = 12
 
 
 @dataclass(frozen=True)
@@ -148,13 +153,6 @@ def _some(count: int, most: int) -> list[int | None]:
     if count <= most:
         return list(range(count))
     return [*range(max(1, most - 3)), None, count - 2, count - 1]
-
-
-_LEAD = "What one attention head does, as arithmetic: each number is worked out from those above it{held}. Q[2,1] is "
-_LEAD += "row 2, column 1."
-_HELD = ", and each was compared with what torch computes"
-# A sheet of a model has many lines of arithmetic a step; more than this are folded.
-_OPEN_LINES = 12
 
 
 @dataclass(frozen=True)
