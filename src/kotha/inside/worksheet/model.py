@@ -105,10 +105,7 @@ def read_head(
     shifted: bool = True,
 ) -> Sheet:
     """The sheet of one head at one attention, for inputs of a batch of one; float32 or float64."""
-    known = attentions(model)
-    if place not in known:
-        raise UsageError(f"there is no attention {place!r} in this model{nearest(place, known)}")
-    attention = known[place]
+    attention = attentions(model)[place]
     query, key, sharing = _slices(attention, place, head)
     layer, _, part = place.rpartition(".")
     crosses = part == "cross"
