@@ -89,6 +89,7 @@ def _be(request: dict[str, Any]) -> None:
     from kotha.__main__ import run
 
     os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever started the tests may ignore it, as shells do behind a `&`
     log, nothing = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), os.open(os.devnull, os.O_RDWR)
     for stream, target in enumerate((nothing, nothing if request.get("errors_only") else log, log)):
         os.dup2(target, stream)

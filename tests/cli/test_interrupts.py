@@ -135,11 +135,14 @@ def whole(name: str, left: list[str]) -> bool:
     return last.get(name) in left or len(left) == 1
 
 
-def moments(start: Start, names: list[str], count: int, made: dict[str, str], tmp_path: Path) -> int:
-    """Interrupt each command at random moments of its whole time, one after the other; how many were stopped."""
-    chance, lengths, stopped = random.Random(), {}, 0
-    for number in range(count):
-        name = names[number % len(names)]
+def moments(start: Start, names: list[str], count: int, made: dict[str, str], tmp_path: Path) -> None:
+    """Interrupt commands at random moments of their time, one after the other, until so many were stopped.
+
+    A command that had ended already is interrupted earlier the next time, so this comes to an end on any machine.
+    """
+    chance, lengths, stopped, number = random.Random(), dict[str, float](), 0, 0
+    while stopped < count:
+        number, name = number + 1, names[number % len(names)]
         if name not in lengths:
             begun = time.monotonic()
             _, wait = start(fill_in(COMMANDS[name], {**made, "OUT": str(tmp_path / f"whole-{name}")}), tmp_path / "log")
@@ -150,17 +153,17 @@ def moments(start: Start, names: list[str], count: int, made: dict[str, str], tm
             stopped += 1
         else:  # it had ended: a busy machine was slow the first time
             lengths[name] = moment
-    return stopped
+        assert number < 10 * count, f"{stopped} of {number} were stopped"
 
 
 def test_ctrl_c_at_some_moments(imported: Start, made: dict[str, str], tmp_path: Path) -> None:
-    assert moments(imported, ["stories", "workers", "generate"], 9, made, tmp_path) > 0
+    moments(imported, ["stories", "workers", "generate"], 6, made, tmp_path)
 
 
 def test_ctrl_c_while_a_command_starts(made: dict[str, str], tmp_path: Path) -> None:
-    assert moments(from_a_shell, ["view"], 4, made, tmp_path) > 0
+    moments(from_a_shell, ["view"], 2, made, tmp_path)
 
 
 @pytest.mark.slow
-def test_ctrl_c_at_five_hundred_moments(made: dict[str, str], tmp_path: Path) -> None:
-    assert moments(from_a_shell, list(COMMANDS), 500, made, tmp_path) > 200
+def test_ctrl_c_at_hundreds_of_moments(made: dict[str, str], tmp_path: Path) -> None:
+    moments(from_a_shell, list(COMMANDS), 350, made, tmp_path)
