@@ -75,7 +75,7 @@ def test_every_public_name_has_an_example_that_runs(world: dict[str, Any], name:
     assert result.attempted == len(found.examples)
 
 
-@pytest.mark.parametrize("first", ["kotha.train.loop", "kotha.api.run", "kotha.errors"])
+@pytest.mark.parametrize("first", ["kotha.train.loop", "kotha.errors"])
 def test_train_is_the_function_whatever_was_imported_before(first: str) -> None:
     code = (
         f"import kotha, inspect, {first}; from kotha.train.config import TrainConfig; "

@@ -142,7 +142,7 @@ def test_a_config_without_a_door_names_its_setting(tmp_path: Path, capsys: pytes
     assert not (tmp_path / "hf").exists()
 
 
-@pytest.mark.parametrize("door", ["gguf", "onnx"])
+@pytest.mark.parametrize("door", ["gguf", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_narrow_weights_are_widened_for_doors_that_compute_here(
     door: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -237,7 +237,7 @@ def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(tokenizer, t
 
 
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason=f"the course's news set is not at {SHARED_DATA}")
-@pytest.mark.parametrize("shipped", [True, False])
+@pytest.mark.parametrize("shipped", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_course_gets_its_numbers(shipped: bool, tokenizer, tmp_path: Path) -> None:
     train, validation = SHARED_DATA / "news" / "train.jsonl.zst", SHARED_DATA / "news" / "validation.jsonl.zst"
     paths, options = (

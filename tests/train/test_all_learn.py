@@ -73,7 +73,7 @@ def learn(model: ModelConfig, config: TrainConfig, task: Task, path: Path) -> di
     return Training(model, config, task, folder).run()
 
 
-def learn_by_heart(model: ModelConfig, make: Make, path: Path, n_examples: int = 4, steps: int = 120) -> dict[str, Any]:
+def learn_by_heart(model: ModelConfig, make: Make, path: Path, n_examples: int = 4, steps: int = 150) -> dict[str, Any]:
     config = QUICK.change(batch_size=n_examples, steps=steps, weight_decay=0.0)
     return learn(model, config, OneBatch(make(model, config), n_examples), path)
 
@@ -236,7 +236,7 @@ def test_vit_learns_a_batch_by_heart(tmp_path: Path) -> None:
 
 def test_vit_beats_the_majority(tmp_path: Path) -> None:
     model = preset("vit-digits").replace(**SMALL)
-    config = QUICK.change(steps=120, optimizer="muon", learning_rate=4e-3)
+    config = QUICK.change(steps=90, optimizer="muon", learning_rate=4e-3)
     task = ImageClasses(model, config, *drawn_digits(0, 2000), *drawn_digits(1, 300))
     score = learn(model, config, task, tmp_path)
     assert score["accuracy"] > 4 * score["majority"]
@@ -249,7 +249,7 @@ def test_a_text_classifier_learns_by_heart_and_beats_the_majority(name: str, kin
     texts, labels = [each.text for each in documents], [list(KINDS).index(each.kind) for each in documents]
     tokenizer = train_tokenizer(texts, kind, 600)
     model = preset(name).replace(vocab_size=600, context_length=48, **SMALL)
-    config = QUICK.change(steps=60, learning_rate=2e-3, batch_size=24)
+    config = QUICK.change(steps=40, learning_rate=2e-3, batch_size=24)
     sets = texts[:220], labels[:220], texts[220:], labels[220:]
     task = TextClasses(model, config, *sets, tokenizer, n_classes=3)
     score = learn_plainly(model, config, task)

@@ -99,6 +99,16 @@ def test_killed_at_any_step_it_goes_on_bit_for_bit(data, tmp_path, optimizer, pr
         assert rows == [(row["step"], row.get("loss_nats")) for row in whole.folder.metrics()]
 
 
+def test_what_the_process_computed_before_changes_nothing(data, tmp_path: Path) -> None:
+    torch._C._set_mkldnn_enabled(True)  # as in a new process
+    first = start(data, tmp_path / "first")
+    first.run()
+    start(data, tmp_path / "between", SHORT.change(precision="bfloat16", steps=1)).run()
+    second = start(data, tmp_path / "second")
+    second.run()
+    assert_same(first, second)
+
+
 def test_a_run_that_is_late_has_fewer_steps_and_is_resumed_with_them(data, tmp_path: Path) -> None:
     late, in_time = start(data, tmp_path / "late"), start(data, tmp_path / "in time")
     late.deadline = 0.0  # long ago
