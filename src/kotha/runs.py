@@ -160,6 +160,12 @@ def figure(row: dict[str, Any], *keys: str) -> float | None:
     return float(value)
 
 
+def words(row: dict[str, Any], key: str) -> str | None:
+    """A text in what a run wrote, or None."""
+    value = row.get(key)
+    return value if isinstance(value, str) else None
+
+
 def mapping(row: dict[str, Any], key: str) -> dict[str, Any]:
     """A part of a row that has parts itself; empty where there is none."""
     value = row.get(key)

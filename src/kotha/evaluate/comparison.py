@@ -22,7 +22,7 @@ from kotha.evaluate.seen import Familiarity
 from kotha.evaluate.tables import comparison_table
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
-from kotha.runs import RunFolder, figure, mapping
+from kotha.runs import RunFolder, figure, mapping, words
 from kotha.text.shards import Dataset
 
 # The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
@@ -98,8 +98,8 @@ def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data:
     return Row(
         name,
         *_describe(config.get("model")),
-        task=config.get("task"),
-        tokenizer=mapping(config, "data").get("tokenizer"),
+        task=words(config, "task"),
+        tokenizer=words(mapping(config, "data"), "tokenizer"),
         measured=None if data is None else validation_of(data),
         bits_per_byte=figure(summary, "bits_per_byte"),
         bits_per_character=figure(summary, "bits_per_character"),
