@@ -53,8 +53,10 @@ def _count(dataset: Any, config: dict[str, Any]) -> dict[str, float]:
     """The losses of n-gram models on the run's own data."""
     from kotha.evaluate.baselines import count_baselines
     from kotha.evaluate.held_out import from_dataset
+    from kotha.runs import figure
 
     if dataset is None:
         raise UsageError("--ngrams counts in the data folder, which was not found; name it with --data")
-    vocab_size = config.get("model", {}).get("vocab_size", dataset.tokenizer.vocab_size)
+    size = figure(config, "model", "vocab_size")
+    vocab_size = dataset.tokenizer.vocab_size if size is None else int(size)
     return count_baselines(dataset, from_dataset(dataset, dataset.tokenizer), vocab_size).references

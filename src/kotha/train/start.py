@@ -9,7 +9,7 @@ import torch
 
 from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig
-from kotha.runs import CONFIG, RunFolder
+from kotha.runs import CONFIG, RunFolder, mapping
 from kotha.text.shards import Dataset
 from kotha.train.config import TrainConfig
 from kotha.train.device.hardware import describe_machine
@@ -153,7 +153,7 @@ def resume_run(
         folder.claim()
     model, settings = folder.read()
     folder.check_data(data)
-    threads = folder.about().get("machine", {}).get("threads")
+    threads = mapping(folder.about(), "machine").get("threads")
     if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
         torch.set_num_threads(threads)  # sums round as they did
     try:
