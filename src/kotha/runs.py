@@ -101,7 +101,7 @@ class RunFolder:
         config = self.about()
         try:
             return config_from_dict(config["model"]), dict(config["training"])
-        except (KothaError, KeyError, TypeError) as error:
+        except (KothaError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{self.path / CONFIG} is broken: {error}") from error
 
     def check_data(self, data: Dataset) -> None:

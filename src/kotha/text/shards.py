@@ -16,7 +16,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -266,13 +266,23 @@ def _split_infos(folder: Path, description: dict[str, Any]) -> dict[str, SplitIn
     infos = {}
     try:
         for name, values in description["splits"].items():
-            shards = [ShardInfo(**shard) for shard in values["shards"]]
+            shards = [ShardInfo(**each) for each in values["shards"]]
             infos[str(name)] = SplitInfo(**{**values, "shards": shards})
+            _check_counts(infos[str(name)])
+            for shard in shards:
+                _check_counts(shard)
             if any(Path(file).name != file for file in [str(name), *(shard.file for shard in shards)]):
                 raise DataError(f"{folder / DATASET_FILE} names a file outside its folder")
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{folder / DATASET_FILE} is broken: {error}; prepare again") from error
     return infos
+
+
+def _check_counts(info: SplitInfo | ShardInfo) -> None:
+    for each in fields(info):
+        value = getattr(info, each.name)
+        if each.type is int and (type(value) is not int or value < 0):
+            raise TypeError(f"{each.name}={value!r} is not a count")
 
 
 def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
