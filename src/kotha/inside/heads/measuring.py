@@ -32,6 +32,7 @@ from kotha.train.tasks.masking import Masking
 
 # Longer ones cost a square in time and show nothing more of a head.
 _LONGEST, _FEWEST = 256, 9
+_BYTES_PER_TOKEN = 64  # more than a piece has: enough of a long text is read, and not all of it
 # Time grows with them; fewer leave heads of nearly the same worth in an order of chance.
 TOKENS = 2048
 Batch = dict[str, Tensor]
@@ -121,13 +122,14 @@ def gather(bundle: Bundle, source: TextSource) -> Examined:
 def _read(source: TextSource, tokenizer: Tokenizer) -> HeldOut:
     if source.text is not None:
         return from_texts([source.text], tokenizer, "the text")
-    path: str | Path | None = source.path
-    if path is None and source.run is not None:
-        path = find_data(run_config(source.run), source.run)
-    if path is None:
+    if source.path is not None:
+        most = _BYTES_PER_TOKEN * source.tokens
+        return read_held_out(source.path, tokenizer, field=source.field, most_bytes=most)
+    data = None if source.run is None else find_data(run_config(source.run), source.run)
+    if data is None:
         name = "the model" if source.run is None else source.run
         raise UsageError(f"{name} knows no data that is still there; give a text, or the path of one")
-    return read_held_out(path, tokenizer, field=source.field)
+    return read_held_out(data, tokenizer)
 
 
 def _text_config(bundle: Bundle) -> TextConfig:
