@@ -244,21 +244,30 @@ def test_vit_beats_the_majority(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("pocket-bert", "wordpiece"), ("pocket", "unigram")])
-def test_a_text_classifier_learns_by_heart_and_beats_the_majority(name: str, kind: str) -> None:
-    documents = list(itertools.islice(stories(seed=2), 300))
-    texts, labels = [each.text for each in documents], [list(KINDS).index(each.kind) for each in documents]
-    tokenizer = train_tokenizer(texts, kind, 600)
+def test_a_text_classifier_learns_by_heart(name: str, kind: str) -> None:
+    documents = list(itertools.islice(stories(seed=2), 100))
+    tokenizer = train_tokenizer([each.text for each in documents], kind, 600)
+    # Four texts of three kinds: of eight, two now and then stay mixed up for two hundred steps.
+    texts, labels = [each.text for each in documents[:4]], [list(KINDS).index(each.kind) for each in documents[:4]]
     model = preset(name).replace(vocab_size=600, context_length=48, **SMALL)
+    config = QUICK.change(steps=120, learning_rate=2e-3, batch_size=4)
+    task = TextClasses(model, config, texts, labels, texts, labels, tokenizer, n_classes=3)
+    assert learn_plainly(model, config, task)["loss_nats"] < 0.05
+
+
+@pytest.mark.parametrize(("name", "kind"), [("pocket-bert", "wordpiece"), ("pocket", "unigram")])
+def test_a_text_classifier_beats_the_majority(name: str, kind: str) -> None:
+    chance = np.random.default_rng(0)
+    labels = chance.integers(3, size=260).tolist()
+    texts = [" ".join(chance.choice(TOPICS[label], 12)) for label in labels]
+    tokenizer = train_tokenizer(texts, kind, 400)
+    model = preset(name).replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
     config = QUICK.change(steps=40, learning_rate=2e-3, batch_size=24)
-    sets = texts[:220], labels[:220], texts[220:], labels[220:]
+    sets = texts[:200], labels[:200], texts[200:], labels[200:]
     task = TextClasses(model, config, *sets, tokenizer, n_classes=3)
     score = learn_plainly(model, config, task)
-    assert score["loss_nats"] < task.references()["class frequencies"] - 0.3
-    assert score["accuracy"] > score["majority"] + 0.08
-    # Four texts of three kinds: of eight, two now and then stay mixed up for two hundred steps.
-    few = config.change(batch_size=4, steps=120)
-    by_heart = TextClasses(model, few, texts[:4], labels[:4], texts[:4], labels[:4], tokenizer, n_classes=3)
-    assert learn_plainly(model, few, by_heart)["loss_nats"] < 0.05
+    assert score["loss_nats"] < task.references()["class frequencies"] - 0.6
+    assert score["accuracy"] > score["majority"] + 0.5
 
 
 def learn_plainly(model: ModelConfig, config: TrainConfig, task: TextClasses) -> Score:

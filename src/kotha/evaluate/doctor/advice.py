@@ -161,7 +161,7 @@ def advise(kind: str, evidence: Symptoms) -> tuple[dict[str, str], dict[str, lis
 def split_advice(text: str) -> list[str]:
     """What was seen, and then each thing to try, without the line ends of the table.
 
-    >>> split_advice("It stands still\n since then.\n - More text.\n - Fewer steps.")
+    >>> split_advice("It stands still since then.\\n - More text.\\n - Fewer steps.")
     ['It stands still since then.', 'More text.', 'Fewer steps.']
     """
     return [" ".join(part.split()) for part in re.split(r"\n *- ", text)]
