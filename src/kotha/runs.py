@@ -51,13 +51,17 @@ class RunFolder:
         """Begin a run in a folder that has none yet; ``about`` is what else the config should tell."""
         with filled_folder(self.path):
             self.claim()
-            if self.exists:
-                raise CheckpointError(f"{self.path} holds a run; go on with resume=True, or choose another folder")
+            self.check_new()
             if tokenizer is not None:
                 tokenizer.save(self.path)
             self.checkpoints.mkdir(exist_ok=True)
             versions = {"kotha": kotha.__version__, "torch": torch.__version__, "python": platform.python_version()}
             self.write(CONFIG, {"model": model.to_dict(), "training": training, "versions": versions, **about})
+
+    def check_new(self) -> None:
+        """Refuse a folder in which a run was started."""
+        if self.exists:
+            raise CheckpointError(f"{self.path} holds a run; go on with resume=True, or choose another folder")
 
     def claim(self) -> None:
         """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""

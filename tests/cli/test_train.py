@@ -48,6 +48,29 @@ def test_train_and_resume(capsys, data: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "config.json").read_text())["training"]["steps"] == 8
 
 
+def test_what_cannot_be_trained_is_refused_before_the_machine_is_measured(capsys, data: Path, tmp_path: Path) -> None:
+    """A text without anything held out, one that is too short, and a folder that holds a run."""
+    tokenizer, lines, pair = data / "tokenizer.json", tmp_path / "lines.txt", tmp_path / "two.txt"
+    lines.write_text("আমি ভাত খাই।\nতুমি মাছ খাও।\n", encoding="utf-8")
+    pair.write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
+    assert main(["prepare", str(lines), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "one")]) == 0
+    assert "nothing is held out" in capsys.readouterr().err
+    assert main(["prepare", str(pair), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "two")]) == 0
+    assert "nothing is held out" not in capsys.readouterr().err, "of two documents one is"
+    used = tmp_path / "used"
+    used.mkdir()
+    (used / "config.json").write_text("{}")
+    told = {tmp_path / "one": "has no validation text", tmp_path / "two": "bytes to train on", data: "holds a run"}
+    for folder, reason in told.items():
+        out = used if folder == data else tmp_path / "run"
+        assert main(["train", str(folder), "--minutes", "1", "--out", str(out)]) == 1
+        said = capsys.readouterr().err
+        assert reason in said
+        assert "measuring" not in said
+    assert main(["train", str(tmp_path / "one"), "--resume", "--out", str(used)]) == 1
+    assert "has no validation text" in capsys.readouterr().err
+
+
 def test_a_run_tells_all_about_itself(capsys, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     arguments = [*SMALL, "--steps", "6", "--set", "evaluate_every=2", "--set", "average_last=2", "--tensorboard"]

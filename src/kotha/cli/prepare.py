@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kotha.cli.flags import Field, Json, OnErrors, Paths, TokenizerName, flag
-from kotha.cli.terminal import print_json, problems_told, progress, results, table
+from kotha.cli.terminal import notes, print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.prepare import Duplicates
@@ -62,6 +62,13 @@ def prepare(
     }
     told = [f"{count:,} {name}" for name, count in left_out.items() if count]
     console.print("left out: " + (", ".join(told) or "nothing"))
+    if not report.validation_documents:
+        notes().print(
+            "kotha: nothing is held out, so `kotha train` will refuse this folder: give two documents or more (in a "
+            ".txt file blank lines part them), or a file with --validation FILE",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _validation(value: str) -> float | str:

@@ -184,7 +184,8 @@ class _Job:
                 push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop
                 push(drawn, entry)
         if isinstance(share, float | int):
-            wanted = round(share * sum(self.kept))
+            documents = sum(self.kept)
+            wanted = max(round(share * documents), int(share > 0 and documents > 1))  # of a few documents still one
             drawn = sorted(drawn, key=lambda entry: -entry[0])[:wanted]
             self.held_out = {index: text for _, index, text in drawn}
 

@@ -4,7 +4,7 @@ With a time, batch, context, rates and steps follow from the text and the machin
 the sizes too (``plan/design.py``). A number of steps, or a recipe other than the modern one, is taken as it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -13,7 +13,7 @@ from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
 from kotha.train.plan.budget import Budget, budget_here, budget_on
-from kotha.train.plan.design import RECIPE, Design, as_learned, propose
+from kotha.train.plan.design import RECIPE, Design, as_learned, check_enough, propose
 from kotha.train.plan.gpus import GPU
 from kotha.train.plan.memory import planned_context
 from kotha.train.plan.rules import EVALUATIONS, pace_of
@@ -61,8 +61,13 @@ class Choice:
     sentence: str = ""  # what was chosen and why; empty where nothing was
 
 
-def choose_settings(request: TrainRequest, text: TextSize | None = None) -> Choice:
-    """The model and the settings for a request; ``text`` is what it will learn from."""
+def choose_settings(
+    request: TrainRequest, text: TextSize | None = None, before_timing: Callable[[], Any] = lambda: None
+) -> Choice:
+    """The model and the settings for a request; ``text`` is what it will learn from.
+
+    What can be refused at once is refused before anything is timed.
+    """
     model, rest = take_sizes(preset(request.preset or USUAL_PRESET), request.changes)
     if "vocab_size" in rest:
         model = model.replace(vocab_size=rest.pop("vocab_size"))  # a model without words says so
@@ -76,6 +81,9 @@ def choose_settings(request: TrainRequest, text: TextSize | None = None) -> Choi
         return Choice(as_learned(model, settings.context_length) if isinstance(model, GPTConfig) else model, settings)
     if text is None:
         raise UsageError("what suits a time depends on the text too: name the data")
+    if request.recipe == RECIPE and isinstance(model, GPTConfig) and not sized:
+        check_enough(text)
+    before_timing()
     budget = _budget(request, settings)
     if request.recipe != RECIPE or not isinstance(model, GPTConfig):
         return _fitted(model, settings, budget, rest)

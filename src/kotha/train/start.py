@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
+from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig
 from kotha.runs import CONFIG, RunFolder, mapping
 from kotha.text.shards import Dataset
@@ -48,6 +48,9 @@ def train_run(
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
     if resume and request.minutes is not None:
         raise UsageError("minutes is for a new run; one that is resumed has its steps, or gets other steps")
+    if not resume and ranks.is_first:
+        folder.check_new()  # before anything takes its time; another process may already have begun it
+    check_held_out(data)
     threads, began = torch.get_num_threads(), time.perf_counter()
 
     def hear(event: dict[str, Any]) -> None:
@@ -83,14 +86,25 @@ def _start(
         if request.minutes is not None:
             raise UsageError("minutes are for one process, and here are several; give steps")
         request = replace(request, preset=request.preset or USUAL_PRESET)
-    if request.timed:
+
+    def get_ready() -> None:
         say("measuring this machine …")
         use_fastest_threads()
-    choice = choose_settings(request, measure_text(str(data.path)))
+
+    choice = choose_settings(request, measure_text(str(data.path)), get_ready)
     if choice.sentence:
         say(choice.sentence)
     about = {"seconds_per_step": choice.seconds_per_step, **about}
     return start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+
+
+def check_held_out(data: Dataset) -> None:
+    """Refuse data on which no model could be measured, so that none would be kept."""
+    if not data["validation"].info.tokens:
+        raise DataError(
+            f"{data.path} has no validation text, and the model that does best on it is the one that is kept; prepare "
+            "it anew from two documents or more (in a .txt file blank lines part them), or with a validation file"
+        )
 
 
 def start_run(

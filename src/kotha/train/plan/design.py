@@ -69,8 +69,7 @@ def propose(
         only = Design(text, budget, model, fixed or {})
         only.take_smaller_steps()
         return only
-    if text.bytes < _LEAST_BYTES:
-        raise DataError(f"{text.path} has {text.bytes:,} bytes to train on; a model needs at least {_LEAST_BYTES:,}")
+    check_enough(text)
     vocab_size = text.vocab_size or choose_vocabulary(text.bytes)
     considered: list[Design] = []
     for layers, width in reversed(RUNGS):
@@ -80,6 +79,12 @@ def propose(
             trial.considered = considered
             return trial
     raise ConfigError(considered[-1].verdict)
+
+
+def check_enough(text: TextSize) -> None:
+    """Refuse a text that no model can learn from."""
+    if text.bytes < _LEAST_BYTES:
+        raise DataError(f"{text.path} has {text.bytes:,} bytes to train on; a model needs at least {_LEAST_BYTES:,}")
 
 
 def shape(layers: int, width: int, vocab_size: int) -> GPTConfig:

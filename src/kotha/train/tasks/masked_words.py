@@ -70,7 +70,9 @@ class MaskedWords:
         self.data = data
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
-        self._passages = Passages(data["train"], self.context_length - _MARKS)
+        self._passages, self._held_out = (
+            Passages(data[split], self.context_length - _MARKS) for split in ("train", "validation")
+        )
         self._order = Order(len(self._passages), config.batch_size, config.seed)
 
     # -- examples ---------------------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ class MaskedWords:
         return Batch({name: torch.from_numpy(each) for name, each in arrays.items()}, targets, tokens.size)
 
     def validation(self) -> list[Batch]:
-        passages = Passages(self.data["validation"], self.context_length - _MARKS)
+        passages = self._held_out
         chance = Order(len(passages), 1, _VALIDATION_SEED).chance
         slices = measuring_slices(len(passages), self.context_length, self._evaluate_tokens)
         return [self._as_batch([self._draw(passages, each, chance(each)) for each in some]) for some in slices]
