@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, MissingArgumentError
 
 import kotha
 from kotha.cli.controls import visible_controls
@@ -67,8 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             _run(words)
             sys.stdout.flush()
-        except CycloptsError:  # already explained by cyclopts, with the nearest name
-            return MISUSED
+        except CycloptsError as error:
+            return _fail(_misuse(error), MISUSED)
         except StoppedError as error:
             return _fail(str(error), error.code)
         except KothaError as error:
@@ -95,7 +95,24 @@ def _run(words: list[str]) -> None:
             raise UsageError(f"the argument {word!a} is not UTF-8")
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         raise UsageError(f"there is no command {words[0]!r}{nearest(words[0], COMMANDS)}")
-    build()(words, exit_on_error=False, result_action="return_value")
+    build()(words, exit_on_error=False, print_error=False, result_action="return_value")
+
+
+def _misuse(error: CycloptsError) -> str:
+    """What was typed wrongly, in one line: a word that does not exist before one that is missing for its sake."""
+    error.verbose = False
+    if not isinstance(error, MissingArgumentError) or error.argument is None:
+        return str(error)[:1].lower() + str(error)[1:]
+    name, command = error.argument.name, " ".join(["kotha", *(error.command_chain or ())])
+    words, known = error.root_input_tokens or [], inspect.signature(error.target or _misuse).parameters
+    options = [f"--{each.strip('_').replace('_', '-')}" for each in known]
+    typed = [word.split("=")[0].replace("--no-", "--") for word in words if word.startswith("--")]
+    unknown = next((word for word in typed if word not in options), None)
+    if unknown is not None and error.target is not None:
+        return f"there is no option {unknown}{nearest(unknown, options)}"
+    if name in words:
+        return f"{name} needs a value; see {command} --help"
+    return f"{command.removeprefix('kotha ')} needs {name}; see {command} --help"
 
 
 def _fail(line: str, code: int) -> int:
