@@ -66,6 +66,7 @@ def test_the_last_number_below_one_falls_on_a_token() -> None:
         ({"temperature": -0.1}, "temperature=-0.1 cannot work; use 0"),
         ({"temperature": float("nan")}, "temperature=nan cannot work"),
         ({"temperature": float("inf")}, "temperature=inf cannot work"),
+        ({"temperature": 10**400}, "cannot work"),
         ({"top_k": 0}, "top_k=0 leaves nothing to draw from; use 1 or more"),
         ({"top_k": 2.5}, "top_k=2.5 leaves nothing"),
         ({"top_p": 0}, "top_p=0 is no share; use a number above 0 and up to 1"),

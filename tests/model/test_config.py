@@ -42,6 +42,8 @@ def test_a_changed_config_keeps_what_was_chosen_and_follows_where_it_was_not() -
         ({"norm_eps": 0.0}, "norm_eps=0.0 is not a small positive number; try 1e-5"),
         ({"rotary_base": 1.0}, "rotary_base=1.0 must be above 1; 10000 is usual"),
         ({"n_layers": 0}, "n_layers=0 must be a whole number from 1"),
+        ({"n_layers": 1025}, "n_layers=1025 is more than any model has; use 1 to 1,024"),
+        ({"rotary_base": 10**400}, "must be a number"),
         ({"n_layers": True}, "n_layers=True must be a whole number"),
         ({"d_model": "512"}, "d_model='512' must be a whole number"),
         ({"d_model": 16.0}, "d_model=16.0 must be a whole number"),

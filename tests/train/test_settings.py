@@ -1,11 +1,14 @@
 """From a request to settings: chosen from text and time, or taken as they are."""
 
+import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.train.plan.test_design import NEWS, SLOW
 
-from kotha.errors import UsageError
+from kotha.api.demo import Demonstration
+from kotha.errors import ConfigError, UsageError
 from kotha.model.presets import preset
 from kotha.train import settings as module
 from kotha.train.recipes import recipe
@@ -63,7 +66,7 @@ def test_nothing_said_is_a_run_of_the_usual_length() -> None:
 @pytest.mark.parametrize(
     ("request_", "wording"),
     [
-        ({"minutes": 0}, "minutes=0 must be above 0"),
+        *(({"minutes": wrong}, "must be above 0") for wrong in (0, -1, math.nan, math.inf, 1e308, 10**400, "soon")),
         ({"minutes": 1, "changes": {"steps": 5}}, "minutes and steps both say how long"),
     ],
 )
@@ -72,6 +75,31 @@ def test_contradictions_are_refused(request_: dict[str, Any], wording: str) -> N
         TrainRequest(**request_)
     with pytest.raises(UsageError, match="name the data"):
         choose_settings(TrainRequest(minutes=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wording"),
+    [
+        ("seed", -1, "must be from 0 to 9223372036854775807"),
+        ("seed", 1 << 63, "must be from 0 to 9223372036854775807"),
+        ("learning_rate", math.inf, "must be a finite number"),
+        ("gradient_clip", math.nan, "must be a finite number"),
+        ("weight_decay", 10**400, "must be a finite number"),
+        ("batch_size", 10**10, "must be from 1 to 65,536"),
+        ("steps", 10**20, "must be from 1 to"),
+        ("n_layers", 1_000_000_000, "is more than any model has; use 1 to 1,024"),
+    ],
+)
+def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, wording: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}={value} {wording}"):
+        choose_settings(TrainRequest(changes={"steps": 1, name: value}))
+
+
+def test_a_demonstration_refuses_before_it_writes(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="minutes=nan must be above 0"):
+        Demonstration(tmp_path, 100, 1000, math.nan, 0)
+    with pytest.raises(ConfigError, match="seed=-1 must be from 0"):
+        Demonstration(tmp_path, 100, 1000, 1.0, -1)
 
 
 def test_sizes_are_told_from_settings() -> None:

@@ -22,6 +22,7 @@ from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import Story, floor_bits_per_byte
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.view import view
+from kotha.train.config import TrainConfig
 from kotha.train.settings import TrainRequest
 from kotha.train.show.report import read_record
 from kotha.train.start import train_run
@@ -59,10 +60,9 @@ class Demonstration:
     def __init__(self, out: Path, documents: int, vocab_size: int, minutes: float, seed: int) -> None:
         if documents < 100:
             raise UsageError(f"documents={documents}: a tokenizer needs more to learn from; give at least 100")
-        if minutes <= 0:
-            raise UsageError(f"minutes={minutes:g}: a model needs some time to learn")
+        self._request = TrainRequest(minutes=minutes, changes={"seed": TrainConfig(seed=seed).seed})
         self.out, self._documents, self._vocab_size = out, documents, vocab_size
-        self._minutes, self._seed = minutes, seed
+        self._seed = seed
         self.listeners: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
         self.steps = (
@@ -130,9 +130,8 @@ class Demonstration:
         def begin(training: Any) -> None:
             self.before = sample(training.model)
 
-        request = TrainRequest(minutes=self._minutes, changes={"seed": self._seed})
         how: dict[str, Any] = {"floors": {"bits_per_byte": floor}, **self.listeners}
-        found = self.summary = train_run(data, RunFolder(run), request, sampler=sample, on_ready=begin, **how)
+        found = self.summary = train_run(data, RunFolder(run), self._request, sampler=sample, on_ready=begin, **how)
         if found["stopped"]:
             return []
         return [

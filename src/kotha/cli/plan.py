@@ -8,6 +8,7 @@ from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 
 Number = Annotated[int | None, flag("Overrides the preset or the recipe.")]
+_MOST_GB = 1_000_000
 
 
 def plan(
@@ -43,8 +44,8 @@ def plan(
         raise UsageError("say what to plan: --preset NAME, or for a design --memory-gb, --minutes and --data")
     if (memory_gb is not None or minutes is not None) and (data is None or minutes is None):
         raise UsageError("a design needs --data and --minutes, and --memory-gb where not all memory may be used")
-    if memory_gb is not None and memory_gb <= 0:
-        raise UsageError("--memory-gb takes a number above 0")
+    if memory_gb is not None and not 0 < memory_gb <= _MOST_GB:
+        raise UsageError(f"--memory-gb takes a number above 0, up to {_MOST_GB:,}")
     with notes().status("reading the text and timing a few small steps …"):
         from kotha.export.targets import doors
         from kotha.train.plan.gpus import gpu_named

@@ -5,12 +5,11 @@ tokens are ruled out, the scores are sharpened or flattened, the unlikely end is
 drawn. Nothing here imports torch.
 """
 
-import math
+import sys
 from dataclasses import dataclass
 
 from kotha.errors import UsageError
-
-LARGEST_SEED = (1 << 63) - 1
+from kotha.model.fields import LARGEST_SEED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,5 +69,5 @@ def _whole(value: object) -> bool:
 
 
 def _number(name: str, value: float, fits: bool, advice: str, problem: str = "cannot work") -> None:
-    if isinstance(value, bool) or not math.isfinite(value) or not fits:
+    if isinstance(value, bool) or not abs(value) <= sys.float_info.max or not fits:
         raise UsageError(f"{name}={value!r} {problem}; {advice}")

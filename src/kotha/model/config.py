@@ -17,8 +17,8 @@ NormOrder = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "none"]
 Initialization = Literal["gpt2", "xavier"]
-# Heads are kept by name, one by one: a file must not make us list a billion.
-MOST_HEADS = 4096
+# Heads are kept by name, and layers built, one by one: neither a file nor a slip of the hand must ask for a billion.
+MOST_HEADS, MOST_LAYERS = 4096, 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +121,9 @@ class ModelConfig(BlockConfig):
 
     def _check(self) -> None:
         super()._check()
+        for name in ("n_layers", "n_decoder_layers"):
+            if getattr(self, name, 0) > MOST_LAYERS:
+                raise ConfigError(f"{name}={getattr(self, name)} is more than any model has; use 1 to {MOST_LAYERS:,}")
         object.__setattr__(self, "removed_heads", in_order(self.removed_heads, self.stacks(), self.n_heads))
 
     def stacks(self) -> Stacks:

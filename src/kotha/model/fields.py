@@ -1,6 +1,7 @@
 """The fields of a config: types checked, unknown names refused, values suggested that would work."""
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -9,11 +10,22 @@ from kotha.errors import ConfigError, nearest
 
 # Far above any model that this package could run; below it, arithmetic on sizes stays in 64 bits.
 LARGEST_COUNT = 1 << 30
+# Seeds that both numpy and torch take.
+LARGEST_SEED = (1 << 63) - 1
 
 
 def follows() -> Any:
     """A field that may be left out, because the others decide it: None until the config has worked it out."""
     return field(default=None, metadata={"follows": True})
+
+
+def is_number(value: object) -> bool:
+    """Whether something is a finite number; a whole one that no float can hold is not.
+
+    >>> is_number(3), is_number(float("nan")), is_number(10**400), is_number(True)
+    (True, False, False, False)
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def check_fields(config: Any) -> None:
@@ -36,7 +48,7 @@ def _check(name: str, value: object, hint: Any) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_COUNT:
             raise ConfigError(f"{name}={value!r} must be a whole number from 1 to {LARGEST_COUNT:,}")
     elif hint is float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if not is_number(value):
             raise ConfigError(f"{name}={value!r} must be a number")
     elif hint == tuple[str, ...]:
         if not isinstance(value, tuple | list) or not all(isinstance(each, str) for each in value):

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
+from kotha.model.fields import LARGEST_COUNT, LARGEST_SEED, is_number
 
 Optimizer = Literal["adamw", "muon"]
 Schedule = Literal["cosine", "stable", "constant"]
@@ -18,11 +19,15 @@ Compile = Literal["auto", "on", "off"]
 
 
 _COUNTS = (
-    "steps batch_size micro_batch_size context_length ema_every evaluate_every decay_steps evaluate_tokens patience "
-    "checkpoint_every keep_checkpoints average_last"
+    "steps context_length ema_every evaluate_every decay_steps evaluate_tokens patience checkpoint_every "
+    "keep_checkpoints average_last"
 )
+# As large as any that was ever reported, far above what this package's models gain from.
+_LARGEST_BATCH = 1 << 16
 _BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    (_COUNTS, lambda value: value >= 1, "at least 1"),
+    (_COUNTS, lambda value: 1 <= value <= LARGEST_COUNT, f"from 1 to {LARGEST_COUNT:,}"),
+    ("batch_size micro_batch_size", lambda value: 1 <= value <= _LARGEST_BATCH, f"from 1 to {_LARGEST_BATCH:,}"),
+    ("seed", lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
     ("learning_rate muon_learning_rate gradient_clip spike", lambda value: value > 0, "above 0"),
     (
         "beta1 beta2 ema_decay label_smoothing dropout",
@@ -107,7 +112,9 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
                 return
             raise ConfigError(f"{name}={value!r} is not a choice{nearest(str(value), get_args(option))}")
         if option is float and isinstance(value, int | float) and not isinstance(value, bool):
-            return
+            if is_number(value):
+                return
+            raise ConfigError(f"{name}={value} must be a finite number")
         if isinstance(value, option) and not (option is int and isinstance(value, bool)):
             return
     wanted = " or ".join("none" if option is type(None) else option.__name__ for option in options)

@@ -10,6 +10,7 @@ from typing import Any
 
 from kotha.errors import UsageError
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
+from kotha.model.fields import is_number
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
 from kotha.train.plan.budget import Budget, budget_here, budget_on
@@ -24,6 +25,8 @@ from kotha.wording import count, size
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0
 USUAL_PRESET = "pocket"
+# A year.
+LONGEST_MINUTES = 525_600
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,8 @@ class TrainRequest:
     changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the training and sizes of the model, by name
 
     def __post_init__(self) -> None:
-        if self.minutes is not None and self.minutes <= 0:
-            raise UsageError(f"minutes={self.minutes:g} must be above 0")
+        if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
+            raise UsageError(f"minutes={self.minutes!r} must be above 0, and at most a year ({LONGEST_MINUTES:,})")
         if self.minutes is not None and "steps" in self.changes:
             raise UsageError("minutes and steps both say how long to train; give one of them")
 

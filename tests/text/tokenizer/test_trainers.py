@@ -254,6 +254,12 @@ def test_an_empty_corpus_is_answered_in_words(kind, texts):
         ({"kind": "unigram", "vocab_size": 256}, "vocab_size=256 is too small for unigram: 364 are taken"),
         ({"kind": "wordpiece", "vocab_size": 10}, "vocab_size=10 is too small for wordpiece: .* by ASCII"),
         ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small for char: 8 are taken by the special"),
+        *(
+            ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be a whole number up to 1,000,000")
+            for kind in ("unigram", "bpe", "wordpiece", "char")
+        ),
+        ({"vocab_size": math.nan}, "vocab_size=nan must be a whole number"),
+        ({"vocab_size": "many"}, "vocab_size='many' must be a whole number"),
         ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small for char: 108 are taken .*; try 512"),
     ],
 )

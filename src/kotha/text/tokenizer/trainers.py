@@ -29,6 +29,8 @@ from kotha.wording import OnProgress
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
 Level = Literal["codepoint", "akshara"]
 
+# Several times the largest vocabularies in use. The library gives memory to all that are asked for, or aborts.
+LARGEST_VOCABULARY = 1_000_000
 # The share of a corpus whose letters become pieces; the rest is spelled by code point, and the rarest of it by byte.
 _COVERAGE = 0.9999
 # Letters may take this share of a vocabulary at most: a corpus in a script of thousands of letters still gets words.
@@ -67,6 +69,8 @@ def train(
         raise TokenizerError(f"tokenizer kind {kind!r} does not exist{nearest(kind, get_args(Kind))}")
     if level not in get_args(Level):
         raise TokenizerError(f"character level {level!r} does not exist{nearest(level, get_args(Level))}")
+    if type(vocab_size) is not int or vocab_size > LARGEST_VOCABULARY:
+        raise TokenizerError(f"vocab_size={vocab_size!r} must be a whole number up to {LARGEST_VOCABULARY:,}")
     if split is not None and kind != "bpe":
         raise TokenizerError(f"split={split!r} is for bpe; {kind} has its own")
     if split is not None and split not in SPLITS:
