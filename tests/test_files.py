@@ -113,7 +113,7 @@ def test_a_folder_that_is_replaced_is_never_absent(tmp_path: Path, monkeypatch: 
 
 def test_without_an_exchange_a_kill_between_two_renames_is_mended(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(files, "_exchange", lambda *_: False)
-    out, old = tmp_path / "out", tmp_path / ".out.old"
+    out, old = tmp_path / "out", tmp_path / ".out.kotha-old"
     write_whole(out / "x", "old")
     with whole_folder(out, lambda _: True) as partial:
         (partial / "y").write_text("new")
@@ -159,7 +159,7 @@ def test_what_a_killed_process_left_is_cleared_by_the_next(tmp_path: Path) -> No
         with pytest.raises(InUseError, match=f"pid {process.pid}"):
             write_whole(tmp_path / "page", "ours")
         process.send_signal(signal.SIGKILL)
-    assert names(tmp_path) == [".out.partial", ".page.partial"]
+    assert names(tmp_path) == [".out.kotha-partial", ".page.kotha-partial"]
     write_whole(tmp_path / "page", "ours")
     with whole_folder(tmp_path / "out", lambda _: True) as partial:
         assert names(partial) == [], "not what the dead process had there"
@@ -176,7 +176,7 @@ def test_giving_up_leaves_nothing_and_touches_nothing_else(tmp_path: Path) -> No
         filled_folder(tmp_path / "b" / "run"),
     ):
         write_whole(tmp_path / "b" / "run" / "config.json", "{}")
-        assert names(tmp_path) == [".page.partial", "a", "b", "page"]
+        assert names(tmp_path) == [".page.kotha-partial", "a", "b", "page"]
         give_up()
         assert names(tmp_path) == ["page"]
     assert (tmp_path / "page").read_text() == "old"
@@ -186,3 +186,47 @@ def test_a_full_disk_leaves_no_empty_folders(tmp_path: Path) -> None:
     with pytest.raises(KothaError, match="No space left"), whole_file(tmp_path / "a" / "b" / "page"):
         raise OSError(28, "No space left on device")
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_under_a_name_of_ours_is_never_followed(tmp_path: Path, link) -> None:
+    write_whole(tmp_path / "diary", "precious")
+    link(tmp_path / "diary", tmp_path / ".page.kotha-partial")
+    link(tmp_path / "diary", tmp_path / ".out.kotha-partial")
+    write_whole(tmp_path / "page", "ours")
+    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+        (partial / "x").write_text("1")
+    assert (tmp_path / "diary").read_text() == "precious"
+    assert names(tmp_path) == ["diary", "out", "page"]
+
+
+@pytest.mark.parametrize("ending", ["partial", "old"])
+def test_a_folder_that_a_link_of_ours_leads_to_is_not_emptied(tmp_path: Path, ending: str) -> None:
+    write_whole(tmp_path / "home" / "diary", "precious")
+    (tmp_path / f".out.kotha-{ending}").symlink_to(tmp_path / "home")
+    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+        (partial / "x").write_text("1")
+    assert (tmp_path / "home" / "diary").read_text() == "precious"
+    assert names(tmp_path) == ["home", "out"]
+
+
+def test_what_others_call_partial_or_old_is_left_alone(tmp_path: Path) -> None:
+    theirs = [".out.old", ".out.partial", ".page.partial"]
+    for name in theirs:
+        write_whole(tmp_path / name / "thesis", "precious")
+    write_whole(tmp_path / "page", "ours")
+    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+        (partial / "x").write_text("1")
+    assert names(tmp_path) == [*theirs, "out", "page"]
+    assert [names(tmp_path / name) for name in theirs] == [["thesis"]] * 3
+
+
+@pytest.mark.parametrize("place", [".", "..", "/", "new/.."])
+def test_the_folder_that_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch, place: str) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(KothaError, match="is the folder that you are in"), whole_folder(Path(place), lambda _: True):
+        pass
+    with pytest.raises(KothaError):
+        write_whole(Path(place), "x")
+    assert names(tmp_path / "here") == []

@@ -4,9 +4,10 @@ Write beside the target, make sure that it is on the disk, then rename: a reader
 old state or the new one and nothing between. A folder takes another's place in one exchange, where the kernel has it
 (``renameat2``).
 
-What is being written is ``.NAME.partial`` beside its target, under a lock (``flock``) that the kernel lets go when the
-process ends, however it ends. So two writers never meet, and what a killed one left is cleared by the next. A file
-system without such locks is written to without them.
+What is being written is ``.NAME.kotha-partial`` beside its target, under a lock (``flock``) that the kernel lets go when
+the process ends, however it ends. So two writers never meet, and what a killed one left is cleared by the next. A file
+system without such locks is written to without them. A link of that name is taken away, never followed: in a shared
+folder anyone can put one there.
 """
 
 import fcntl
@@ -15,6 +16,7 @@ import math
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,14 +26,14 @@ from typing import Any, TextIO
 
 from kotha.errors import KothaError
 
-_PARTIAL = ".partial"
+_PARTIAL, _OLD = ".kotha-partial", ".kotha-old"  # ours alone: what has such a name may be cleared
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
 
 
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
     """Where to write a file that is moved to ``path`` when the block ends well; missing folders are made."""
-    with _partial(path, Path.touch) as (partial, descriptor):
+    with _partial(path, _make_file) as (partial, descriptor):
         yield partial
         os.fsync(descriptor)
         partial.replace(path)
@@ -56,9 +58,13 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
 
     An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so.
     """
+    here = Path.cwd()
+    if out.resolve() in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
+        raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one, such as {out / 'new'}")
     with _partial(out, lambda partial: partial.mkdir(exist_ok=True)) as (partial, descriptor):
-        old = out.with_name(f".{out.name}.old")
-        if old.exists() and not out.exists():  # killed between two renames, where there was no exchange
+        old = out.with_name(f".{out.name}{_OLD}")
+        is_whole = old.is_dir() and not old.is_symlink()
+        if is_whole and not out.exists():  # killed between two renames, where there was no exchange
             old.rename(out)
         _check_place(out, may_replace)
         for left in [*partial.iterdir(), old]:
@@ -140,6 +146,8 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def partial_path(target: Path) -> Path:
     """Where something is written before it is moved to its target."""
+    if not target.name:
+        raise KothaError(f"{target} is a folder; name what shall be written in it")
     return target.with_name(f".{target.name}{_PARTIAL}")
 
 
@@ -150,9 +158,9 @@ class InUseError(KothaError):
     """Another process is writing there."""
 
 
-def lock(path: Path) -> int:
+def lock(path: Path, how: int = os.O_RDONLY) -> int:
     """Hold a file or folder until the descriptor that comes back is closed, or until this process ends."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, how)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -208,7 +216,7 @@ class _Unfinished:
 
     def _is_free(self) -> bool:
         try:
-            os.close(lock(self.partial))
+            os.close(lock(self.partial, os.O_NOFOLLOW))
         except (InUseError, OSError):
             return False
         return True
@@ -247,15 +255,29 @@ def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path,
 def _claim(partial: Path, make: Callable[[Path], None]) -> int:
     """Make and hold it; if another writer moved it to its target just then, make it again."""
     while True:
+        _clear_way(partial)
         make(partial)
         try:
-            descriptor = lock(partial)
+            descriptor = lock(partial, os.O_NOFOLLOW)
         except FileNotFoundError:
             continue
         with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), partial.stat()):
+            if os.path.samestat(os.fstat(descriptor), partial.lstat()):
                 return descriptor
         os.close(descriptor)
+
+
+def _clear_way(partial: Path) -> None:
+    """Take away what would lead elsewhere under a name of ours: a link of either kind, a pipe."""
+    with suppress(FileNotFoundError):
+        found = partial.lstat()
+        is_file = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+        if not is_file and not stat.S_ISDIR(found.st_mode):
+            partial.unlink()
+
+
+def _make_file(partial: Path) -> None:
+    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666))
 
 
 # -- taking a place ---------------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ def check(start: Start, name: str, paths: dict[str, str], out: Path, moment: flo
     assert code in (0, 130), about
     assert "Traceback" not in said and "Error" not in said, about
     left = sorted(str(path.relative_to(out)) for path in out.rglob("*"))
-    assert not [path for path in left if ".partial" in path or ".old" in path], f"{about}\n{left}"
+    assert not [path for path in left if ".kotha-" in path], f"{about}\n{left}"
     if code == 130:
         assert said.splitlines()[-1] == STOPPED or "go on with: kotha train" in said.splitlines()[-1], about
         assert said.count("kotha: stopped") == 1, about

@@ -179,7 +179,7 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None) -> None:
     for step in list_checkpoints(folder)[:-keep]:
         if step != best:
             shutil.rmtree(checkpoint_path(folder, step))
-    for leftover in folder.glob(f".{_PREFIX}*"):
+    for leftover in folder.glob(f".{_PREFIX}*.kotha-*"):
         shutil.rmtree(leftover, ignore_errors=True)
 
 
