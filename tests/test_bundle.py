@@ -112,6 +112,10 @@ def test_only_a_model_folder_is_replaced_and_only_when_asked(folder: Path, tmp_p
         bundle.save(folder, GPT(CONFIG))
     bundle.save(folder, GPT(CONFIG.replace(n_layers=2)), overwrite=True)
     assert bundle.verify(folder).n_layers == 2
+    (folder / "notes.md").write_text("hello", encoding="utf-8")
+    with pytest.raises(KothaError, match=r"holds notes\.md, which was not made by the same work"):
+        bundle.save(folder, GPT(CONFIG), overwrite=True)
+    assert (folder / "notes.md").exists()
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("hello", encoding="utf-8")
     with pytest.raises(KothaError, match="exists"):

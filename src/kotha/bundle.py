@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from kotha.errors import ConfigError, KothaError
-from kotha.files import as_json, read_table, whole_folder, write_whole
+from kotha.files import as_json, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -61,8 +61,17 @@ class Bundle:
         return self
 
 
-def save(folder: str | Path, model: Model, tokenizer: Tokenizer | None = None, overwrite: bool = False) -> Path:
-    """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else."""
+def save(
+    folder: str | Path,
+    model: Model,
+    tokenizer: Tokenizer | None = None,
+    overwrite: bool = False,
+    whatever_it_holds: bool = False,
+) -> Path:
+    """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else.
+
+    What someone put into that folder is in the way, but for ``whatever_it_holds``: a training does not end at that.
+    """
     out = Path(folder)
     if tokenizer is not None:
         _check_vocabulary(tokenizer, model.config)
@@ -77,7 +86,7 @@ def save(folder: str | Path, model: Model, tokenizer: Tokenizer | None = None, o
         "dtype": dtypes.pop(),
         "tokenizer": None if tokenizer is None else tokenizer.fingerprint,
     }
-    with whole_folder(out, lambda old: overwrite and _is_ours(old)) as partial:
+    with whole_folder(out, lambda old: overwrite and _is_ours(old, whatever_it_holds)) as partial:
         if tokenizer is not None:
             tokenizer.save(partial)
         write_weights(partial / WEIGHTS_FILE, weights)
@@ -258,12 +267,12 @@ def _is_model_folder(folder: Path) -> bool:
     return (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_ours(folder: Path, whatever_it_holds: bool) -> bool:
     """Whether a folder is one that this file wrote; others have files of the same names."""
-    try:
-        return _is_model_folder(folder) and read_table(folder / CONFIG_FILE).get("format") == FORMAT
-    except KothaError:
-        return False
+    written = ["*"] if whatever_it_holds else [WEIGHTS_FILE, TOKENIZER_FILE]
+    return _is_model_folder(folder) and is_made_of(
+        folder, CONFIG_FILE, lambda values: values.get("format") == FORMAT, written
+    )
 
 
 def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:

@@ -4,10 +4,10 @@ Write beside the target, make sure that it is on the disk, then rename: a reader
 old state or the new one and nothing between. A folder takes another's place in one exchange, where the kernel has it
 (``renameat2``).
 
-What is being written is ``.NAME.kotha-partial`` beside its target, under a lock (``flock``) that the kernel lets go when
-the process ends, however it ends. So two writers never meet, and what a killed one left is cleared by the next. A file
-system without such locks is written to without them. A link of that name is taken away, never followed: in a shared
-folder anyone can put one there.
+What is being written is ``.NAME.kotha-partial`` beside its target, under a lock (``flock``) that the kernel lets go
+when the process ends, however it ends. So two writers never meet, and what a killed one left is cleared by the next. A
+file system without such locks is written to without them. A link of that name is taken away, never followed: in a
+shared folder anyone can put one there.
 """
 
 import fcntl
@@ -18,9 +18,10 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,6 +29,8 @@ from kotha.errors import KothaError
 
 _PARTIAL, _OLD = ".kotha-partial", ".kotha-old"  # ours alone: what has such a name may be cleared
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
+
+_MOST_DESCRIPTION_BYTES = 1 << 28
 
 
 @contextmanager
@@ -142,6 +145,27 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {key[:200]!r} comes twice")
         values[key] = value
     return values
+
+
+def is_made_of(
+    folder: Path, description: str, is_ours: Callable[[dict[str, Any]], bool], written: Iterable[str]
+) -> bool:
+    """Whether a folder was made by us, as its description says; one that holds more than what we write is refused.
+
+    ``written`` are names that we write, as patterns. What else is there would be lost with the folder.
+    """
+    try:
+        if not is_ours(read_table(folder / description, most_bytes=_MOST_DESCRIPTION_BYTES)):
+            return False
+    except KothaError:
+        return False
+    for path in sorted(folder.iterdir()):
+        if not any(fnmatchcase(path.name, pattern) for pattern in [description, *written, f".*{_PARTIAL}"]):
+            raise KothaError(
+                f"{folder} holds {path.name}, which was not made by the same work and would be lost; move it away, or "
+                "choose another folder"
+            )
+    return True
 
 
 def partial_path(target: Path) -> Path:

@@ -80,6 +80,9 @@ def test_what_is_there_is_replaced_only_on_request_and_only_if_it_was_ours(
         in capsys.readouterr().err
     )
     assert main([*words, "--overwrite"]) == 0
+    (tmp_path / "hf" / "letter.txt").write_text("dear")
+    assert main([*words, "--overwrite"]) == 1
+    assert "hf holds letter.txt, which was not made by the same work" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     assert main([*words[:-1], str(tmp_path / "mine"), "--overwrite"]) == 1

@@ -174,6 +174,19 @@ def test_a_folder_that_is_not_ours_is_never_replaced(corpus: Path, tokenizer, tm
     assert (precious / "thesis.tex").read_text() == "years of work"
 
 
+@pytest.mark.parametrize(
+    ("description", "said"), [("{}", "exists; choose another f"), (None, "holds thesis.tex, which")]
+)
+def test_a_name_of_ours_does_not_make_a_folder_ours(corpus: Path, tokenizer, tmp_path, description, said) -> None:
+    prepare([corpus], tokenizer, tmp_path / "data")
+    (tmp_path / "data" / "thesis.tex").write_text("years of work")
+    if description is not None:
+        (tmp_path / "data" / "dataset.json").write_text(description)
+    with pytest.raises(KothaError, match=said):
+        prepare([corpus], tokenizer, tmp_path / "data", PrepareOptions(overwrite=True))
+    assert (tmp_path / "data" / "thesis.tex").read_text() == "years of work"
+
+
 def test_a_failure_half_way_leaves_nothing(corpus: Path, tokenizer, tmp_path: Path, monkeypatch) -> None:
     write = shards._HashedFile.write
 

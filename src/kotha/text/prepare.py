@@ -29,7 +29,7 @@ from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
-from kotha.text.shards import DATASET_FILE, DTYPES, SplitWriter, dtype_for, write_description
+from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
 
@@ -112,7 +112,7 @@ def prepare(
         if on_problem is not None:
             on_problem(problem)
 
-    with whole_folder(Path(out), lambda old: options.overwrite and (old / DATASET_FILE).is_file()) as folder:
+    with whole_folder(Path(out), lambda old: options.overwrite and is_data_folder(old)) as folder:
         job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
         job.survey()
         with ExitStack() as stack:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.files import write_whole
+from kotha.files import is_made_of, write_whole
 from kotha.text.tokenizer.memo import Ids
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -155,6 +155,12 @@ def write_description(
         "made_by": made_by,
     }
     write_whole(folder / DATASET_FILE, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
+
+
+def is_data_folder(folder: Path) -> bool:
+    """Whether a folder was made here; one that holds something else too is refused."""
+    written = [TOKENIZER_FILE, "*-[0-9][0-9][0-9][0-9][0-9].bin", "*.offsets"]
+    return is_made_of(folder, DATASET_FILE, lambda values: values.get("format") == FORMAT, written)
 
 
 class Split:

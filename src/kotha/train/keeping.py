@@ -128,5 +128,5 @@ class Keeper:
         """Write the weights that the model has now as the best so far."""
         if plain is None:
             return
-        bundle.save(self.folder.best_model, plain, self.tokenizer, overwrite=True)
+        bundle.save(self.folder.best_model, plain, self.tokenizer, overwrite=True, whatever_it_holds=True)
         self.folder.write(runs.BEST, {"step": step, **score})

@@ -16,6 +16,7 @@ from kotha.export.onnx import export as door
 from kotha.export.onnx.check import Session
 from kotha.export.onnx.export import DESCRIPTION, export_onnx
 from kotha.export.onnx.graphs import empty_past, past_names
+from kotha.export.targets import ExportSettings
 from kotha.model.attention import Attention
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import Model, build
@@ -132,6 +133,15 @@ def test_a_folder_that_exists_is_kept(tmp_path: Path) -> None:
     with pytest.raises(KothaError, match="exists; choose another f"):
         export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(("description", "said"), [("{}", "exists"), ('{"format": "kotha-onnx"}', "holds mine.txt")])
+def test_a_name_of_ours_does_not_make_a_folder_ours(tmp_path: Path, description: str, said: str) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "onnx.json").write_text(description)
+    with pytest.raises(KothaError, match=said):
+        export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path, ExportSettings(overwrite=True))
+    assert (tmp_path / "mine.txt").exists()
 
 
 def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from kotha.export.huggingface.layouts import MARIAN, VIT, Layout, choose_layout
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.weight_map import with_zeros
-from kotha.files import read_table, whole_folder, write_whole
+from kotha.files import is_made_of, whole_folder, write_whole
 from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
 from kotha.model.config import ModelConfig, TextConfig, ViTConfig
@@ -39,6 +39,10 @@ from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 DTYPES = ("float32", "bfloat16", "float16")
+_WRITTEN = (
+    *("preprocessor_config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"),
+    *(WEIGHTS_FILE, "README.md"),
+)
 _ROLES = ("bos", "eos", "pad", "unk", "mask", "cls", "sep")
 
 
@@ -147,7 +151,4 @@ def _write_json(file: Path, values: dict[str, Any]) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    try:
-        return RECORD in read_table(folder / CONFIG_FILE)
-    except KothaError:
-        return False
+    return is_made_of(folder, CONFIG_FILE, lambda values: isinstance(values.get(RECORD), dict), _WRITTEN)

@@ -24,10 +24,15 @@ from kotha.export.onnx.check import check_graphs
 from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
-from kotha.files import whole_folder, write_whole
+from kotha.files import is_made_of, whole_folder, write_whole
 from kotha.model.attention import set_reading
+from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 
-DESCRIPTION = "onnx.json"
+DESCRIPTION, FORMAT = "onnx.json", "kotha-onnx"
+_WRITTEN = (
+    TOKENIZER_FILE,
+    *(f"{name}.onnx{more}" for name in ("model", "encoder", "decoder") for more in ("", ".data")),
+)
 # What one protobuf file can hold; the weights of larger models lie in a file beside it.
 _MOST_BYTES = 1_900_000_000
 
@@ -39,7 +44,7 @@ def export_onnx(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
             raise KothaError(f"writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript")
     ours, spelled = our_side(bundle), our_side(bundle).model
     set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
-    with whole_folder(out, lambda old: settings.overwrite and (old / DESCRIPTION).is_file()) as folder:
+    with whole_folder(out, lambda old: settings.overwrite and _is_ours(old)) as folder:
         graphs = graphs_of(spelled)
         for graph in graphs:
             _write_graph(graph, folder / f"{graph.name}.onnx")
@@ -87,7 +92,7 @@ def _describe(bundle: Bundle, graphs: Sequence[Graph]) -> dict[str, Any]:
         return {name: {str(place): size for place, size in sizes.items()} for name, sizes in named.items()}
 
     return {
-        "format": "kotha-onnx",
+        "format": FORMAT,
         "graphs": {
             f"{graph.name}.onnx": {"inputs": sides(graph.inputs), "outputs": sides(graph.outputs)} for graph in graphs
         },
@@ -96,6 +101,10 @@ def _describe(bundle: Bundle, graphs: Sequence[Graph]) -> dict[str, Any]:
         "model": bundle.config.to_dict(),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.fingerprint,
     }
+
+
+def _is_ours(folder: Path) -> bool:
+    return is_made_of(folder, DESCRIPTION, lambda values: values.get("format") == FORMAT, _WRITTEN)
 
 
 @contextmanager
