@@ -31,9 +31,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluate": {"text", "model", "bundle", "runs", "generate"},
     "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate"},
 }
+MAY_IMPORT["bench"] = {"text", "model", "bundle", "runs", "train", "generate", "export"}
 MAY_IMPORT["api"] = {*MAY_IMPORT["inside"], "inside", "export"}
 MAY_IMPORT["serve"] = {*MAY_IMPORT["api"], "api"}
-MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve"}
+MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve", "bench"}
 
 # What the training core may stand on, so that it runs on a bare GPU machine; the rest is imported where it is used.
 CORE = {"text", "model", "bundle", "runs", "train", "generate", "evaluate"} | LEAVES

@@ -93,7 +93,7 @@ class Training:
         self.learner.train()
         try:
             with Interrupts(self._tell_that_it_stops) as self.interrupts:
-                self.fitting.settle(self._gradients)
+                self.fitting.settle(self.gradients)
                 stopped = self._learn()
                 if stopped:
                     self.save()
@@ -111,7 +111,7 @@ class Training:
             self._evaluate(until=self._asked)
         began = time.perf_counter()
         while self.progress.step < self.config.steps and not self._asked() and not self._out_of_patience():
-            loss, norm = self._update(self.progress.step)
+            loss, norm = self.update(self.progress.step)
             self.progress.step += 1
             self._log_step(loss, norm)
             if self._evaluation_due() and not self._asked():
@@ -148,14 +148,14 @@ class Training:
         if self.ranks.is_first and self._on_event is not None:
             self._on_event({"step": self.progress.step, "stopping": name})
 
-    def _update(self, step: int) -> tuple[Tensor, Tensor]:
+    def update(self, step: int) -> tuple[Tensor, Tensor]:
         """One step: gradients of the whole batch, then move."""
         self._clock.start(self.progress)
         self.optimizers.set_share(learning_rate_share(step, self.config))
         whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._move())
         done = self._recording.replay(whole_step, lambda: self._read(step))
         if done is None:
-            loss = self.fitting.attempt(lambda: self._gradients(step), step, self.keeper.last_good)
+            loss = self.fitting.attempt(lambda: self.gradients(step), step, self.keeper.last_good)
             try:
                 done = loss, self._move()
             except OutOfMemory as error:
@@ -178,7 +178,7 @@ class Training:
         targets = self.ranks.totals({part: sum(batch.targets[part] for batch in batches) for part in parts})
         return batches, [{part: batch.targets[part] / targets[part] for part in parts} for batch in batches]
 
-    def _gradients(self, step: int) -> Tensor:
+    def gradients(self, step: int) -> Tensor:
         """The gradients of a step's batch; gives its loss. It can be done again."""
         batches, shares = self._read(step)
         return self._accumulate((batch.to(self.arithmetic.device) for batch in batches), shares)

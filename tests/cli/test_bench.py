@@ -1,0 +1,61 @@
+"""`kotha bench` as a user types it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from kotha.cli.main import main
+
+FIGURES = {"per_second", "slowest", "fastest", "ratio"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "--preset", "mini", "--batch-size", "2"],
+        ["generate", "--tokens", "3", "--batch-size", "1"],
+        ["tokenize", "TEXT"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_table_and_json_carry_the_figures(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    text = tmp_path / "text.txt"
+    text.write_text("নদীর ধারে একটি গ্রাম।\n\nমা ও ছেলে।\n", encoding="utf-8")
+    words = [str(text) if word == "TEXT" else word for word in words]
+    assert main(["bench", *words, "--rounds", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["sides"].keys() == {"kotha"}
+    assert found["sides"]["kotha"].keys() == FIGURES
+    assert found["sides"]["kotha"]["ratio"] == 1
+    assert len(found["seconds"]["kotha"]) == 2
+    assert any("transformers was not measured: " in remark for remark in found["remarks"]), "a remark, no error"
+    assert main(["bench", *words, "--rounds", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "kotha" in shown and "a second" in shown and "transformers was not measured" in shown
+
+
+def test_missing_transformers_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert main(["bench", "generate", "--tokens", "2", "--rounds", "1", "--batch-size", "1"]) == 0
+    assert "pip install transformers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["train", "--rounds", "0"], "rounds=0 cannot be measured"),
+        (["train", "--batch-size", "-3"], "batch_size=-3 cannot be measured"),
+        (["train", "--preset", "pocket-bert"], "a GPT is measured"),
+        (["generate", "--tokens", "100000"], "tokens=100000 cannot be measured; use 1 to 240"),
+    ],
+)
+def test_hostile_numbers_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *words]) == 2
+    assert said in capsys.readouterr().err
