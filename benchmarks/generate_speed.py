@@ -11,7 +11,6 @@ and the bandwidth that its rate comes to, beside what this machine was measured 
 
 import argparse
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,64 +27,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import record
-from transformers import GPT2Config, GPT2LMHeadModel
 
-from kotha.bundle import Bundle, save
-from kotha.export.huggingface.config import write_config
-from kotha.export.huggingface.export import foreign_weights
-from kotha.export.huggingface.layouts import choose_layout
-from kotha.generate.answers import Request
-from kotha.generate.engine import Engine
-from kotha.generate.settings import SamplingSettings
+from kotha.bench.sides import our_writer, prompts, their_writer
+from kotha.bench.turns import Outcome, Work, take_turns
+from kotha.bundle import save
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train
 
 MODEL = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0, activation="gelu-tanh")
-PROMPT = 16
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
-Writer = Callable[[int], None]  # writes so many tokens in every row
-
-
-def prompts(batch: int) -> list[list[int]]:
-    generator = torch.Generator().manual_seed(0)
-    ids: list[list[int]] = torch.randint(1, MODEL.vocab_size, (batch, PROMPT), generator=generator).tolist()
-    return ids
-
-
-def ours(model: GPT, weights: Any, batch: int, compiled: bool = False) -> Writer:
-    engine = Engine(model, None, max_batch=batch, weights=weights, compiled=compiled)
-
-    def write(n_tokens: int) -> None:
-        settings = [SamplingSettings(temperature=0.8, top_k=40, seed=seed) for seed in range(batch)]
-        asked = zip(prompts(batch), settings, strict=True)
-        results = engine.generate(Request(prompt=tuple(ids), tokens=n_tokens, settings=each) for ids, each in asked)
-        assert all(result.tokens == n_tokens for result in results)
-
-    return write
-
-
-def to_gpt2(model: GPT) -> GPT2LMHeadModel:
-    """The same weights in Hugging Face's model."""
-    layout = choose_layout(MODEL)
-    settings = write_config(layout, MODEL, None, "float32")
-    theirs = GPT2LMHeadModel(GPT2Config(**{**settings, "bos_token_id": 0, "pad_token_id": 0})).eval()
-    theirs.load_state_dict(foreign_weights(Bundle(model, None), layout))
-    return theirs
-
-
-def huggingface(theirs: GPT2LMHeadModel, precision: str, batch: int, device: str) -> Writer:
-    model = theirs.to(device, DTYPES[precision])
-    ids = torch.tensor(prompts(batch), device=device)
-
-    def write(n_tokens: int) -> None:
-        mask = torch.ones_like(ids)
-        how = {"do_sample": True, "top_k": 40, "temperature": 0.8, "max_new_tokens": n_tokens}
-        assert model.generate(ids, attention_mask=mask, **how).shape[1] == PROMPT + n_tokens
-
-    return write
 
 
 def write_gguf(model: GPT, precision: str, path: Path) -> None:
@@ -96,7 +48,7 @@ def write_gguf(model: GPT, precision: str, path: Path) -> None:
     write_file(model, train((story.text for story in islice(stories(seed=0), 100)), "bpe", vocab_size=512), path, kind)
 
 
-def llamacpp(model: GPT, precision: str, batch: int, folder: Path) -> Writer:
+def llamacpp(model: GPT, precision: str, batch: int, n_tokens: int, folder: Path) -> Work:
     import xllamacpp
 
     path = folder / f"{precision}.gguf"
@@ -108,50 +60,36 @@ def llamacpp(model: GPT, precision: str, batch: int, folder: Path) -> Writer:
     params.cpuparams.n_threads = torch.get_num_threads()
     params.warmup = True
     server = xllamacpp.Server(params)
-    asked = prompts(batch)
+    asked = prompts(model, batch).tolist()
 
-    def one(ids: list[int], n_tokens: int) -> None:
+    def one(ids: list[int]) -> None:
         how = {"top_k": 40, "temperature": 0.8, "ignore_eos": True, "cache_prompt": False, "n_predict": n_tokens}
         said = server.handle_completions({"prompt": ids, "max_tokens": n_tokens, **how})
         assert said["usage"]["completion_tokens"] == n_tokens, said
 
-    def write(n_tokens: int) -> None:
+    def write() -> None:
         with ThreadPoolExecutor(batch) as pool:
-            list(pool.map(lambda ids: one(ids, n_tokens), asked))
+            list(pool.map(one, asked))
 
     return write
 
 
 def compare(
-    sides: dict[str, Callable[[], Writer]], device: str, batch: int, n_tokens: int, rounds: int
+    sides: dict[str, Callable[[], Work]], device: str, batch: int, n_tokens: int, rounds: int
 ) -> dict[str, Any]:
     """Tokens a second of each side, turn by turn; a side that cannot run says why."""
-    writers: dict[str, Writer] = {}
-    found: dict[str, Any] = {}
-    for name, make in sides.items():
-        try:
-            writers[name] = make()
-            for _ in range(2):
-                writers[name](n_tokens)
-        except Exception as error:  # the others' figures are not lost
-            writers.pop(name, None)
-            found[name] = f"{type(error).__name__}: {error}"[:300]
-            print(f"{name}: {found[name]}", file=sys.stderr, flush=True)
-    times: dict[str, list[float]] = {name: [] for name in writers}
-    for turn in range(rounds):
-        for name in writers if turn % 2 else reversed(writers):
-            if device == "cuda":
-                torch.cuda.synchronize()
-            start = time.perf_counter()
-            writers[name](n_tokens)
-            times[name].append(time.perf_counter() - start)
-    for name, some in times.items():
-        rate = batch * n_tokens / statistics.median(some)
+    outcome = Outcome(f"batch {batch}", "tokens", batch * n_tokens)
+    take_turns(outcome, sides, torch.device(device), rounds, lambda stage, done, total: None)
+    found: dict[str, Any] = {name: {} for name in sides}
+    for name, side in outcome.sides().items():
         found[name] = {
-            "tokens_per_second": round(rate, 1),
-            "spread": [round(batch * n_tokens / each, 1) for each in sorted(some)],
-            **_bytes(name, rate / batch),
+            "tokens_per_second": round(side["per_second"], 1),
+            "spread": [round(outcome.amount / each, 1) for each in sorted(outcome.seconds[name])],
+            **_bytes(name, side["per_second"] / batch),
         }
+    for remark in outcome.remarks:
+        found[remark.partition(" was not measured: ")[0]] = remark.partition(" was not measured: ")[2]
+        print(remark, file=sys.stderr, flush=True)
     return found
 
 
@@ -191,21 +129,21 @@ def cold_start() -> float:
     return round(min(seconds), 2)
 
 
-def cpu_sides(model: GPT, theirs: GPT2LMHeadModel, batch: int, folder: Path) -> dict[str, Callable[[], Writer]]:
+def cpu_sides(model: GPT, batch: int, n_tokens: int, folder: Path) -> dict[str, Callable[[], Work]]:
     return {
-        "kotha float32": lambda: ours(model, "float32", batch),
-        "kotha int8": lambda: ours(model, "int8", batch),
-        "huggingface float32": lambda: huggingface(theirs, "float32", batch, "cpu"),
-        "llama.cpp float32": lambda: llamacpp(model, "float32", batch, folder),
-        "llama.cpp int8": lambda: llamacpp(model, "int8", batch, folder),
+        "kotha float32": lambda: our_writer(model, "float32", batch, n_tokens),
+        "kotha int8": lambda: our_writer(model, "int8", batch, n_tokens),
+        "huggingface float32": lambda: their_writer(model, "float32", batch, n_tokens),
+        "llama.cpp float32": lambda: llamacpp(model, "float32", batch, n_tokens, folder),
+        "llama.cpp int8": lambda: llamacpp(model, "int8", batch, n_tokens, folder),
     }
 
 
-def cuda_sides(model: GPT, theirs: GPT2LMHeadModel, batch: int) -> dict[str, Callable[[], Writer]]:
+def cuda_sides(model: GPT, batch: int, n_tokens: int) -> dict[str, Callable[[], Work]]:
     return {
-        "kotha bfloat16": lambda: ours(model, "bfloat16", batch),
-        "kotha bfloat16 compiled": lambda: ours(model, "bfloat16", batch, compiled=True),
-        "huggingface bfloat16": lambda: huggingface(theirs, "bfloat16", batch, "cuda"),
+        "kotha bfloat16": lambda: our_writer(model, "bfloat16", batch, n_tokens),
+        "kotha bfloat16 compiled": lambda: our_writer(model, "bfloat16", batch, n_tokens, compiled=True),
+        "huggingface bfloat16": lambda: their_writer(model, "bfloat16", batch, n_tokens),
     }
 
 
@@ -220,18 +158,18 @@ def main() -> None:
     options = parser.parse_args()
     on_gpu = options.device == "cuda"
     torch.manual_seed(0)
-    model = GPT(MODEL).eval()
-    theirs = to_gpt2(model)
-    model.to(options.device)
+    model = GPT(MODEL).eval().to(options.device)
     figures: dict[str, Any] = {"read_bandwidth_gigabytes_per_second": bandwidth(options.device)}
     if not on_gpu:
         figures["cold_start_cpu_seconds"] = cold_start()
     batches = [int(each) for each in (options.batches or ("1,16,256" if on_gpu else "1,16")).split(",")]
     with tempfile.TemporaryDirectory() as folder:
         for batch in batches:
-            sides = cuda_sides(model, theirs, batch) if on_gpu else cpu_sides(model, theirs, batch, Path(folder))
-            sides = {name: make for name, make in sides.items() if options.only in name}
             n_tokens = options.tokens or (96 if on_gpu else 64)
+            all_of_them = (
+                cuda_sides(model, batch, n_tokens) if on_gpu else cpu_sides(model, batch, n_tokens, Path(folder))
+            )
+            sides = {name: make for name, make in all_of_them.items() if options.only in name}
             figures[f"batch {batch}"] = compare(sides, options.device, batch, n_tokens, options.rounds)
             for name, row in figures[f"batch {batch}"].items():
                 print(f"batch {batch}, {name}: {row}", flush=True)

@@ -27,7 +27,8 @@ def test_rates_and_ratios_are_those_of_the_median_rounds() -> None:
     }
 
 
-def test_sides_take_turns_and_the_order_is_reversed_every_other_round() -> None:
+def test_sides_take_turns_and_the_order_is_reversed_every_other_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kotha.bench.turns._TURN_SECONDS", 0.0)
     notes: list[str] = []
     outcome = Outcome("", "tokens", 1.0)
     take_turns(outcome, {name: noting(name, notes) for name in "ab"}, CPU, 4, quiet)

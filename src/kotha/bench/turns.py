@@ -5,6 +5,7 @@ what slows a machine down for a while slows all of them, so ratios hold on a bus
 side is ours, and its errors are raised; another that cannot take part is left out, and a remark says why.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
@@ -16,8 +17,8 @@ from kotha.errors import UsageError
 from kotha.train.device.hardware import now
 from kotha.wording import OnProgress
 
-# Pieces of work before the first round, and in each: a GPU compiles first, and is quick with what follows.
-_BEFORE, _EACH = {"cpu": 2, "cuda": 10}, {"cpu": 1, "cuda": 20}
+_WARM_UP = {"cpu": 2, "cuda": 10}  # pieces of work; a GPU compiles first, and records what it then replays
+_TURN_SECONDS = 0.1  # shorter work is done again until then
 
 Work = Callable[[], Any]  # one piece of work; what it gives is for tests to compare
 
@@ -57,7 +58,7 @@ def take_turns(
             torch.cuda.reset_peak_memory_stats()
         try:
             work = make()
-            for _ in range(_BEFORE[device.type]):
+            for _ in range(_WARM_UP[device.type]):
                 work()
         except Exception as error:  # whatever another library lacks here: the others' figures are not lost
             if not works:
@@ -69,10 +70,11 @@ def take_turns(
     for turn in range(rounds):
         tell("measuring", turn, rounds)
         for name in reversed(works) if turn % 2 else works:
-            start = now(device)
-            for _ in range(_EACH[device.type]):
+            start, pieces = now(device), 0
+            while not pieces or time.perf_counter() - start < _TURN_SECONDS:
                 works[name]()
-            outcome.seconds[name].append((now(device) - start) / _EACH[device.type])
+                pieces += 1
+            outcome.seconds[name].append((now(device) - start) / pieces)
 
 
 def check_count(name: str, value: int, most: int) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from kotha.cli.flags import Json, flag
 from kotha.cli.terminal import print_json, print_table, progress
 
-_DOCUMENTS, _PIECES = 1000, 2000
+_DOCUMENTS, _PIECES = 400, 2000
 
 
 def bench(
