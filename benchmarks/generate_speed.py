@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 
 from kotha.bench.sides import our_writer, prompts, their_writer
-from kotha.bench.turns import Outcome, Work, take_turns
+from kotha.bench.turns import Turns, Work, take_turns
 from kotha.bundle import save
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
@@ -78,7 +78,7 @@ def compare(
     sides: dict[str, Callable[[], Work]], device: str, batch: int, n_tokens: int, rounds: int
 ) -> dict[str, Any]:
     """Tokens a second of each side, turn by turn; a side that cannot run says why."""
-    outcome = Outcome(f"batch {batch}", "tokens", batch * n_tokens)
+    outcome = Turns(f"batch {batch}", "tokens", batch * n_tokens)
     take_turns(outcome, sides, torch.device(device), rounds, lambda stage, done, total: None)
     found: dict[str, Any] = {name: {} for name in sides}
     for name, side in outcome.sides().items():

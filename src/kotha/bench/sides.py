@@ -18,7 +18,7 @@ import tokenizers
 import torch
 from torch import Tensor, nn
 
-from kotha.bench.turns import Outcome, Work, check_count, take_turns
+from kotha.bench.turns import Turns, Work, check_count, take_turns
 from kotha.bundle import Bundle
 from kotha.errors import DataError, UsageError, library
 from kotha.export.huggingface.config import write_config
@@ -68,11 +68,11 @@ def gpt_only(model: ModelConfig) -> GPTConfig:
     return model.replace(dropout=0.0, attention_dropout=0.0)
 
 
-def bench_training(model: GPTConfig, batch_size: int, how: Arithmetic, rounds: int, tell: OnProgress) -> Outcome:
+def bench_training(model: GPTConfig, batch_size: int, how: Arithmetic, rounds: int, tell: OnProgress) -> Turns:
     """Tokens that are learned from in a second, what share of the machine ours uses, and what was foretold."""
     check_count("batch_size", batch_size, _MOST_ROWS)
     settings, context = alike(batch_size, how), model.context_length
-    outcome = Outcome(f"training in {how.precision}, {batch_size} x {context} a step", "tokens", batch_size * context)
+    outcome = Turns(f"training in {how.precision}, {batch_size} x {context} a step", "tokens", batch_size * context)
     sides = {"kotha": our_step, "transformers": their_step}
     makers = {name: partial(make, model, settings, how) for name, make in sides.items()}
     take_turns(outcome, makers, how.device, rounds, tell)
@@ -139,13 +139,11 @@ def twin(model: GPT) -> Any:
     return theirs.eval()
 
 
-def bench_writing(
-    model: GPT, weights: Weights, batch_size: int, n_tokens: int, rounds: int, tell: OnProgress
-) -> Outcome:
+def bench_writing(model: GPT, weights: Weights, batch_size: int, n_tokens: int, rounds: int, tell: OnProgress) -> Turns:
     """Tokens that are written in a second, in rows side by side; transformers has no int8, and takes float32."""
     check_count("batch_size", batch_size, _MOST_ROWS)
     check_count("tokens", n_tokens, model.config.context_length - _PROMPT)
-    outcome = Outcome(f"writing {batch_size} x {n_tokens} in {weights}", "tokens", batch_size * n_tokens)
+    outcome = Turns(f"writing {batch_size} x {n_tokens} in {weights}", "tokens", batch_size * n_tokens)
     sides = {"kotha": our_writer, "transformers": their_writer}
     makers = {name: partial(make, model, weights, batch_size, n_tokens) for name, make in sides.items()}
     take_turns(outcome, makers, model.tokens.weight.device, rounds, tell)
@@ -174,12 +172,12 @@ def prompts(model: GPT, n_rows: int) -> Tensor:
     return drawn.to(model.tokens.weight.device)
 
 
-def bench_tokenizing(tokenizer: Tokenizer, texts: Sequence[str], rounds: int, tell: OnProgress) -> Outcome:
+def bench_tokenizing(tokenizer: Tokenizer, texts: Sequence[str], rounds: int, tell: OnProgress) -> Turns:
     """Megabytes of texts that become ids in a second."""
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     if not megabytes:
         raise DataError("there is no text to measure on; name a file or a folder of texts")
-    outcome = Outcome(f"tokenizing {megabytes:.3g} MB, {tokenizer.vocab_size:,} pieces", "MB", megabytes)
+    outcome = Turns(f"tokenizing {megabytes:.3g} MB, {tokenizer.vocab_size:,} pieces", "MB", megabytes)
     makers = {"kotha": partial(our_encoder, tokenizer, texts), "transformers": partial(their_encoder, tokenizer, texts)}
     take_turns(outcome, makers, torch.device("cpu"), rounds, tell)
     return outcome

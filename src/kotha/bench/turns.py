@@ -24,7 +24,7 @@ Work = Callable[[], Any]  # one piece of work; what it gives is for tests to com
 
 
 @dataclass
-class Outcome:
+class Turns:
     """What came of a comparison; the first side is ours."""
 
     title: str
@@ -46,7 +46,7 @@ class Outcome:
 
 
 def take_turns(
-    outcome: Outcome, makers: Mapping[str, Callable[[], Work]], device: torch.device, rounds: int, tell: OnProgress
+    outcome: Turns, makers: Mapping[str, Callable[[], Work]], device: torch.device, rounds: int, tell: OnProgress
 ) -> None:
     """Make the sides and measure them; the outcome gets their times, and of a GPU's memory the most that each took."""
     check_count("rounds", rounds, 1000)
