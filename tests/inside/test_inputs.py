@@ -31,8 +31,9 @@ def test_a_gpt_reads_the_text_and_nothing_else() -> None:
 
 def test_a_gpt_reads_an_empty_text_as_the_start_of_a_document() -> None:
     bundle = small("gpt")
-    (piece,) = read(bundle.model, bundle.tokenizer, "").lines["tokens"]
-    assert piece.text == "<|endoftext|>"
+    given = read(bundle.model, bundle.tokenizer, "")
+    assert [piece.text for piece in given.lines["tokens"]] == ["<|endoftext|>"]
+    assert given.remarks == ("the text is empty: the model reads nothing but its own marks",)
 
 
 def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:

@@ -167,7 +167,7 @@ def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...
 
 def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
     ids = tokenizer.encode(text) or [_special(tokenizer, "eos", "the text is empty")]
-    most, remarks = model.config.context_length, []
+    most, remarks = model.config.context_length, _nothing(text)
     if write is None:
         if len(ids) > most:
             remarks.append(f"the text has {len(ids):,} tokens; the model sees the last {most:,}, its context")
@@ -193,7 +193,9 @@ def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str
     pieces = name_pieces(tokenizer, first + other)
     segments = torch.tensor([[0] * len(first) + [1] * len(other)])
     masked = tuple(place for place, piece in enumerate(pieces) if piece.id == tokenizer.special.get("mask"))
-    return ModelInput((_row(pieces), segments), {"tokens": pieces}, _many(len(pieces)), masked=masked)
+    return ModelInput(
+        (_row(pieces), segments), {"tokens": pieces}, (*_nothing(text), *_many(len(pieces))), masked=masked
+    )
 
 
 def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> ModelInput:
@@ -234,6 +236,10 @@ def _special(tokenizer: Tokenizer, role: str, why: str) -> int:
     if role not in tokenizer.special:
         raise UsageError(f"this tokenizer has no {role} token, and {why}")
     return tokenizer.special[role]
+
+
+def _nothing(text: str) -> list[str]:
+    return [] if text else ["the text is empty: the model reads nothing but its own marks"]
 
 
 def _many(n_positions: int) -> tuple[str, ...]:

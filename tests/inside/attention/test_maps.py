@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -172,6 +173,13 @@ def test_a_head_is_summed_up_as_by_hand() -> None:
     assert summary.entropy_bits == pytest.approx(-(weights * logs).sum(-1).mean(), abs=1e-6)
     query, key, share = summary.looks[0]
     assert share == pytest.approx(weights[1:].max()) and weights[query, key] == pytest.approx(share)
+
+
+def test_what_has_no_weight_is_no_look() -> None:
+    weights = torch.tensor([[[1.0, 0.0], [0.25, 0.75]]])
+    two_tokens = replace(maps_of("gpt").maps[0], heads=(0,), weights=weights)
+    (summary,) = summarize(two_tokens)
+    assert summary.looks == ((1, 1, 0.75), (1, 0, 0.25))
 
 
 def test_layers_are_chosen_by_number_or_name() -> None:

@@ -144,10 +144,10 @@ def summarize(each: AttentionMap) -> list[HeadSummary]:
         n_queries, n_keys = weights.shape
         chosen = weights.clone()
         if each.is_causal and n_queries > 1:
-            chosen[0] = 0  # the first position has nobody to choose from
+            chosen[0] = 0  # the first position has nobody to choose from; what is 0 is no look
         best, places = chosen.flatten().topk(min(_LOOKS, chosen.numel()))
         ranked = zip(places.tolist(), best.tolist(), strict=True)
-        looks = tuple((place // n_keys, place % n_keys, share) for place, share in ranked)
+        looks = tuple((place // n_keys, place % n_keys, share) for place, share in ranked if share > 0)
         on_itself = float(weights.diagonal().mean()) if alike else None
         on_previous = float(weights.diagonal(-1).mean()) if alike and n_queries > 1 else None
         on_first = float(weights[1 if alike and n_queries > 1 else 0 :, 0].mean())
