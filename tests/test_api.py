@@ -1,12 +1,13 @@
 """The face: its names, their texts, and an example of each that runs."""
 
+import contextlib
 import doctest
 import inspect
 import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,54 @@ def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) 
 def test_what_is_no_model_is_answered(world: dict[str, Any], path: str, wording: str) -> None:
     with pytest.raises(kotha.KothaError, match=wording):
         kotha.load(path)
+
+
+WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda lm: lm.generate(5), "prompt=5 cannot be used; give a text or a list of texts"),
+    (lambda lm: lm.generate(None), "prompt=None cannot be used; give a text or a list of texts"),
+    (lambda lm: lm.generate([1, 2]), r"prompt=\[1, 2\] cannot be used"),
+    (lambda lm: lm.generate("ক", temperature="hot"), "temperature='hot' cannot be used; give a number"),
+    (lambda lm: lm.generate("ক", tokens=True), "tokens=True cannot be used; give a whole number"),
+    (lambda lm: lm.generate("ক", token=3), "generate has no argument 'token'; did you mean 'tokens'?"),
+    (lambda lm: lm.generate("ক", stop="।"), "stop='।' cannot be used; give a list of texts"),
+    (lambda lm: lm.stream(["ক"]), r"prompt=\['ক'\] cannot be used; give a text"),
+    (lambda lm: lm.trace(3), "text=3 cannot be used; give a text"),
+    (lambda lm: lm.attention(3), "text=3 cannot be used; give a text"),
+    (lambda lm: lm.attention(["ক"]), r"text=\['ক'\] cannot be used; give a text"),
+    (lambda lm: lm.flow("ক", generate="12"), "generate='12' cannot be used; give a whole number or None"),
+    (lambda lm: lm.lens("ক", foo=3), "^lens has no argument 'foo'; known: generate"),
+    (lambda lm: lm.heads(["ক"]), r"text=\['ক'\] cannot be used; give a text or a Path or None"),
+    (lambda lm: lm.worksheet("ক", layer="0"), "layer='0' cannot be used; give a whole number"),
+    (lambda lm: lm.evaluate(5), "text=5 cannot be used; give a path or a list of texts"),
+    (lambda lm: lm.export("hf", 5), "out=5 cannot be used; give a path"),
+    (lambda lm: kotha.load(5), "path=5 cannot be used; give a path"),
+    (lambda lm: kotha.Run(None), "path=None cannot be used; give a path"),
+    (lambda lm: kotha.compare(5), "runs=5 cannot be used; give a list of"),
+    (lambda lm: kotha.train("data", minutes="1", out="x"), "minutes='1' cannot be used; give a number or None"),
+    (lambda lm: kotha.train("data"), "train: missing a required argument: 'out'"),
+    (lambda lm: kotha.train_tokenizer("stories.jsonl", vocab_size="8k"), "vocab_size='8k' cannot be used"),
+    (lambda lm: kotha.train_tokenizer("stories.jsonl", texts=[]), "train_tokenizer has no argument 'texts'"),
+    (lambda lm: kotha.prepare("stories.jsonl", "tokenizer", "x", sede=1), "no argument 'sede'; did you mean 'seed'?"),
+    (lambda lm: kotha.write_stories("x.txt", "many"), "documents='many' cannot be used; give a whole number"),
+]
+
+
+@pytest.mark.parametrize(("call", "wording"), WRONG_ARGUMENTS, ids=[wording for _, wording in WRONG_ARGUMENTS])
+def test_a_wrong_argument_is_answered_at_the_call(
+    world: dict[str, Any], call: Callable[[Any], Any], wording: str
+) -> None:
+    with pytest.raises(kotha.KothaError, match=wording):
+        call(world["lm"])
+
+
+@pytest.mark.parametrize("name", ["trace", "attention", "flow", "lens", "heads", "worksheet"])
+def test_the_name_of_a_file_is_not_taken_for_a_text(world: dict[str, Any], name: str) -> None:
+    with (
+        pytest.raises(kotha.KothaError, match=r"'stories.jsonl' is the name of a file.* Path\('stories.jsonl'\)"),
+        contextlib.ExitStack() as entered,
+    ):
+        looked = getattr(world["lm"], name)("stories.jsonl")
+        entered.enter_context(looked)  # a trace reads when it is entered
 
 
 def test_a_hugging_face_folder_opens_as_it_is(world: dict[str, Any]) -> None:

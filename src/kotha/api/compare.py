@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kotha.api import Place, listed
+from kotha.api.arguments import checked
 from kotha.api.model import load
 from kotha.errors import UsageError
 from kotha.evaluate.baselines import find_data
@@ -20,6 +21,7 @@ from kotha.wording import OnProgress
 _MOST_BYTES = 500_000
 
 
+@checked()
 def compare(
     runs: Iterable[Place],
     *,

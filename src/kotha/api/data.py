@@ -3,16 +3,16 @@
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from kotha.api import Place, listed
+from kotha.api.arguments import checked
 from kotha.errors import UsageError
 from kotha.files import whole_file
-from kotha.text.corpus.documents import read_documents
-from kotha.text.corpus.problems import CorpusProblem, Errors
+from kotha.text.corpus.documents import OnProblem, read_documents
+from kotha.text.corpus.problems import Errors
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
 from kotha.text.stories.corpus import stories
@@ -21,9 +21,8 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_pieces
 from kotha.wording import OnProgress
 
-OnProblem = Callable[[CorpusProblem], None]
 
-
+@checked()
 def write_stories(
     out: Place,
     documents: int = 1000,
@@ -55,6 +54,7 @@ def write_stories(
     return path
 
 
+@checked(train_pieces)
 def train_tokenizer(
     paths: Place | Iterable[Place],
     *,
@@ -82,6 +82,7 @@ def train_tokenizer(
     return tokenizer
 
 
+@checked(PrepareOptions)
 def prepare(
     paths: Place | Iterable[Place],
     tokenizer: Tokenizer | Place,
@@ -102,8 +103,5 @@ def prepare(
     (54, 6)
     """
     ready = tokenizer if isinstance(tokenizer, Tokenizer) else import_tokenizer(os.fspath(tokenizer))
-    try:
-        chosen = replace(PrepareOptions(), **options)
-    except TypeError as error:
-        raise UsageError(f"{error}; see kotha.prepare's options") from error
+    chosen = PrepareOptions(**options)
     return prepare_folder(listed(paths), ready, Path(out), chosen, on_progress=on_progress, on_problem=on_problem)

@@ -1,11 +1,13 @@
 """Looking inside a model: what happened at a named place, and views that show themselves in a notebook."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from kotha.api.arguments import checked
 from kotha.bundle import Bundle
+from kotha.errors import UsageError
 from kotha.inside.asked import Asked
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from kotha.inside.view import View
     from kotha.inside.worksheet.page import SheetView
 
+Text = TypeVar("Text", str, str | None)
+
 
 class LooksInside:
     """The part of a ``LanguageModel`` that looks in.
@@ -24,12 +28,14 @@ class LooksInside:
     Each view shows itself in a notebook, as one page that asks the network for nothing; ``save("x.html")`` writes the
     page, ``to_dict()`` gives the numbers, ``found`` is the typed result. ``asked`` is what else a model may be given:
     ``generate=12`` (and look at what it writes), ``second`` (a BERT's other sentence), ``target`` (a translation).
+    A str is a text, never a file: one that names a file is refused. ``heads`` reads a file too, given as a ``Path``.
     """
 
     bundle: Bundle
     path: Path | None
 
     @contextmanager
+    @checked()
     def trace(
         self, text: str, *, layers: Sequence[str] | None = None, places: Sequence[str] | None = None
     ) -> "Iterator[Trace]":
@@ -45,12 +51,13 @@ class LooksInside:
         from kotha.inside.inputs import read
         from kotha.inside.trace import trace
 
-        given = read(self.bundle.model, self.bundle.tokenizer, text)
+        given = read(self.bundle.model, self.bundle.tokenizer, _as_text(text))
         with trace(self.bundle.model, layers=layers, places=places) as seen:
             given.pass_through(self.bundle.model)
             yield seen
 
-    def attention(self, text: str, *, layers: Sequence[str] = (), **asked: Any) -> "View[AttentionMaps]":
+    @checked(Asked)
+    def attention(self, text: str | None = None, *, layers: Sequence[str] = (), **asked: Any) -> "View[AttentionMaps]":
         """Who looks at whom, in every head.
 
         >>> lm.attention("নদীর ধারে").save("attention.html")
@@ -60,9 +67,10 @@ class LooksInside:
         """
         from kotha.inside.attention.page import attention_view
 
-        return attention_view(self.bundle, Asked(text, **asked), layers)
+        return attention_view(self.bundle, Asked(_as_text(text), **asked), layers)
 
-    def flow(self, text: str, **asked: Any) -> "View[Flow]":
+    @checked(Asked)
+    def flow(self, text: str | None = None, **asked: Any) -> "View[Flow]":
         """A text's way through the model: shapes and figures at every station, and the answer.
 
         >>> lm.flow("নদীর ধারে").title
@@ -70,9 +78,10 @@ class LooksInside:
         """
         from kotha.inside.flow.page import flow_view
 
-        return flow_view(self.bundle, Asked(text, **asked))
+        return flow_view(self.bundle, Asked(_as_text(text), **asked))
 
-    def lens(self, text: str, **asked: Any) -> "View[Lens]":
+    @checked(Asked)
+    def lens(self, text: str | None = None, **asked: Any) -> "View[Lens]":
         """What each layer would say next, as if the model ended there (the logit lens).
 
         >>> len(lm.lens("নদীর ধারে").found.layers)
@@ -80,11 +89,15 @@ class LooksInside:
         """
         from kotha.inside.lens.lens import lens_view
 
-        return lens_view(self.bundle, Asked(text, **asked))
+        return lens_view(self.bundle, Asked(_as_text(text), **asked))
 
-    def heads(self, text: str | None = None, *, tokens: int = 2048) -> "View[Study]":
-        """What each head does and what it is worth, on a text; left out, on what the run held out.
+    @checked()
+    def heads(self, text: str | Path | None = None, *, tokens: int = 2048) -> "View[Study]":
+        """What each head does and what it is worth, on a text or a file of texts; left out, on what the run held out.
 
+        >>> from pathlib import Path
+        >>> lm.heads(Path("stories.jsonl"), tokens=66).found.tokens  # two windows, and what each foretells
+        64
         >>> [head.head for head in lm.heads("নদীর ধারে একটি গ্রাম। গ্রামের নাম নদী।").found.heads][:2]
         ['blocks.0.attention.0', 'blocks.0.attention.1']
         """
@@ -92,17 +105,42 @@ class LooksInside:
         from kotha.inside.heads.page import heads_view
 
         name = "The model" if self.path is None else str(self.path)
-        return heads_view(self.bundle, TextSource(text=text, run=self.path, tokens=tokens), name=name)
+        where = {"path": str(text)} if isinstance(text, Path) else {"text": _as_text(text)}
+        return heads_view(self.bundle, TextSource(**where, run=self.path, tokens=tokens), name=name)
 
-    def worksheet(self, text: str, *, layer: int = 0, head: int = 0, **more: Any) -> "SheetView":
+    @checked()
+    def worksheet(
+        self,
+        text: str,
+        *,
+        layer: int = 0,
+        head: int = 0,
+        rows: int | None = None,
+        precision: int | None = None,
+        target: str | None = None,
+        stack: str | None = None,
+        part: str = "attention",
+    ) -> "SheetView":
         """One attention head as arithmetic: every product, sum and exponential, to be done again by hand.
 
-        ``more`` is ``rows`` (whose arithmetic is written out), ``precision``, and of a translating model ``target``,
-        ``stack`` and ``part``.
+        ``rows`` are those whose arithmetic is written out, with so many decimals (``precision``); a translating model
+        also has a ``target``, two stacks (``stack``) and ``part``, attention or cross.
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')
         """
         from kotha.inside.worksheet.model import worksheet_view
 
-        return worksheet_view(self.bundle, text, layer=layer, head=head, **more)
+        which = {"layer": layer, "head": head, "target": target, "stack": stack, "part": part}
+        return worksheet_view(self.bundle, _as_text(text), rows=rows, precision=precision, **which)
+
+
+def _as_text(text: Text) -> Text:
+    """A text to be read as it stands; who gives a file's name most likely means what the file says."""
+    with suppress(OSError, ValueError):  # far too long for a name, or with a NUL in it
+        if text is not None and Path(text).is_file():
+            raise UsageError(
+                f"{text!r} is the name of a file, and a str is read as a text; heads reads a file as Path({text!r}), "
+                f"the others what it says: Path({text!r}).read_text()"
+            )
+    return text

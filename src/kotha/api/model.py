@@ -17,6 +17,7 @@ import torch
 
 from kotha import bundle as folders
 from kotha.api import Place
+from kotha.api.arguments import checked
 from kotha.api.inside import LooksInside
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError
@@ -28,6 +29,8 @@ from kotha.generate.weights import Weights
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
+from kotha.text.corpus.documents import OnProblem
+from kotha.text.corpus.problems import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
@@ -51,6 +54,7 @@ class Sampling(TypedDict, total=False):
     repetition_penalty: float | None
 
 
+@checked()
 def load(path: Place, device: str = "auto") -> "LanguageModel":
     """Open a model: a run folder (its best model), a model folder, or a Hugging Face folder.
 
@@ -147,9 +151,10 @@ class LanguageModel(LooksInside):
         self, prompt: list[str], *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Unpack[Sampling]
     ) -> list[str]: ...
 
+    @checked(SamplingSettings)
     def generate(
         self,
-        prompt: str | list[str] = "",
+        prompt: str | Sequence[str] = "",
         *,
         tokens: int = 150,
         seed: int = 0,
@@ -174,6 +179,7 @@ class LanguageModel(LooksInside):
         texts = [each + result.text for each, result in zip(several, results, strict=True)]
         return texts[0] if isinstance(prompt, str) else texts
 
+    @checked(SamplingSettings)
     def stream(
         self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Unpack[Sampling]
     ) -> Iterator[str]:
@@ -186,6 +192,7 @@ class LanguageModel(LooksInside):
         request = self._request(prompt, tokens, seed, stop, how)
         return (event.text for event in self.engine().stream(request) if event.text)
 
+    @checked()
     def engine(self, max_batch: int = 1, weights: Weights | None = None) -> Engine:
         """The engine behind ``generate``, for requests of one's own: probabilities, many texts, narrower weights.
 
@@ -198,6 +205,7 @@ class LanguageModel(LooksInside):
             raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
         return Engine(self.model, self.tokenizer, max_batch=max_batch, weights=weights)  # type: ignore[arg-type]
 
+    @checked()
     def chat(self, *, plain: bool = False) -> Conversation:
         """A talk with the model, turn by turn: ``say`` answers.
 
@@ -220,6 +228,7 @@ class LanguageModel(LooksInside):
 
     # -- measuring --------------------------------------------------------------------------------------------------
 
+    @checked()
     def evaluate(
         self,
         text: Place | Sequence[str],
@@ -227,14 +236,17 @@ class LanguageModel(LooksInside):
         context: int | None = None,
         stride: int | None = None,
         baselines: Place | None = None,
+        split: str = "validation",
+        field: str = "text",
+        errors: Errors = "stop",
         on_progress: OnProgress | None = None,
-        **reading: Any,
+        on_problem: OnProblem | None = None,
     ) -> "TextScore":
         """Measure how well it foretells a text: loss, perplexity, bits per byte; say whether it has learned from it.
 
-        ``text`` is a file, a folder, a data folder (its validation split) or a list of documents; ``reading`` is
-        ``split``, ``field`` or ``errors``. ``baselines`` is a data folder to count n-grams in, to compare with; auto is
-        the one that the run was trained on, if it is still there.
+        ``text`` is a file, a folder, a data folder (one ``split`` of it) or a list of documents. ``baselines`` is a
+        data folder to count n-grams in, to compare with; auto is the one that the run was trained
+        on, if it is still there.
 
         >>> score = lm.evaluate("stories.jsonl", context=32)
         >>> score.bits_per_byte < 8, score.seen.verdict
@@ -250,6 +262,7 @@ class LanguageModel(LooksInside):
 
         model, tokenizer = self.gpt
         if isinstance(text, str | os.PathLike):
+            reading: dict[str, Any] = {"split": split, "field": field, "errors": errors, "on_problem": on_problem}
             held_out = read_held_out(os.fspath(text), tokenizer, **reading)
         else:
             held_out = from_texts(text, tokenizer, f"{len(text)} texts")
@@ -273,20 +286,28 @@ class LanguageModel(LooksInside):
 
     # -- taking it away ---------------------------------------------------------------------------------------------
 
+    @checked()
     def export(
-        self, to: Literal["hf", "gguf", "onnx"], out: Place, *, overwrite: bool = False, **wishes: Any
+        self,
+        to: Literal["hf", "gguf", "onnx"],
+        out: Place,
+        *,
+        weights: str | None = None,
+        license: str | None = None,
+        lines: Sequence[str] | None = None,
+        overwrite: bool = False,
     ) -> "ParityReport":
         """Write the model for other tools, and prove there that it is the same: ``passed`` says whether.
 
-        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime; ``wishes`` are
-        the other fields of ``ExportSettings``, such as ``weights="q8_0"``.
+        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime. ``weights`` is
+        their type there, such as ``q8_0``; ``license`` goes into the model card; both sides are compared on ``lines``.
 
         >>> lm.export("gguf", "elsewhere").passed
         True
         """
         from kotha.export.targets import ExportSettings, export
 
-        settings = ExportSettings(**{"run": self.path, **wishes}, overwrite=overwrite)
+        settings = ExportSettings(weights=weights, license=license, run=self.path, lines=lines, overwrite=overwrite)
         return export(self.bundle, to, Path(out), settings)
 
     @property

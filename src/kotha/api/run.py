@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place
+from kotha.api.arguments import checked
 from kotha.api.model import LanguageModel, load
 from kotha.errors import CheckpointError
 from kotha.generate.plain import write
@@ -28,6 +29,7 @@ class Run:
     8
     """
 
+    @checked()
     def __init__(self, path: Place) -> None:
         self.path = Path(path)
         self.folder = RunFolder(self.path)
@@ -85,6 +87,7 @@ class Run:
         return load(self.path)
 
 
+@checked()
 def train(
     data: Place,
     *,

@@ -1,0 +1,103 @@
+"""The arguments of the face, checked once: by the names and types that its own signatures say.
+
+A wrong one is answered at the call, in a sentence, instead of by whatever line first stumbles over it. Types are looked
+at as deep as a list's items; what a value means (a share, a name that exists) is judged where it is used.
+"""
+
+import functools
+import inspect
+import os
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+from kotha.errors import UsageError, nearest
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_LISTS = (list, tuple, Sequence, Iterable)
+_WORDS: dict[Any, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    type(None): "None",
+    os.PathLike: "a path",
+    Callable: "a function",
+}
+
+
+def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check a function's arguments at every call; ``hands_on`` is what its further keywords are given to.
+
+    >>> @checked()
+    ... def cut(text: str, *, times: int = 1) -> None: ...
+    >>> cut("নদী", time=2)
+    Traceback (most recent call last):
+    ...
+    kotha.errors.UsageError: cut has no argument 'time'; did you mean 'times'?
+    >>> cut("নদী", times="2")
+    Traceback (most recent call last):
+    ...
+    kotha.errors.UsageError: times='2' cannot be used; give a whole number
+    """
+
+    def wrap(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        own = {name: each for name, each in signature.parameters.items() if each.kind is not each.VAR_KEYWORD}
+        open_ended = len(own) < len(signature.parameters) and hands_on is None
+        further = {} if hands_on is None else inspect.signature(hands_on).parameters
+        # What has no default there is given by the function itself.
+        known = {name: each for name, each in further.items() if each.default is not each.empty} | own
+        called = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in known and not open_ended:
+                    raise UsageError(f"{called} has no argument {name!r}{nearest(name, known.keys() - {'self'})}")
+            try:
+                given = signature.bind(*args, **kwargs).arguments
+            except TypeError as error:
+                raise UsageError(f"{called}: {error}") from error
+            for name, value in {**given, **kwargs}.items():
+                if name in known and not _fits(value, known[name].annotation):
+                    allowed = " or ".join(dict.fromkeys(_words(known[name].annotation)))
+                    raise UsageError(f"{name}={reprlib.repr(value)} cannot be used; give {allowed}")
+            return function(*args, **kwargs)
+
+        return call
+
+    return wrap
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Whether a value is of a type; where an annotation says nothing that can be looked at, it is."""
+    kind = get_origin(annotation) or annotation
+    if kind in (Union, UnionType):
+        return any(_fits(value, each) for each in get_args(annotation))
+    if kind is Literal:
+        return isinstance(value, str)  # which ones there are is said where the word is used, with the nearest
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    if kind in _LISTS:  # a text is no list of letters, and what can be read only once is not read here
+        items = value if isinstance(value, Collection) else ()
+        right = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        return right and all(_fits(item, get_args(annotation)[0]) for item in items)
+    return not isinstance(kind, type) or kind is inspect.Parameter.empty or isinstance(value, kind)
+
+
+def _words(annotation: Any) -> list[str]:
+    """A type as a reader names it, by its alternatives."""
+    kind = get_origin(annotation) or annotation
+    if kind in (Union, UnionType):
+        found = [words for each in get_args(annotation) for words in _words(each)]
+        return [words for words in found if words != "a text"] if "a path" in found else found
+    if kind is Literal:
+        return ["a text"]
+    if kind in _LISTS:
+        items = " or ".join(f"{words}s".removeprefix("a ") for words in _words(get_args(annotation)[0]))
+        return [f"a list of {items}"]
+    return [_WORDS.get(kind, f"a {getattr(kind, '__name__', kind)}")]
