@@ -159,13 +159,19 @@ def is_made_of(
             return False
     except KothaError:
         return False
-    for path in sorted(folder.iterdir()):
-        if not any(fnmatchcase(path.name, pattern) for pattern in [description, *written, f".*{_PARTIAL}"]):
+    for name in names_in(folder):
+        if not any(fnmatchcase(name, pattern) for pattern in [description, *written]):
             raise KothaError(
-                f"{folder} holds {path.name}, which was not made by the same work and would be lost; move it away, or "
+                f"{folder} holds {name}, which was not made by the same work and would be lost; move it away, or "
                 "choose another folder"
             )
     return True
+
+
+def names_in(folder: Path) -> list[str]:
+    """What a folder holds, in order of name; what a killed process left half-written there is nothing."""
+    names = (path.name for path in folder.iterdir())
+    return sorted(name for name in names if not (name.startswith(".") and name.endswith((_PARTIAL, _OLD))))
 
 
 def partial_path(target: Path) -> Path:

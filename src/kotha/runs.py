@@ -23,9 +23,10 @@ import torch
 
 import kotha
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import as_json, filled_folder, lock, read_table, write_whole
+from kotha.files import as_json, filled_folder, lock, names_in, read_table, write_whole
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.text.shards import Dataset
+from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
@@ -52,16 +53,21 @@ class RunFolder:
         with filled_folder(self.path):
             self.claim()
             self.check_new()
+            self.checkpoints.mkdir(exist_ok=True)
             if tokenizer is not None:
                 tokenizer.save(self.path)
-            self.checkpoints.mkdir(exist_ok=True)
             versions = {"kotha": kotha.__version__, "torch": torch.__version__, "python": platform.python_version()}
             self.write(CONFIG, {"model": model.to_dict(), "training": training, "versions": versions, **about})
 
     def check_new(self) -> None:
-        """Refuse a folder in which a run was started."""
+        """Refuse a folder in which a run was started, or with anything else that a run could write over."""
         if self.exists:
             raise CheckpointError(f"{self.path} holds a run; go on with resume=True, or choose another folder")
+        found = names_in(self.path) if self.path.is_dir() else []
+        if self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()):
+            found = [name for name in found if name not in (CHECKPOINTS, TOKENIZER_FILE)]  # killed as it began
+        if found:
+            raise CheckpointError(f"{self.path} holds {found[0]}, and no run; choose a new folder, or an empty one")
 
     def claim(self) -> None:
         """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kotha
+from kotha.api.demo import MARK, Demonstration
 from kotha.api.demo_page import PAGES, Told
 from kotha.cli.main import main
 
@@ -24,6 +25,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     kotha.prepare(folder / "stories.jsonl", tokenizer, folder / "data")
     (folder / "run").mkdir()
     (folder / "run" / "config.json").write_text("{}")
+    (folder / MARK).touch()
     arguments = ["demo", "--out", str(folder), "--documents", "100", "--vocab-size", "1000", "--minutes", "0.02"]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         assert main(arguments) == 0
@@ -84,6 +86,19 @@ def test_it_tells_what_it_does_and_what_to_try(demo: tuple[Path, str]) -> None:
 def test_it_replaces_what_an_earlier_demo_left(made: Path) -> None:
     assert kotha.load(made / "run").config.vocab_size == 1000
     assert json.loads((made / "data" / "dataset.json").read_text(encoding="utf-8"))["vocab_size"] == 1000
+
+
+def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path, capsys) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("years of work")
+    assert main(["demo", "--out", str(tmp_path), "--documents", "100"]) == 1
+    assert "holds run, and no demo; choose a new folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.rglob("*")] == ["run", "thesis.tex"]
+
+
+def test_a_demo_that_was_stopped_can_be_done_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        Demonstration(tmp_path / "demo", documents=100, vocab_size=1000, minutes=1, seed=0).steps[0].work()
 
 
 def test_the_demo_counts_the_words_that_it_knows() -> None:

@@ -21,7 +21,7 @@ from kotha.train.checkpoint import checkpoint_path, list_checkpoints, load_check
 from kotha.train.config import TrainConfig
 from kotha.train.loop import Training
 from kotha.train.recipes import recipe
-from kotha.train.start import resume_run, start_run
+from kotha.train.start import resume_run, start_run, train_run
 
 torch.set_num_threads(1)
 
@@ -217,6 +217,23 @@ def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monke
     with pytest.raises(KothaError, match="run could not be written: No space left on device; nothing was left behind"):
         start(data, tmp_path / "some" / "where" / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_else_in_it_is_refused_before_anything_is_measured(data, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("mine")
+    said: list[str] = []
+    for begin in (start, lambda data, path: train_run(data, RunFolder(path), on_remark=said.append)):
+        with pytest.raises(CheckpointError, match=r"holds report\.html, and no run; choose a new folder"):
+            begin(data, tmp_path)
+    assert said == []
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_run_that_was_killed_as_it_began_can_be_begun_again(data, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / ".config.json.kotha-partial").write_text("{")
+    assert start(data, tmp_path).run()["steps"] == SHORT.steps
 
 
 def test_a_second_ctrl_c_ends_at_once(data, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from kotha.api import data as making
 from kotha.api.demo_page import PAGES, Told, demo_page, sample_of, shard_rows
 from kotha.api.model import load
-from kotha.errors import UsageError
+from kotha.errors import KothaError, UsageError
 from kotha.evaluate.tables import Table
-from kotha.files import write_whole
+from kotha.files import names_in, write_whole
 from kotha.generate.plain import write
 from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
@@ -28,6 +28,8 @@ from kotha.train.show.report import read_record
 from kotha.train.start import train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
+# By this file a demo's folder is known: the next one replaces what is in it, and what is in no other.
+MARK = ".kotha-demo"
 # One held-out document for so many to learn from.
 _LEARNED_PER_HELD_OUT = 20
 # How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
@@ -61,6 +63,9 @@ class Demonstration:
         if documents < 100:
             raise UsageError(f"documents={documents}: a tokenizer needs more to learn from; give at least 100")
         self._request = TrainRequest(minutes=minutes, changes={"seed": TrainConfig(seed=seed).seed})
+        found = names_in(out) if out.is_dir() else []
+        if found and MARK not in found:
+            raise KothaError(f"{out} holds {found[0]}, and no demo; choose a new folder, or an empty one")
         self.out, self._documents, self._vocab_size = out, documents, vocab_size
         self._seed = seed
         self.listeners: dict[str, Any] = {}
@@ -88,6 +93,7 @@ class Demonstration:
     def _stories(self) -> list[str | Table]:
         """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
         counts = {TRAIN: self._documents, HELD_OUT: max(10, self._documents // _LEARNED_PER_HELD_OUT)}
+        write_whole(self.out / MARK, "")
         found = []
         for turn, (name, count) in enumerate(counts.items()):
             making.write_stories(self.out / name, count, seed=2 * self._seed + turn, **self.listeners)
