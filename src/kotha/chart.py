@@ -35,12 +35,9 @@ class Series:
 
     name: str
     points: Sequence[Point]
-    colour: str = "accent"
-    """accent, warm, soft or ink."""
-    faint: bool = False
-    """Thin and pale, for what a smoothed line of the same colour lies on."""
-    dots: bool = False
-    """A dot on each point, which says its value when pointed at; for lines of few points."""
+    colour: str = "accent"  # accent, warm, soft or ink
+    faint: bool = False  # thin and pale, for what a smoothed line of the same colour lies on
+    dots: bool = False  # a dot on each point, which says its value when pointed at; for lines of few points
 
 
 @dataclass(frozen=True)
@@ -63,16 +60,14 @@ class Marker:
 class Chart:
     """Lines over a common x, with what helps to read them."""
 
-    title: str
-    """For those who cannot see the picture; a page has its own caption."""
+    title: str  # for those who cannot see the picture; a page has its own caption
     x_title: str
     y_title: str
     series: Sequence[Series]
     levels: Sequence[Level] = ()
     marker: Marker | None = None
     log_y: bool = False
-    from_zero: bool = False
-    """Begin the y axis at zero, so that heights can be compared."""
+    from_zero: bool = False  # begin the y axis at zero, so that heights can be compared
 
     def svg(self) -> str:
         """The picture, as an ``<svg>`` element that is safe to put into a page."""

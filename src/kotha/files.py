@@ -226,8 +226,7 @@ class _Unfinished:
     partial: Path
     made: list[Path] = field(default_factory=list)
     mine: bool = False
-    held: int | None = None
-    """The descriptor with its lock."""
+    held: int | None = None  # the descriptor with its lock
 
     def __post_init__(self) -> None:
         _unfinished[self.partial] = self

@@ -60,28 +60,21 @@ class ParityReport:
     """What the two sides of a door had in common; None where a question was not asked."""
 
     door: str
-    peer: str | None = None
-    """The program on the other side, with its version; None where it is not installed."""
-    architecture: str | None = None
-    """What the model is called there; None where the other side has no name for it."""
-    weights: str | None = None
-    """The type that the weights have there."""
+    peer: str | None = None  # the program on the other side, with its version; None where it is not installed
+    architecture: str | None = None  # what the model is called there; None where the other side has no name for it
+    weights: str | None = None  # the type that the weights have there
     remark: str | None = None
     """What a reader must know beside the numbers: weights that were rounded, why nothing was checked."""
-    refused: str | None = None
-    """What the program on the other side said where it could not open what was written."""
+    refused: str | None = None  # what the program on the other side said where it could not open what was written
     tolerance: float | None = TOLERANCE
     """Largest difference that passes; None where weights were made smaller and are judged by their best tokens."""
     least_best_equal: float | None = None
     """Share of positions that must agree on the best token; None where it is not judged."""
     max_logit_difference: float | None = None
-    best_equal: float | None = None
-    """Share of positions whose best token is the same."""
-    positions: int = 0
-    """Positions whose logits were compared."""
+    best_equal: float | None = None  # share of positions whose best token is the same
+    positions: int = 0  # positions whose logits were compared
     greedy_tokens: int = 0
-    first_greedy_difference: int | None = None
-    """The first place where greedy text differs; None where none does."""
+    first_greedy_difference: int | None = None  # the first place where greedy text differs; None where none does
     greedy_judged: bool = True
     lines: int = 0
     lines_different: int = 0

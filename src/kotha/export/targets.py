@@ -26,8 +26,7 @@ class Door:
 
     name: Target
     open: bool
-    because: str
-    """As what it opens there, or which settings close it."""
+    because: str  # as what it opens there, or which settings close it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +35,10 @@ class ExportSettings:
 
     weights: str | None = None
     """Their type there: for hf float32, bfloat16 or float16, for gguf f32, f16, q8_0 or q4_0; None: as usual."""
-    license: str | None = None
-    """Under which licence the model is given away; None: it is not known."""
-    run: Path | None = None
-    """The run folder that the model card tells of."""
-    lines: Sequence[str] | None = None
-    """What is compared on; None: awkward lines, and some of the built-in stories."""
-    overwrite: bool = False
-    """Replace what was exported there before."""
+    license: str | None = None  # under which licence the model is given away; None: it is not known
+    run: Path | None = None  # the run folder that the model card tells of
+    lines: Sequence[str] | None = None  # what is compared on; None: awkward lines, and some of the built-in stories
+    overwrite: bool = False  # replace what was exported there before
 
 
 USUAL = ExportSettings()

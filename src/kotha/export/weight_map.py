@@ -29,8 +29,7 @@ class How:
 
     out: Callable[[Sequence[Tensor], Any], Tensor]
     back: Callable[[Tensor], Sequence[Tensor]]
-    shape: Callable[[Sequence[Shape], Any], Shape]
-    """What ``out`` makes of shapes alone, however large."""
+    shape: Callable[[Sequence[Shape], Any], Shape]  # what out makes of shapes alone, however large
 
 
 def _upright(tensor: Tensor) -> Tensor:
@@ -88,12 +87,9 @@ class WeightMap:
     rows: tuple[Renamed, ...]
     spellings: tuple[tuple[str, str], ...] = ()
     """Other spellings of their names that are met, and the usual one; parts of a name."""
-    copies: tuple[tuple[str, str], ...] = ()
-    """Their names for what is also under another of theirs."""
-    computed: tuple[str, ...] = ()
-    """What old folders hold and every model computes by itself: masks, positions, angles."""
-    body: str = ""
-    """What stands before the names of the body, and is missing where a body was saved alone."""
+    copies: tuple[tuple[str, str], ...] = ()  # their names for what is also under another of theirs
+    computed: tuple[str, ...] = ()  # what old folders hold and every model computes by itself: masks, positions, angles
+    body: str = ""  # what stands before the names of the body, and is missing where a body was saved alone
 
     def to_theirs(self, ours: Mapping[str, Tensor], config: Any) -> dict[str, Tensor]:
         """Our weights by their names, laid out as theirs."""

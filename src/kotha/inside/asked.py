@@ -39,14 +39,10 @@ class Asked:
     """What shall be read."""
 
     text: str | None = None
-    second: str | None = None
-    """The other sentence, for a BERT."""
-    target: str | None = None
-    """The translation, for a Seq2Seq; left out, the model writes it."""
-    image: str | Path | None = None
-    """A file, for a ViT."""
-    generate: int | None = None
-    """Tokens that the model shall add."""
+    second: str | None = None  # the other sentence, for a BERT
+    target: str | None = None  # the translation, for a Seq2Seq; left out, the model writes it
+    image: str | Path | None = None  # a file, for a ViT
+    generate: int | None = None  # tokens that the model shall add
     temperature: float = 0.0
     seed: int = 0
 

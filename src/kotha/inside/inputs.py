@@ -35,10 +35,8 @@ class Piece:
     """One position as a reader sees it."""
 
     text: str
-    id: int | None = None
-    """Its number in the vocabulary; a patch has none."""
-    is_part: bool = False
-    """Whether it is only part of a character."""
+    id: int | None = None  # its number in the vocabulary; a patch has none
+    is_part: bool = False  # whether it is only part of a character
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,11 @@ class ModelInput:
     """What a model is given, and how each of its positions reads."""
 
     inputs: tuple[Tensor, ...]
-    lines: dict[str, tuple[Piece, ...]]
-    """Pieces by the name of their line."""
-    remarks: tuple[str, ...] = ()
-    """What the user should know about how the input was taken."""
-    written_from: int | None = None
-    """Where the pieces begin that the model wrote itself, in the line that it writes."""
-    masked: tuple[int, ...] = ()
-    """Positions whose word is hidden from a BERT."""
-    grid: tuple[int, int] | None = None
-    """Rows and columns of an image's patches."""
+    lines: dict[str, tuple[Piece, ...]]  # pieces by the name of their line
+    remarks: tuple[str, ...] = ()  # what the user should know about how the input was taken
+    written_from: int | None = None  # where the pieces begin that the model wrote itself, in the line that it writes
+    masked: tuple[int, ...] = ()  # positions whose word is hidden from a BERT
+    grid: tuple[int, int] | None = None  # rows and columns of an image's patches
 
     @property
     def sizes(self) -> str:

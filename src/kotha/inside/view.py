@@ -32,8 +32,7 @@ class View(Generic[Found]):
     found: Found = field(repr=False)
     make_page: Callable[[], str] = field(repr=False)
     make_dict: Callable[[], dict[str, Any]] = field(repr=False)
-    remarks: tuple[str, ...] = ()
-    """What the user should know about how the input was taken."""
+    remarks: tuple[str, ...] = ()  # what the user should know about how the input was taken
 
     @cached_property
     def html(self) -> str:

@@ -22,12 +22,9 @@ from kotha.model.position import make_positions
 class BERTOutput(NamedTuple):
     """What BERT says about a text."""
 
-    token_logits: Tensor
-    """Which word stands at each place: (B, T, V)."""
-    pair_logits: Tensor
-    """Does the second sentence follow the first (0) or not (1): (B, 2)."""
-    pooled: Tensor
-    """The whole text as one vector: (B, C)."""
+    token_logits: Tensor  # which word stands at each place: (B, T, V)
+    pair_logits: Tensor  # does the second sentence follow the first (0) or not (1): (B, 2)
+    pooled: Tensor  # the whole text as one vector: (B, C)
 
 
 class BERT(nn.Module):

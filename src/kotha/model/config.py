@@ -29,34 +29,21 @@ class BlockConfig:
     64
     """
 
-    d_model: int
-    """Width of the vector that stands for a position."""
-    n_heads: int
-    """Query heads in each attention."""
+    d_model: int  # width of the vector that stands for a position
+    n_heads: int  # query heads in each attention
     n_kv_heads: int = follows()
     """Key and value heads; fewer than n_heads means grouped-query attention. Left out: n_heads."""
-    d_head: int = follows()
-    """Width of one head. Left out: d_model / n_heads."""
-    d_ff: int = follows()
-    """Inner width of the feed-forward. Left out: 4 d_model."""
-    activation: Activation = "gelu"
-    """Between the feed-forward's matrices; swiglu has a third matrix as its gate."""
-    norm: Norm = "layer"
-    """LayerNorm (with bias) or RMSNorm (without)."""
-    norm_order: NormOrder = "pre"
-    """Norm before each part (GPT-2, ViT) or after its sum (2017, BERT)."""
-    norm_eps: float = 1e-5
-    """Added to the variance before the root."""
-    qk_norm: bool = False
-    """RMSNorm on the queries and keys of each head."""
-    attention_bias: bool = True
-    """Biases in the four attention matrices."""
-    feedforward_bias: bool = True
-    """Biases in the feed-forward matrices."""
-    dropout: float = 0.0
-    """Dropped from embeddings and from what each part adds, in training."""
-    attention_dropout: float = 0.0
-    """Dropped from the attention weights, in training."""
+    d_head: int = follows()  # width of one head. Left out: d_model / n_heads
+    d_ff: int = follows()  # inner width of the feed-forward. Left out: 4 d_model
+    activation: Activation = "gelu"  # between the feed-forward's matrices; swiglu has a third matrix as its gate
+    norm: Norm = "layer"  # layerNorm (with bias) or RMSNorm (without)
+    norm_order: NormOrder = "pre"  # norm before each part (GPT-2, ViT) or after its sum (2017, BERT)
+    norm_eps: float = 1e-5  # added to the variance before the root
+    qk_norm: bool = False  # RMSNorm on the queries and keys of each head
+    attention_bias: bool = True  # biases in the four attention matrices
+    feedforward_bias: bool = True  # biases in the feed-forward matrices
+    dropout: float = 0.0  # dropped from embeddings and from what each part adds, in training
+    attention_dropout: float = 0.0  # dropped from the attention weights, in training
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -107,12 +94,10 @@ class ModelConfig(BlockConfig):
 
     family: ClassVar[str]
 
-    n_layers: int
-    """Blocks in the stack."""
+    n_layers: int  # blocks in the stack
     final_norm: bool = follows()
     """A norm after the last block. Left out: where norms come before the parts, so that the last sum has one too."""
-    initialization: Initialization = "gpt2"
-    """How weights start; see initialization.py."""
+    initialization: Initialization = "gpt2"  # how weights start; see initialization.py
     removed_heads: tuple[str, ...] = ()
     """Heads that were taken out of the weights, by name: blocks.0.attention.3; see pruning.py."""
 
@@ -152,14 +137,10 @@ class ModelConfig(BlockConfig):
 class TextConfig(ModelConfig):
     """A body that reads tokens."""
 
-    vocab_size: int
-    """Tokens that the model knows."""
-    context_length: int
-    """Tokens that it can look at together."""
-    positions: Positions = "learned"
-    """How the order of tokens enters."""
-    rotary_base: float = 10_000.0
-    """Slowest wavelength of rotary positions, over 2 pi."""
+    vocab_size: int  # tokens that the model knows
+    context_length: int  # tokens that it can look at together
+    positions: Positions = "learned"  # how the order of tokens enters
+    rotary_base: float = 10_000.0  # slowest wavelength of rotary positions, over 2 pi
 
     def _check(self) -> None:
         super()._check()
@@ -177,10 +158,8 @@ class GPTConfig(TextConfig):
 
     family: ClassVar[str] = "gpt"
 
-    tied_head: bool = True
-    """The head uses the token embedding's matrix."""
-    head_bias: bool = False
-    """A bias for each token in the head."""
+    tied_head: bool = True  # the head uses the token embedding's matrix
+    head_bias: bool = False  # a bias for each token in the head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +170,7 @@ class BERTConfig(TextConfig):
 
     norm_order: NormOrder = "post"
     norm_eps: float = 1e-12
-    n_segments: int = 2
-    """Kinds of sentence that a token can belong to."""
+    n_segments: int = 2  # kinds of sentence that a token can belong to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,10 +184,8 @@ class Seq2SeqConfig(TextConfig):
     positions: Positions = "sinusoidal"
     initialization: Initialization = "xavier"
     n_layers: int = 6
-    n_decoder_layers: int = follows()
-    """Blocks in the decoder. Left out: n_layers, as in the encoder."""
-    head_bias: bool = False
-    """A bias for each token in the head."""
+    n_decoder_layers: int = follows()  # blocks in the decoder. Left out: n_layers, as in the encoder
+    head_bias: bool = False  # a bias for each token in the head
 
     def _following(self) -> dict[str, Any]:
         return {**super()._following(), "n_decoder_layers": self.n_layers}
@@ -226,14 +202,10 @@ class ViTConfig(ModelConfig):
     family: ClassVar[str] = "vit"
 
     norm_eps: float = 1e-12
-    image_size: int
-    """Height and width of an image, in pixels."""
-    patch_size: int
-    """Height and width of a patch, in pixels."""
-    n_channels: int = 3
-    """Colours of a pixel."""
-    n_classes: int
-    """Answers to choose from."""
+    image_size: int  # height and width of an image, in pixels
+    patch_size: int  # height and width of a patch, in pixels
+    n_channels: int = 3  # colours of a pixel
+    n_classes: int  # answers to choose from
 
     def _check(self) -> None:
         super()._check()

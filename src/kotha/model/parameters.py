@@ -26,30 +26,20 @@ _PARTS: dict[str, tuple[type[nn.Module], ...]] = {
 class ParameterCount:
     """Parameters by part; what is tied is counted once, where it is first used. ``total`` is the sum of the parts."""
 
-    token_embedding: int
-    """The table of tokens; in ViT, the projection of patches and the class token."""
-    segments: int
-    """BERT's table of sentences."""
-    positions: int
-    """Learned positions; others have none."""
-    attention: int
-    """All attention matrices and biases."""
-    feedforward: int
-    """All feed-forward matrices and biases."""
-    norms: int
-    """All norms, those of queries and keys included."""
-    head: int
-    """What turns vectors into answers, less what is tied to the embedding."""
-    total: int
-    """All of it."""
+    token_embedding: int  # the table of tokens; in ViT, the projection of patches and the class token
+    segments: int  # BERT's table of sentences
+    positions: int  # learned positions; others have none
+    attention: int  # all attention matrices and biases
+    feedforward: int  # all feed-forward matrices and biases
+    norms: int  # all norms, those of queries and keys included
+    head: int  # what turns vectors into answers, less what is tied to the embedding
+    total: int  # all of it
     attention_per_layer: int
     """One attention (the first, where heads were removed); a decoder's block that looks at an encoder has two."""
     attention_per_head: int
     """What one head works with: its slices of the four matrices and their biases, less the output's."""
-    feedforward_per_layer: int
-    """One feed-forward."""
-    tied_head: bool
-    """Does the head use the token embedding's table?"""
+    feedforward_per_layer: int  # one feed-forward
+    tied_head: bool  # does the head use the token embedding's table?
 
 
 def count_parameters(config: ModelConfig) -> ParameterCount:

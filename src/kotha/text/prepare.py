@@ -45,24 +45,18 @@ Duplicates = Literal["keep", "exact", "near"]
 class PrepareOptions:
     """How documents become a data folder."""
 
-    validation: float | str | Path = 0.05
-    """Share of documents held out, or the path of a file that holds them."""
-    seed: int = 0
-    """Which documents are held out."""
-    field: str = "text"
-    """Field or column that holds the text."""
-    errors: Errors = "stop"
-    """What happens to a document that cannot be read: stop, skip or replace."""
+    validation: float | str | Path = 0.05  # share of documents held out, or the path of a file that holds them
+    seed: int = 0  # which documents are held out
+    field: str = "text"  # field or column that holds the text
+    errors: Errors = "stop"  # what happens to a document that cannot be read: stop, skip or replace
     duplicates: Duplicates = "exact"
     """Which copies are left out: none (keep), equal ones (exact), also similar ones (near)."""
     leak_threshold: float | None = DEFAULT_THRESHOLD
     """A training document that holds this share of a validation document is left out; None for no check."""
     max_validation_documents: int = 10_000
     """A share of a large corpus stops here: more would not make the measurement better."""
-    workers: int | None = None
-    """Processes that encode; by default one a core, and none for a small corpus."""
-    overwrite: bool = False
-    """Replace a data folder that exists."""
+    workers: int | None = None  # processes that encode; by default one a core, and none for a small corpus
+    overwrite: bool = False  # replace a data folder that exists
 
     def __post_init__(self) -> None:
         if isinstance(self.validation, float | int) and not 0 <= self.validation < 1:
@@ -85,8 +79,7 @@ class PrepareReport:
     duplicates: int = 0
     problems: int = 0
     tokenizer: str = ""
-    path: str = ""
-    """The data folder."""
+    path: str = ""  # the data folder
 
     def __fspath__(self) -> str:
         return self.path

@@ -39,19 +39,16 @@ class Vocabulary:
 
     model: str
     pieces: list[str]
-    kinds: list[int]
-    """What each piece is: GGUF counts as SentencePiece does."""
+    kinds: list[int]  # what each piece is: GGUF counts as SentencePiece does
     scores: list[float] | None = None
     merges: list[str] | None = None
     pre: str = "default"
-    special: dict[str, int] = field(default_factory=dict)
-    """GGUF's role, and the id."""
+    special: dict[str, int] = field(default_factory=dict)  # GGUF's role, and the id
     flags: dict[str, bool] = field(default_factory=dict)
     charsmap: bytes | None = None
     normalizes: bool = False
     """Whether llama.cpp normalizes as the tokenizer does; if not, it must be given normalized text."""
-    remark: str | None = None
-    """What is not as here."""
+    remark: str | None = None  # what is not as here
 
 
 def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:

@@ -30,16 +30,11 @@ class Layout:
     weights: WeightMap
     settings: Mapping[str, tuple[str, Any]]
     """Ours, with theirs and what transformers takes where a config.json leaves it out."""
-    always: Mapping[str, Rule]
-    """Ours that cannot be chosen there."""
-    fills: tuple[str, ...] = ()
-    """Biases that are always there, as zeros where a model has none."""
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Theirs that must have this value."""
-    twins: Mapping[str, str] = field(default_factory=dict)
-    """Theirs that must have the value of another of theirs."""
-    whole_heads: bool = True
-    """Heads share the model's width evenly, and each has its own key."""
+    always: Mapping[str, Rule]  # ours that cannot be chosen there
+    fills: tuple[str, ...] = ()  # biases that are always there, as zeros where a model has none
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # theirs that must have this value
+    twins: Mapping[str, str] = field(default_factory=dict)  # theirs that must have the value of another of theirs
+    whole_heads: bool = True  # heads share the model's width evenly, and each has its own key
 
     def obstacles(self, config: ModelConfig) -> list[str]:
         """What a config has that this layout does not, each in words; empty where it fits."""

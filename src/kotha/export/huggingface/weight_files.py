@@ -40,10 +40,8 @@ class FoundWeight:
     file: Path
     name: str
     shape: tuple[int, ...]
-    dtype: str
-    """One of ours (float32, …), or what the file calls another."""
-    tensor: Tensor | None = None
-    """Where the file had to be opened whole: the weight, still on the disk."""
+    dtype: str  # one of ours (float32, …), or what the file calls another
+    tensor: Tensor | None = None  # where the file had to be opened whole: the weight, still on the disk
 
     def read(self) -> Tensor:
         """The weight itself, in memory that is its own."""

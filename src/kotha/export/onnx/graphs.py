@@ -34,8 +34,7 @@ class Graph:
     name: str
     module: nn.Module
     examples: tuple[Any, ...]
-    inputs: dict[str, Sizes]
-    """Each input's name, and its free sizes by name."""
+    inputs: dict[str, Sizes]  # each input's name, and its free sizes by name
     outputs: dict[str, Sizes]
 
 

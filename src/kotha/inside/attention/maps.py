@@ -38,31 +38,23 @@ _LOOKS = 3
 class AttentionMap:
     """The weights of one attention."""
 
-    name: str
-    """``blocks.0.attention``, ``decoder.1.cross``."""
-    queries: str
-    """The line of pieces that look."""
-    keys: str
-    """The line of pieces that are looked at."""
-    heads: tuple[int, ...]
-    """The heads' names; where some were pruned, the others keep theirs."""
-    weights: Tensor
-    """(H, T, S); each row sums to one."""
+    name: str  # blocks.0.attention, decoder.1.cross
+    queries: str  # the line of pieces that look
+    keys: str  # the line of pieces that are looked at
+    heads: tuple[int, ...]  # the heads' names; where some were pruned, the others keep theirs
+    weights: Tensor  # (H, T, S); each row sums to one
     is_causal: bool
-    other: Tensor | None
-    """The same heads under the other mask, (H, T, S); a look at another text has none."""
+    other: Tensor | None  # the same heads under the other mask, (H, T, S); a look at another text has none
 
 
 @dataclass(frozen=True)
 class WrittenToken:
     """One token that the model wrote."""
 
-    row: int
-    """The position that it was written from."""
+    row: int  # the position that it was written from
     token: int
     probability: float
-    best: tuple[tuple[int, float], ...]
-    """What else could have been written: (id, probability), likeliest first."""
+    best: tuple[tuple[int, float], ...]  # what else could have been written: (id, probability), likeliest first
 
 
 @dataclass(frozen=True)
@@ -112,10 +104,8 @@ class HeadSummary:
     """The strongest looks: (query, key, weight), of positions that had a choice."""
     on_itself: float | None
     on_previous: float | None
-    on_first: float
-    """Mean weight on these; a look at another text knows no itself."""
-    entropy_bits: float
-    """Mean over positions: 0 looks at one place, log2 S at all alike."""
+    on_first: float  # mean weight on these; a look at another text knows no itself
+    entropy_bits: float  # mean over positions: 0 looks at one place, log2 S at all alike
 
 
 def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None = None) -> AttentionMaps:

@@ -62,18 +62,12 @@ class PairDistance:
     """Two words in one table."""
 
     width: int
-    cosine: float
-    """Of the two words, from the mean."""
-    random_cosine: float
-    """The mean over pairs of random frequent words."""
-    distance: float
-    """Between the two words, over the mean length of the two (from the mean of all rows)."""
-    random_distance: float
-    """The same, on average, for pairs of random frequent words."""
-    rank: int
-    """Place of the second word among the neighbours of the first, from 1."""
-    pieces: tuple[int, int]
-    """Tokens that the two words are made of."""
+    cosine: float  # of the two words, from the mean
+    random_cosine: float  # the mean over pairs of random frequent words
+    distance: float  # between the two words, over the mean length of the two (from the mean of all rows)
+    random_distance: float  # the same, on average, for pairs of random frequent words
+    rank: int  # place of the second word among the neighbours of the first, from 1
+    pieces: tuple[int, int]  # tokens that the two words are made of
 
     @property
     def relative(self) -> float:
@@ -134,18 +128,15 @@ class Dot:
     text: str
     x: float
     y: float
-    chosen: bool
-    """Was it asked for by name?"""
+    chosen: bool  # was it asked for by name?
 
 
 @dataclass(frozen=True)
 class WordMap:
     """Words in a plane."""
 
-    dots: list[Dot]
-    """Most frequent first; the chosen ones last."""
-    shares: tuple[float, float]
-    """Of all spread, what each axis shows."""
+    dots: list[Dot]  # most frequent first; the chosen ones last
+    shares: tuple[float, float]  # of all spread, what each axis shows
 
 
 def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:

@@ -26,12 +26,9 @@ class TouchedRows:
     vocab_size: int
     tied: bool
     tokens: int
-    distinct: int
-    """Different ones among them."""
-    looked_up: int
-    """Rows with a gradient from being read."""
-    scored: int
-    """Rows of the head's table with a gradient from the softmax."""
+    distinct: int  # different ones among them
+    looked_up: int  # rows with a gradient from being read
+    scored: int  # rows of the head's table with a gradient from the softmax
     token_table: int
     """Rows of the token table with any gradient: those looked up, and all that were scored if the head is tied."""
     looked_up_share: float

@@ -21,11 +21,9 @@ class WidthCost:
 
     width: int
     parameters: int
-    float32_mib: float
-    """Megabytes as the course counts them: 1,048,576 bytes each."""
+    float32_mib: float  # megabytes as the course counts them: 1,048,576 bytes each
     bfloat16_mib: float
-    training_mib: float
-    """Weights, gradients and AdamW's two memories in float32."""
+    training_mib: float  # weights, gradients and AdamW's two memories in float32
 
 
 def width_costs(vocab_size: int, widths: Sequence[int] = WIDTHS) -> list[WidthCost]:

@@ -34,12 +34,9 @@ class Word:
 
     text: str
     tokens: tuple[int, ...]
-    pieces: tuple[str, ...]
-    """The tokens, readable."""
-    vector: Tensor
-    """Its row, or the mean of its pieces' rows: (C,)."""
-    seen: int | None
-    """How often training met its rarest piece, where that is known."""
+    pieces: tuple[str, ...]  # the tokens, readable
+    vector: Tensor  # its row, or the mean of its pieces' rows: (C,)
+    seen: int | None  # how often training met its rarest piece, where that is known
 
     @property
     def whole(self) -> bool:

@@ -58,12 +58,9 @@ class Typed:
     """One number, and how exactly it was given."""
 
     value: float
-    step: float
-    """What one more in the last digit would add; 0 for a fraction, which is exact."""
-    digits: int
-    """Significant ones; for a fraction, as many as one could wish."""
-    in_bytes: bool = False
-    """Whether it came with a unit of bytes, and was turned into bytes by it."""
+    step: float  # what one more in the last digit would add; 0 for a fraction, which is exact
+    digits: int  # significant ones; for a fraction, as many as one could wish
+    in_bytes: bool = False  # whether it came with a unit of bytes, and was turned into bytes by it
 
     @property
     def rounded(self) -> "Typed":
@@ -127,16 +124,12 @@ class Expected:
     """The numbers that are right, row by row."""
 
     values: tuple[float, ...]
-    columns: int = 1
-    """How many of them make a row."""
-    exact: bool = False
-    """Whether only the very number counts."""
-    slack: float = 0.0
-    """How far off a number may be that was computed from rounded ones."""
+    columns: int = 1  # how many of them make a row
+    exact: bool = False  # whether only the very number counts
+    slack: float = 0.0  # how far off a number may be that was computed from rounded ones
     others: tuple[tuple[float, ...], ...] = ()
     """Other answers that are right too, such as a count that leaves biases out."""
-    bytes: float | None = None
-    """What the answer is in bytes, where it may be given with a unit of them."""
+    bytes: float | None = None  # what the answer is in bytes, where it may be given with a unit of them
 
     @property
     def rows(self) -> int:
@@ -155,8 +148,7 @@ class Grade:
 
     verdict: Verdict
     place: int | None = None
-    found: int = 0
-    """How many numbers were read."""
+    found: int = 0  # how many numbers were read
 
 
 def grade(text: str, expected: Expected) -> Grade:

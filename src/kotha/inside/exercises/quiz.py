@@ -52,10 +52,8 @@ class Outcome:
     question: str
     typed: str
     verdict: Verdict
-    expected: list[float | None] | None
-    """The right numbers, −∞ as null; None for an open question."""
-    agrees: bool | None = None
-    """Of an open question: what the student said of their own answer."""
+    expected: list[float | None] | None  # the right numbers, −∞ as null; None for an open question
+    agrees: bool | None = None  # of an open question: what the student said of their own answer
 
 
 @dataclass(frozen=True)

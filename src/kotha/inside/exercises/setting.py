@@ -21,16 +21,12 @@ _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
 class Question:
     """One thing to answer: graded where ``expected`` is given, else compared by the student with ``model_answer``."""
 
-    id: str
-    """Its number in the workshop, and which part of it: 2c, 9a-2."""
+    id: str  # its number in the workshop, and which part of it: 2c, 9a-2
     text: Words
-    worked: tuple[Words, ...]
-    """How one gets there, line by line; of an open question, a model answer."""
+    worked: tuple[Words, ...]  # how one gets there, line by line; of an open question, a model answer
     expected: Expected | None = None
-    shows: tuple[str, ...] = ()
-    """Matrices of the sheet that one needs to answer."""
-    lines: tuple[str, ...] = ()
-    """For a matrix, the arithmetic of each cell, to show the one that went wrong."""
+    shows: tuple[str, ...] = ()  # matrices of the sheet that one needs to answer
+    lines: tuple[str, ...] = ()  # for a matrix, the arithmetic of each cell, to show the one that went wrong
 
     @property
     def number(self) -> int:
@@ -42,22 +38,16 @@ class Question:
 class Setting:
     """The sizes that the answers are computed for."""
 
-    sheet: Sheet
-    """Of questions 1 to 5."""
+    sheet: Sheet  # of questions 1 to 5
     config: GPTConfig
     batch_size: int
-    course: TrainConfig
-    """Its steps are max_iters, which the workshop does not say."""
-    measured_gigabytes: float | None
-    """What training took on a GPU, where the workshop says it."""
-    training: tuple[int, int] = (7_270, 2_312_741)
-    """Samples and tokens, as the workshop counts them."""
+    course: TrainConfig  # its steps are max_iters, which the workshop does not say
+    measured_gigabytes: float | None  # what training took on a GPU, where the workshop says it
+    training: tuple[int, int] = (7_270, 2_312_741)  # samples and tokens, as the workshop counts them
     validation: tuple[int, int] = (383, 122_216)
-    iterations: int = 8_500
-    """How far the workshop's model was trained."""
+    iterations: int = 8_500  # how far the workshop's model was trained
     losses: tuple[float, float] = (2.6058, 4.0778)
-    new_tokens: int = 150
-    """How many to write, in question 8."""
+    new_tokens: int = 150  # how many to write, in question 8
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -40,19 +40,16 @@ class Station:
 
     place: str
     label: str
-    kind: str
-    """``value``, ``norm``, ``part`` (computes what is added) or ``sum`` (the way around joins in)."""
+    kind: str  # value, norm, part (computes what is added) or sum (the way around joins in)
     shape: tuple[int, ...]
     mean: float
     std: float
     low: float
     high: float
-    norms: tuple[float, ...]
-    """How long the vector of each position is."""
+    norms: tuple[float, ...]  # how long the vector of each position is
     entropies: dict[int, float] = field(default_factory=dict)
     """Of an attention: how widely each head looks, in bits, mean over the positions."""
-    inside: str = ""
-    """Shapes that come and go inside the part."""
+    inside: str = ""  # shapes that come and go inside the part
 
     @property
     def norm(self) -> float:
@@ -70,11 +67,9 @@ class Stage:
     """Stations that belong together: the start, one layer, the end."""
 
     title: str
-    line: str
-    """The line of pieces whose vectors pass."""
+    line: str  # the line of pieces whose vectors pass
     stations: tuple[Station, ...]
-    layer: str | None = None
-    """``blocks.0``; the start and the end have none."""
+    layer: str | None = None  # blocks.0; the start and the end have none
 
     @property
     def bits(self) -> float | None:
@@ -88,8 +83,7 @@ class FinalAnswer:
     """What the model says in the end, at one place."""
 
     question: str
-    best: tuple[tuple[int, float], ...]
-    """(id, probability), likeliest first; of a ViT the id is a class."""
+    best: tuple[tuple[int, float], ...]  # (id, probability), likeliest first; of a ViT the id is a class
 
 
 @dataclass(frozen=True)

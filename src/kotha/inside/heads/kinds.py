@@ -47,11 +47,9 @@ class HeadKind:
 
     head: str
     kind: str
-    evidence: Evidence | None
-    """Of the kind that is named; of an unclear one, of the nearest."""
+    evidence: Evidence | None  # of the kind that is named; of an unclear one, of the nearest
     scores: dict[str, Evidence]
-    distance: float
-    """How far it looks, in tokens, on average."""
+    distance: float  # how far it looks, in tokens, on average
 
 
 # -- patterns -------------------------------------------------------------------------------------------------------

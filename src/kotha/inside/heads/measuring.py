@@ -43,16 +43,11 @@ class TextSource:
     """Where the text comes from that heads are measured on."""
 
     text: str | None = None
-    path: str | None = None
-    """A file, folder or data folder."""
-    run: Path | None = None
-    """A run folder: its held-out documents are read where nothing else is named."""
-    field: str = "text"
-    """Of records: which one holds the text."""
-    pair: tuple[str, str] | None = None
-    """For a model that translates: the fields of source and target."""
-    tokens: int = TOKENS
-    """At most; each head is measured on all of them."""
+    path: str | None = None  # a file, folder or data folder
+    run: Path | None = None  # a run folder: its held-out documents are read where nothing else is named
+    field: str = "text"  # of records: which one holds the text
+    pair: tuple[str, str] | None = None  # for a model that translates: the fields of source and target
+    tokens: int = TOKENS  # at most; each head is measured on all of them
 
     def __post_init__(self) -> None:
         if self.path is not None and self.text is not None:
@@ -72,10 +67,8 @@ class Examined:
 
     bundle: Bundle
     tokenizer: Tokenizer
-    text: str
-    """Where the text comes from."""
-    counts: list[int]
-    """How often each token occurs in all of it, also in what is not measured on."""
+    text: str  # where the text comes from
+    counts: list[int]  # how often each token occurs in all of it, also in what is not measured on
     passages: list[Passage]
     batches: list[Batch]
     loss: Callable[[Any, Batch], Tensor]

@@ -33,12 +33,9 @@ _ENERGY = 0.9  # of a matrix, to be explained
 class Overlap:
     """How much two heads of one attention have in common, each from 0 to 1."""
 
-    qk: float
-    """What they notice in the tokens looked at."""
-    ov: float
-    """Where they write."""
-    qk_chance: float
-    """Of random subspaces of their sizes."""
+    qk: float  # what they notice in the tokens looked at
+    ov: float  # where they write
+    qk_chance: float  # of random subspaces of their sizes
     ov_chance: float
 
 
@@ -47,10 +44,8 @@ class SharedRank:
     """Directions that hold nine tenths of a matrix's energy."""
 
     needed: int
-    random: int
-    """As many in a random matrix of that size."""
-    size: int
-    """As many as there could be."""
+    random: int  # as many in a random matrix of that size
+    size: int  # as many as there could be
 
 
 @dataclass(frozen=True)
@@ -58,8 +53,7 @@ class Likeness:
     """The head of the same attention that looks most alike."""
 
     head: str
-    alike: float
-    """1: they look at the very same places."""
+    alike: float  # 1: they look at the very same places
     overlap: Overlap
 
 

@@ -34,12 +34,9 @@ _PASSAGES, _WRITTEN = 2, 32
 class Removal:
     """Which heads go, said in one way out of three."""
 
-    heads: Sequence[str] | None = None
-    """By name."""
-    keep: float | None = None
-    """All but this share, the most important ones."""
-    count: int | None = None
-    """So many, the least important ones."""
+    heads: Sequence[str] | None = None  # by name
+    keep: float | None = None  # all but this share, the most important ones
+    count: int | None = None  # so many, the least important ones
 
     def __post_init__(self) -> None:
         if sum(each is not None for each in (self.heads, self.keep, self.count)) != 1:
@@ -58,10 +55,8 @@ class Figures:
     loss_nats: float
     parameters: int
     megabytes: float
-    reading_tokens_per_second: float
-    """Through the whole model, a passage at a time."""
-    writing_tokens_per_second: float | None
-    """One text at a time; only a GPT writes on."""
+    reading_tokens_per_second: float  # through the whole model, a passage at a time
+    writing_tokens_per_second: float | None  # one text at a time; only a GPT writes on
 
 
 @dataclass(frozen=True)
@@ -69,8 +64,7 @@ class Pruned:
     """A smaller model folder, beside the one that it was made from."""
 
     out: Path
-    text: str
-    """What both were measured on."""
+    text: str  # what both were measured on
     removed: list[str]
     before: Figures
     after: Figures

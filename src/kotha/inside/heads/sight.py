@@ -44,16 +44,11 @@ class Sight:
     """Where the heads of one attention looked in a passage."""
 
     attention: str
-    weights: Tensor
-    """How much: (H, T, S)."""
-    allowed: Tensor
-    """Who may look at whom: (T, S)."""
-    asking: Tensor
-    """The tokens that look: (T,)."""
-    asked: Tensor
-    """The tokens that are looked at: (S,)."""
-    crosses: bool
-    """Whether these are two texts."""
+    weights: Tensor  # how much: (H, T, S)
+    allowed: Tensor  # who may look at whom: (T, S)
+    asking: Tensor  # the tokens that look: (T,)
+    asked: Tensor  # the tokens that are looked at: (S,)
+    crosses: bool  # whether these are two texts
 
     @cached_property
     def n_allowed(self) -> Tensor:
@@ -110,8 +105,7 @@ class ClearestCase:
 
     asking: int
     asked: int
-    distance: int
-    """Places from one to the other; -1 is the one before."""
+    distance: int  # places from one to the other; -1 is the one before
     weight: float
 
 
@@ -120,17 +114,12 @@ class Evidence:
     """How much a head is of one kind."""
 
     kind: str
-    score: float
-    """From chance (0) to always (1)."""
-    share: float
-    """Of its weight, on average over the tokens that could look there."""
-    chance: float
-    """The same for an even look."""
-    tokens: int
-    """Tokens that could look there."""
+    score: float  # from chance (0) to always (1)
+    share: float  # of its weight, on average over the tokens that could look there
+    chance: float  # the same for an even look
+    tokens: int  # tokens that could look there
     case: ClearestCase | None = None
-    offset: int | None = None
-    """Of a positional head: how many places away."""
+    offset: int | None = None  # of a positional head: how many places away
 
     @property
     def threshold(self) -> float:

@@ -23,12 +23,9 @@ class HeadReport:
 
     head: str
     kind: HeadKind
-    ablation: float
-    """What the loss rises by without it, in nats."""
-    gradient: float
-    """How steeply the loss falls with it, in nats."""
-    symmetry: float
-    """Of W_Q W_K^T: 1 symmetric, one half by chance."""
+    ablation: float  # what the loss rises by without it, in nats
+    gradient: float  # how steeply the loss falls with it, in nats
+    symmetry: float  # of W_Q W_K^T: 1 symmetric, one half by chance
     likeness: Likeness | None
 
 

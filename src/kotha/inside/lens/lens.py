@@ -35,15 +35,11 @@ _BEST = 5
 class Opinion:
     """What one layer would say at one position."""
 
-    ids: tuple[int, ...]
-    """The likeliest tokens, best first."""
+    ids: tuple[int, ...]  # the likeliest tokens, best first
     probabilities: tuple[float, ...]
-    rank: int
-    """Where the model's final answer stands in this layer's order; 1 is first."""
-    answer_probability: float
-    """What this layer gives the final answer."""
-    kl_nats: float
-    """How far the final distribution is from this one: KL(final || layer)."""
+    rank: int  # where the model's final answer stands in this layer's order; 1 is first
+    answer_probability: float  # what this layer gives the final answer
+    kl_nats: float  # how far the final distribution is from this one: KL(final || layer)
     entropy_nats: float
 
 
@@ -53,12 +49,9 @@ class Lens:
 
     family: str
     given: ModelInput
-    line: str
-    """The line whose positions speak."""
-    layers: tuple[str, ...]
-    """``embedding``, then the layers by name."""
-    opinions: tuple[tuple[Opinion, ...], ...]
-    """By layer, then by position."""
+    line: str  # the line whose positions speak
+    layers: tuple[str, ...]  # embedding, then the layers by name
+    opinions: tuple[tuple[Opinion, ...], ...]  # by layer, then by position
 
     @property
     def question(self) -> str:

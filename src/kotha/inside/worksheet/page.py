@@ -38,8 +38,7 @@ class Look:
     """Rows whose arithmetic is written out, counted from the last; left out: all of a small matrix, one of a large."""
     most_columns: int = 10
     most_rows: int = 16
-    most_weight_rows: int = 8
-    """Of weights, which have a row for each number of a vector and nothing to work out."""
+    most_weight_rows: int = 8  # of weights, which have a row for each number of a vector and nothing to work out
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.rows < 0:
@@ -55,14 +54,10 @@ class Shown:
     name: str
     title: str
     is_given: bool
-    header: list[str]
-    """The column labels, after an empty corner."""
-    rows: list[list[str]]
-    """Each with its label first."""
-    shares: list[list[float | None]]
-    """For weights, each shown cell's share of its row; empty for other steps."""
-    sums: list[str]
-    """Lines such as ``Q[1,1] = 1.0×0.1 + 0.5×0.3 = 0.25``."""
+    header: list[str]  # the column labels, after an empty corner
+    rows: list[list[str]]  # each with its label first
+    shares: list[list[float | None]]  # for weights, each shown cell's share of its row; empty for other steps
+    sums: list[str]  # lines such as Q[1,1] = 1.0×0.1 + 0.5×0.3 = 0.25
     remark: str
 
 

@@ -20,27 +20,21 @@ class Projection:
 
     weight: Array  # (C, D)
     bias: Array | None = None  # (1, D)
-    gain: Array | None = None
-    """The norm's learned weights, (1, D), where the model norms queries and keys."""
+    gain: Array | None = None  # the norm's learned weights, (1, D), where the model norms queries and keys
 
 
 @dataclass(frozen=True)
 class Head:
     """What one head is given."""
 
-    x: Array
-    """The vectors that ask, (T, C)."""
+    x: Array  # the vectors that ask, (T, C)
     query: Projection
     key: Projection
     value: Projection
-    memory: Array | None = None
-    """The vectors that are looked at, (S, C), where they are not x itself."""
-    mask: Array | None = None
-    """1 where a row may look, 0 where not, (T, S)."""
-    speeds: Array | None = None
-    """How fast each pair of a head's numbers turns from place to place, (1, D/2)."""
-    eps: float = 0.0
-    """What the norms add under their root."""
+    memory: Array | None = None  # the vectors that are looked at, (S, C), where they are not x itself
+    mask: Array | None = None  # 1 where a row may look, 0 where not, (T, S)
+    speeds: Array | None = None  # how fast each pair of a head's numbers turns from place to place, (1, D/2)
+    eps: float = 0.0  # what the norms add under their root
 
 
 @dataclass(frozen=True)
@@ -52,8 +46,7 @@ class SheetStep:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: Array
-    operation: Operation | None = None
-    """None for what is given."""
+    operation: Operation | None = None  # none for what is given
 
 
 @dataclass(frozen=True)
@@ -64,8 +57,7 @@ class Sheet:
     tokens: tuple[str, ...]
     key_tokens: tuple[str, ...]
     text: str
-    place: str
-    """Which attention, such as ``blocks.0.attention``; empty for the workshop's."""
+    place: str  # which attention, such as blocks.0.attention; empty for the workshop's
     layer: int
     head: int
     target: str | None = None

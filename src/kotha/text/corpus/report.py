@@ -31,14 +31,11 @@ class CorpusReport:
     bytes: int = 0
     characters: int = 0
     words: int = 0
-    duplicates: int = 0
-    """Documents whose text came before, white space aside."""
+    duplicates: int = 0  # documents whose text came before, white space aside
     language: str = "bn"
-    language_share: float = 0.0
-    """The share of documents, not of bytes, in that language."""
+    language_share: float = 0.0  # the share of documents, not of bytes, in that language
     shortest_characters: int = 0
-    median_characters: int = 0
-    """Exact up to 1,000 characters, to three significant figures above."""
+    median_characters: int = 0  # exact up to 1,000 characters, to three significant figures above
     longest_characters: int = 0
     script_shares: dict[str, float] = field(default_factory=dict)
     """The share of each script among all letters and the signs on them, largest first."""
