@@ -5,6 +5,7 @@ import doctest
 import inspect
 import itertools
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -161,6 +162,54 @@ def test_the_name_of_a_file_is_not_taken_for_a_text(world: dict[str, Any], name:
     ):
         looked = getattr(world["lm"], name)("stories.jsonl")
         entered.enter_context(looked)  # a trace reads when it is entered
+
+
+def test_a_pipe_in_place_of_a_config_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(kotha.KothaError, match="it has no config"):
+        kotha.load(tmp_path)
+    with pytest.raises(kotha.KothaError, match="it is no regular file"):
+        kotha.Run(tmp_path)
+
+
+def test_a_device_that_is_not_here_is_answered(world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    for name, wording in {"cuda": "no GPU here; use device='cpu'", "cuda:1": "no GPU", "mps": "not known"}.items():
+        with pytest.raises(kotha.KothaError, match=f"device='{name}'.*{wording}"):
+            kotha.load("run", name)
+
+
+def test_a_layer_is_named_by_its_number_too(world: dict[str, Any]) -> None:
+    assert len(world["lm"].attention("নদী", layers=[0]).found.maps) == 1
+    with world["lm"].trace("নদী", layers=[0]) as seen:
+        assert "blocks.0.attention.weights" in seen
+        assert "blocks.1.attention.weights" not in seen
+
+
+def test_half_of_a_surrogate_pair_is_no_text(world: dict[str, Any]) -> None:
+    for read in (lambda text: world["lm"].evaluate([text]), world["lm"].heads, world["lm"].generate):
+        with pytest.raises(kotha.KothaError, match="not valid Unicode"):
+            read("\ud800")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "a\udc80b"])
+def test_names_that_no_file_can_have_are_refused_before_the_work(world: dict[str, Any], name: str) -> None:
+    for work in (
+        lambda: kotha.write_stories(f"{name}.txt", 1),
+        lambda: kotha.train_tokenizer("nothing-is-read", out=name),
+        lambda: kotha.prepare("stories.jsonl", "tokenizer", name),
+        lambda: kotha.train("data", out=name, steps=1),
+        lambda: world["lm"].export("hf", name),
+        lambda: world["lm"].flow("নদী").save(f"{name}.html"),
+    ):
+        with pytest.raises(kotha.KothaError, match="cannot be the name of a file"):
+            work()
+
+
+@pytest.mark.parametrize("wrong", ["exactly", None])
+def test_what_happens_to_duplicates_is_a_choice(world: dict[str, Any], wrong: str | None) -> None:
+    with pytest.raises(kotha.KothaError, match=r"duplicates=.* (is not a choice|cannot be used)"):
+        kotha.prepare("stories.jsonl", "tokenizer", "none", duplicates=wrong)
 
 
 def test_a_hugging_face_folder_opens_as_it_is(world: dict[str, Any]) -> None:

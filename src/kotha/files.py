@@ -62,7 +62,10 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
     An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so.
     """
     here = Path.cwd()
-    if out.resolve() in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
+    if checked_path(out).resolve() in (
+        here,
+        *here.parents,
+    ):  # whoever is in a folder that is replaced stays in the old one
         raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one, such as {out / 'new'}")
     with _partial(out, lambda partial: partial.mkdir(exist_ok=True)) as (partial, descriptor):
         old = out.with_name(f".{out.name}{_OLD}")
@@ -128,6 +131,8 @@ def _finite(value: Any) -> Any:
 def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int = 1 << 20) -> dict[str, Any]:
     """The table in a JSON file; what holds none, or a key that comes twice, is refused."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would let us wait for ever
+            raise error(f"{path} is broken: it is no regular file")
         if path.stat().st_size > most_bytes:
             raise error(f"{path} has {path.stat().st_size:,} bytes, far more than any {path.name}")
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
@@ -172,6 +177,16 @@ def names_in(folder: Path) -> list[str]:
     """What a folder holds, in order of name; what a killed process left half-written there is nothing."""
     names = (path.name for path in folder.iterdir())
     return sorted(name for name in names if not (name.startswith(".") and name.endswith((_PARTIAL, _OLD))))
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """A path to write to, once it is one that can be written and told of."""
+    try:
+        if b"\0" not in str(path).encode():
+            return Path(path)
+    except UnicodeEncodeError:
+        pass
+    raise KothaError(f"{str(path)!r} cannot be the name of a file: it holds a NUL, or what is no Unicode")
 
 
 def partial_path(target: Path) -> Path:
@@ -257,6 +272,7 @@ _unfinished: dict[Path, _Unfinished] = {}
 @contextmanager
 def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
     """Something that is written at ``path`` on its way to ``target``; what goes wrong is said of the target."""
+    checked_path(target)
     entry = _Unfinished(path, [folder for folder in target.parents if not folder.exists()])
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ import torch
 
 import kotha
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import as_json, filled_folder, lock, names_in, read_table, write_whole
+from kotha.files import as_json, checked_path, filled_folder, lock, names_in, read_table, write_whole
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -37,9 +37,9 @@ class RunFolder:
     """The files of one run."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.checkpoints, self.best_model = self.path / CHECKPOINTS, self.path / BEST_MODEL
         self._lock: int | None = None
+        self.path = checked_path(path)
+        self.checkpoints, self.best_model = self.path / CHECKPOINTS, self.path / BEST_MODEL
 
     @property
     def exists(self) -> bool:

@@ -142,6 +142,8 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
         (["--minutes", "0"], 2, "minutes=0.0 must be above 0"),
         (["--minutes", "1", "--steps", "5"], 2, "minutes and steps both say how long to train"),
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
+        (["--config", "/dev/zero"], 1, "/dev/zero has more than 1,048,576 bytes"),
+        (["--set", "steps=" + "9" * 5000], 1, "should be int"),
         (["--resume"], 1, "holds no run"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 from kotha.api import Place, listed
 from kotha.api.arguments import checked
 from kotha.errors import UsageError
-from kotha.files import whole_file
+from kotha.files import checked_path, whole_file
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.problems import Errors
 from kotha.text.prepare import PrepareOptions, PrepareReport
@@ -75,10 +75,11 @@ def train_tokenizer(
     >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))
     'নদীর ধারে'
     """
+    place = None if out is None else checked_path(out)
     documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
     tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, **more)
-    if out is not None:
-        tokenizer.save(Path(out))
+    if place is not None:
+        tokenizer.save(place)
     return tokenizer
 
 

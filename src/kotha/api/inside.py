@@ -37,11 +37,11 @@ class LooksInside:
     @contextmanager
     @checked()
     def trace(
-        self, text: str, *, layers: Sequence[str] | None = None, places: Sequence[str] | None = None
+        self, text: str, *, layers: Sequence[str | int] | None = None, places: Sequence[str] | None = None
     ) -> "Iterator[Trace]":
         """What happens at every named place while the model reads a text.
 
-        ``layers`` are names such as ``blocks.0``, ``places`` names or patterns such as ``*.attention.weights``; all,
+        ``layers`` are numbers or names such as ``blocks.0``, ``places`` names or patterns such as ``*.weights``; all,
         if left out.
 
         >>> with lm.trace("নদীর ধারে") as seen:
@@ -49,15 +49,19 @@ class LooksInside:
         torch.Size([1, 3])
         """
         from kotha.inside.inputs import read
+        from kotha.inside.sites import choose_layers
         from kotha.inside.trace import trace
 
         given = read(self.bundle.model, self.bundle.tokenizer, _as_text(text))
-        with trace(self.bundle.model, layers=layers, places=places) as seen:
+        chosen = choose_layers(self.bundle.model, layers) if layers else None
+        with trace(self.bundle.model, layers=chosen, places=places) as seen:
             given.pass_through(self.bundle.model)
             yield seen
 
     @checked(Asked)
-    def attention(self, text: str | None = None, *, layers: Sequence[str] = (), **asked: Any) -> "View[AttentionMaps]":
+    def attention(
+        self, text: str | None = None, *, layers: Sequence[str | int] = (), **asked: Any
+    ) -> "View[AttentionMaps]":
         """Who looks at whom, in every head.
 
         >>> lm.attention("নদীর ধারে").save("attention.html")

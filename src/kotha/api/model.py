@@ -4,8 +4,8 @@
 tokenizer and its device at hand; whoever needs more than a method offers finds ``model``, ``tokenizer`` and ``engine``.
 """
 
-import json
 import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +21,7 @@ from kotha.api.arguments import checked
 from kotha.api.inside import LooksInside
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError
+from kotha.files import read_table
 from kotha.generate.answers import Request
 from kotha.generate.conversation import Conversation
 from kotha.generate.engine import Engine
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64
-_MAX_CONFIG_BYTES = 1 << 20
 
 
 class Sampling(TypedDict, total=False):
@@ -68,7 +68,7 @@ def load(path: Place, device: str = "auto") -> "LanguageModel":
     kotha.errors.KothaError: there is no nowhere; name a run folder, a model folder or a Hugging Face folder
     """
     place = Path(path)
-    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    chosen = _device(device)
     if not place.exists():
         raise KothaError(f"there is no {place}; name a run folder, a model folder or a Hugging Face folder")
     if place.is_file():
@@ -315,9 +315,23 @@ class LanguageModel(LooksInside):
         return "this" if self.path is None else str(self.path)
 
 
+def _device(name: str) -> str:
+    """The device that a name means, once it is here."""
+    n_gpus = torch.cuda.device_count()
+    if name == "auto":
+        return "cuda" if n_gpus else "cpu"
+    found = re.fullmatch(r"cpu|cuda(:(\d+))?", str(name))
+    if found is None:
+        raise UsageError(f"device={str(name)!r} is not known; use 'cpu', 'cuda' or 'auto'")
+    if found[0] != "cpu" and int(found[2] or 0) >= n_gpus:
+        here = f"{n_gpus} GPUs here, counted from 0" if n_gpus else "no GPU here"
+        raise UsageError(f"device={str(name)!r}: there is {here}; use device='cpu', or leave it out")
+    return found[0]
+
+
 def _is_foreign(place: Path) -> bool:
     """Whether a folder is Hugging Face's, by its config; what is broken or missing is said where it is read."""
     file = place / folders.CONFIG_FILE
-    with suppress(OSError, ValueError, TypeError, RecursionError):
-        return file.stat().st_size <= _MAX_CONFIG_BYTES and "model_type" in json.loads(file.read_bytes())
+    with suppress(KothaError):
+        return "model_type" in read_table(file)
     return False

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kotha.generate.settings import SamplingSettings
 
 _DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+_MOST_CONFIG_BYTES = 1 << 20
 
 
 def flag(help: str, **more: Any) -> Parameter:
@@ -73,10 +74,14 @@ def from_toml(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:  # not its size: a pipe is welcome, and has none
+            found = file.read(_MOST_CONFIG_BYTES + 1)
+        if len(found) > _MOST_CONFIG_BYTES:
+            raise ConfigError(f"{path} has more than {_MOST_CONFIG_BYTES:,} bytes, far more than any settings")
+        return tomllib.loads(found.decode())
     except OSError as error:
         raise UsageError(f"--config {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of a number with thousands of digits
         raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
@@ -91,6 +96,6 @@ def from_words(words: tuple[str, ...]) -> dict[str, Any]:
             )
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             found[name] = None if value == "none" else value
     return found

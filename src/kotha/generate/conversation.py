@@ -45,7 +45,9 @@ class Conversation:
     def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Any) -> str:
         """The model's answer to a text; both are remembered. ``how`` are those of ``SamplingSettings``."""
         settings = SamplingSettings(seed=seed, **how)
-        [result] = self.engine.generate([self.ask(text, tokens, settings, tuple(stop))])
+        [result] = self.engine.generate(
+            [self.ask(text, tokens, settings, (stop,) if isinstance(stop, str) else tuple(stop))]
+        )
         self.remember(result.text)
         return result.text
 

@@ -78,13 +78,13 @@ def layers(model: nn.Module) -> dict[str, Block]:
     }
 
 
-def choose_layers(model: nn.Module, words: Sequence[str]) -> list[str] | None:
+def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | None:
     """Layers as a user names them: ``blocks.0``, or ``0`` for that layer of every stack; none named: all."""
     if not words:
         return None
     known = list(layers(model))
     found: list[str] = []
-    for word in words:
+    for word in map(str, words):
         fits = [name for name in known if name.endswith(f".{word}")] if word.isdecimal() else [word]
         if not fits:
             raise UsageError(f"there is no layer {word} in this model; known: {', '.join(known)}")

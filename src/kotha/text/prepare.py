@@ -15,12 +15,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 import kotha
-from kotha.errors import CorpusError, DataError, UsageError
+from kotha.errors import CorpusError, DataError, UsageError, nearest
 from kotha.files import whole_folder
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD, ExactDuplicates, NearDuplicates
 from kotha.text.clean.leakage import LeakIndex
@@ -61,6 +61,9 @@ class PrepareOptions:
     def __post_init__(self) -> None:
         if isinstance(self.validation, float | int) and not 0 <= self.validation < 1:
             raise UsageError(f"validation={self.validation} is not a share; give 0 to 0.99, such as 0.05, or a file")
+        if self.duplicates not in get_args(Duplicates):
+            close = nearest(str(self.duplicates), get_args(Duplicates))
+            raise UsageError(f"duplicates={self.duplicates!r} is not a choice{close}")
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"workers={self.workers}: give at least 1")
 

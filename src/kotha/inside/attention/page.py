@@ -28,7 +28,7 @@ _KINDS = {
 }
 
 
-def attention_view(bundle: Bundle, asked: Asked | str, layers: Sequence[str] = ()) -> View[AttentionMaps]:
+def attention_view(bundle: Bundle, asked: Asked | str, layers: Sequence[str | int] = ()) -> View[AttentionMaps]:
     """Who looks at whom over a text or an image; ``layers`` such as ``0`` or ``decoder.1``, all if left out."""
     chosen = choose_layers(bundle.model, layers)
     maps = attention_maps(bundle.model, read_asked(bundle, asked), chosen)

@@ -27,6 +27,8 @@ from kotha.text.tokenizer.special import find_roles
 FILE_NAME = "tokenizer.json"
 # A tokenizer file is a few megabytes; what is far larger is not one.
 MAX_FILE_BYTES = 256 * 1024 * 1024
+# A str that has no UTF-8 is no str to the library.
+_NO_UNICODE = "the text is not valid Unicode: it holds half of a surrogate pair"
 # Nor does any number its tokens this high; tables are made with a row for each id.
 _MAX_VOCABULARY = 1 << 24
 
@@ -88,7 +90,10 @@ class Tokenizer:
         if self.normalizer and not normalized:
             texts = [self.normalizer(text) for text in texts]
         with library_errors("this tokenizer cannot encode the texts"):
-            encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
+            try:
+                encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
+            except TypeError as error:
+                raise TokenizerError(_NO_UNICODE) from error
         return [self._as_text(encoding.ids) for encoding in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int, int]]:
@@ -105,8 +110,8 @@ class Tokenizer:
         with library_errors("this tokenizer cannot encode the text"):
             try:
                 return self._encoder.encode(prepared, add_special_tokens=False)
-            except TypeError as error:  # a str that has no UTF-8 is no str to the library
-                raise TokenizerError("the text is not valid Unicode: it holds half of a surrogate pair") from error
+            except TypeError as error:
+                raise TokenizerError(_NO_UNICODE) from error
 
     def _as_text(self, ids: list[int]) -> list[int]:
         # A foreign vocabulary can hold a control piece where a text that spells it out finds it: unknown, then.

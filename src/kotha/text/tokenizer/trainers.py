@@ -10,6 +10,7 @@ takes the longest piece that fits, be the next character a vowel sign or not.
 import string
 from collections import Counter
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Literal, get_args
 
 import tokenizers
@@ -69,7 +70,7 @@ def train(
         raise TokenizerError(f"tokenizer kind {kind!r} does not exist{nearest(kind, get_args(Kind))}")
     if level not in get_args(Level):
         raise TokenizerError(f"character level {level!r} does not exist{nearest(level, get_args(Level))}")
-    if type(vocab_size) is not int or vocab_size > LARGEST_VOCABULARY:
+    if not isinstance(vocab_size, Integral) or vocab_size > LARGEST_VOCABULARY:
         raise TokenizerError(f"vocab_size={vocab_size!r} must be a whole number up to {LARGEST_VOCABULARY:,}")
     if split is not None and kind != "bpe":
         raise TokenizerError(f"split={split!r} is for bpe; {kind} has its own")
