@@ -128,7 +128,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(bundle, "write_whole", full)
-    with pytest.raises(KothaError, match="No space left on device; nothing was left behind"):
+    with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
         bundle.save(tmp_path / "model", GPT(CONFIG))
     assert not list(tmp_path.iterdir())
 

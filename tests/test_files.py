@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kotha import files
-from kotha.errors import KothaError
-from kotha.files import InUseError, filled_folder, give_up, whole_file, whole_folder, write_whole
+from kotha.errors import KothaError, UsageError
+from kotha.files import InUseError, filled_folder, give_up, whole_file, whole_folder, write_page, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -21,6 +21,16 @@ def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
     write_whole(tmp_path / "a" / "b.txt", "কথা")
     assert (tmp_path / "a" / "b.txt").read_text(encoding="utf-8") == "কথা"
     assert names(tmp_path / "a") == ["b.txt"]
+
+
+def test_a_page_replaces_nothing_but_a_page(tmp_path: Path) -> None:
+    for name in ("page.html", "old.HTM", "new"):
+        write_page(tmp_path / name, "<p>")
+    write_page(tmp_path / "page.html", "<h1>")
+    write_whole(tmp_path / "config.json", "{}")
+    with pytest.raises(UsageError, match=r"config\.json exists, and is no \.html file"):
+        write_page(tmp_path / "config.json", "<p>")
+    assert (tmp_path / "config.json").read_text() == "{}"
 
 
 def test_an_error_keeps_the_old_file(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from kotha.errors import ConfigError, KothaError
-from kotha.files import as_json, is_made_of, read_table, whole_folder, write_whole
+from kotha.files import NotWrittenError, as_json, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -280,6 +280,6 @@ def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
     try:
         safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
     except SafetensorError as error:
-        raise KothaError(f"{file.name} could not be written: {error}; nothing was left behind") from error
+        raise NotWrittenError(f"{file.name} could not be written: {error}") from error
     with file.open("rb") as stream:
         os.fsync(stream.fileno())

@@ -25,7 +25,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TextIO
 
-from kotha.errors import KothaError
+from kotha.errors import KothaError, UsageError
 
 _PARTIAL, _OLD = ".kotha-partial", ".kotha-old"  # ours alone: what has such a name may be cleared
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
@@ -43,16 +43,26 @@ def whole_path(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[TextIO]:
-    """A text file (UTF-8) to write into, at ``path`` when the block ends well; missing folders are made."""
+def whole_file(path: Path, *endings: str) -> Iterator[TextIO]:
+    """A text file (UTF-8) to write into, at ``path`` when the block ends well; missing folders are made.
+
+    With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
+    """
     with whole_path(path) as partial, partial.open("w", encoding="utf-8") as file:
+        if endings and path.suffix.lower() not in endings and path.is_file():
+            raise UsageError(f"{path} exists, and is no {endings[0]} file; choose another name")
         yield file
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, *endings: str) -> None:
     """Write a text file (UTF-8), whole or not at all."""
-    with whole_file(path) as file:
+    with whole_file(path, *endings) as file:
         file.write(text)
+
+
+def write_page(path: Path, html: str) -> None:
+    """Write a page that someone has named, whole or not at all; nothing but a page is replaced."""
+    write_whole(path, html, ".html", ".htm")
 
 
 @contextmanager
@@ -199,6 +209,14 @@ def partial_path(target: Path) -> Path:
 # -- one writer -------------------------------------------------------------------------------------------------------
 
 
+class NotWrittenError(KothaError):
+    """Something could not be written, and nothing of it stays; ``what`` says what, and why."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; nothing of it was left behind")
+        self.what = what
+
+
 class InUseError(KothaError):
     """Another process is writing there."""
 
@@ -280,9 +298,7 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
     except InUseError as error:
         raise InUseError(str(error).replace(str(path), str(target), 1)) from error
     except OSError as error:
-        raise KothaError(
-            f"{target} could not be written: {error.strerror or error}; nothing was left behind"
-        ) from error
+        raise NotWrittenError(f"{target} could not be written: {error.strerror or error}") from error
     finally:
         entry.discard()
 

@@ -209,12 +209,28 @@ def test_a_full_disk_is_said_in_one_line(data, tmp_path: Path) -> None:
         run.run()
 
 
+def test_a_disk_that_is_full_at_a_checkpoint_is_said_with_what_stays(data, tmp_path: Path, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    run = start(data, tmp_path / "run")
+    monkeypatch.setattr("kotha.train.checkpoint.write_weights", full)
+    with pytest.raises(
+        CheckpointError, match=r"No space left on device; the run stays in .*run, .*: none yet; make room"
+    ):
+        run.run()
+    monkeypatch.undo()
+    assert resumed(data, tmp_path / "run").run()["steps"] == SHORT.steps
+
+
 def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monkeypatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(RunFolder, "write", full)
-    with pytest.raises(KothaError, match="run could not be written: No space left on device; nothing was left behind"):
+    with pytest.raises(
+        KothaError, match="run could not be written: No space left on device; nothing of it was left behind"
+    ):
         start(data, tmp_path / "some" / "where" / "run")
     assert list(tmp_path.iterdir()) == []
 

@@ -24,13 +24,13 @@ def compare(
     """
     import kotha
     from kotha.evaluate.tables import comparison_table
-    from kotha.files import write_whole
+    from kotha.files import write_page
 
     with progress() as advance:
         found = kotha.compare(runs, text=text, whole=whole, device=device, on_progress=advance)
     shown = comparison_table(found)
     if html is not None:
-        write_whole(html, shown.page())
+        write_page(html, shown.page())
     if as_json:
         print_json(found.to_dict())
         return

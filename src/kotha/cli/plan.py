@@ -57,9 +57,9 @@ def plan(
         request = TrainRequest(preset, recipe, minutes, memory, device, named, given)
         found, text = tell_plan(request, data, doors, timed=time)
     if html is not None:
-        from kotha.files import write_whole
+        from kotha.files import write_page
 
-        write_whole(html, text.html())
+        write_page(html, text.html())
     if as_json:
         print_json(found)
         return

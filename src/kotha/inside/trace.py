@@ -231,5 +231,5 @@ def record(
 def write_arrays(path: Path, found: Sequence[Seen]) -> None:
     """Write the arrays by place, as NumPy's .npz; whole or not at all."""
     arrays: dict[str, Any] = {each.place: each.values.float().numpy() for each in found}
-    with whole_file(path) as file:
+    with whole_file(path, ".npz") as file:
         np.savez_compressed(file.buffer, **arrays)

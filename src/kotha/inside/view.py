@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from kotha.files import write_whole
+from kotha.files import write_page
 from kotha.page import Page, framed
 
 Found = TypeVar("Found")
@@ -45,7 +45,7 @@ class View(Generic[Found]):
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file, whole or not at all."""
-        write_whole(Path(path), self.html)
+        write_page(Path(path), self.html)
         return Path(path)
 
     def _repr_html_(self) -> str:

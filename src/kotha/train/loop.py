@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from kotha import runs
 from kotha.errors import CheckpointError, TrainingError
+from kotha.files import NotWrittenError
 from kotha.model.config import ModelConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model, build
@@ -102,6 +103,11 @@ class Training:
                 else:
                     self._try_mean_of_last()
             return self._finish(stopped)
+        except NotWrittenError as error:
+            raise CheckpointError(
+                f"{error.what}; the run stays in {self.folder.path}, its last checkpoint: {self.keeper.last_good()}; "
+                "make room, and go on with resume=True"
+            ) from error
         finally:
             self.folder.release()
 

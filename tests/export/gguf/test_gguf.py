@@ -254,7 +254,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(gguf.GGUFWriter, "write_tensors_to_file", full)
-    with pytest.raises(KothaError, match="No space left on device; nothing was left behind"):
+    with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
         export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
     assert not list(tmp_path.iterdir())
 

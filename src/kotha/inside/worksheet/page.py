@@ -159,7 +159,7 @@ class SheetView(View[Sheet]):
     def save_spreadsheet(self, path: str | Path) -> Path:
         """Write the sheet as .xlsx, whole or not at all."""
         made = spreadsheet(self.found)
-        with whole_file(Path(path)) as stream:
+        with whole_file(Path(path), ".xlsx") as stream:
             stream.buffer.write(made)
         return Path(path)
 
