@@ -6,14 +6,16 @@ import io
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import kotha
 from kotha.api.demo import MARK, Demonstration
-from kotha.api.demo_page import PAGES, Told
+from kotha.api.demo_page import PAGES, Told, fewer_pieces
 from kotha.cli.main import main
+from kotha.text.tokenizer import card
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ def test_the_commands_that_it_proposes_run(made: Path, page: str, capsys) -> Non
     *commands, program = blocks
     assert len(commands) == 6
     for command in commands:  # as they are shown, with the shortest of trainings
-        words = shlex.split(command.replace("--minutes 10", "--steps 1"))
+        words = shlex.split(command.replace("--minutes 0.1", "--steps 1"))  # five times the 0.02 of this demo
         assert main(words[1:]) == 0, f"{command}\n{capsys.readouterr().err}"
     exec(compile(program, "report.html", "exec"), {})
     assert capsys.readouterr().out.count("নদীর ধারে") >= 1
@@ -102,6 +104,27 @@ def test_a_demo_that_was_stopped_can_be_done_again(tmp_path: Path) -> None:
 
 
 def test_the_demo_counts_the_words_that_it_knows() -> None:
-    told = Told.read(["নদীর ধারে গাছ, গাঝ ছিল।", "র‍্যাব"], ["গাছ নদীর", "ধারে ছিল"])
+    corpus = ["গাছ নদীর", "ধারে ছিল"]
+    told = Told.read(["নদীর ধারে গাছ, গাঝ ছিল।", "র‍্যাব"], ["", ""], corpus)
     assert (told.words, told.known) == (4, 3)
     assert told.share == 0.75
+    given = Told.read(["নদীর ধারে।।।।", "নদীর ধারে গাছ ছিল"], ["নদীর ধারে", "নদীর ধা"], corpus)
+    assert (given.words, given.known) == (2, 2), "what was given is not what it wrote; a word that it ended is"
+
+
+def test_the_page_and_the_command_measure_the_same(made: Path, page: str, capsys) -> None:
+    assert main(["evaluate", str(made / "run"), str(made / "held-out.jsonl"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    unigram = next(row for row in found["baselines"]["rows"] if row["name"] == "unigram")
+    tiles = re.findall(r"<div><b>(.*?)</b>", page)
+    assert tiles[:2] == [f"{found['bits_per_byte']:.3f}", f"{unigram['bits_per_byte']:.3f}"]
+    worse = found["bits_per_byte"] >= unigram["bits_per_byte"]
+    assert ("too little yet" in page) == worse, "a model that counting beats is not said to have learned"
+
+
+def test_it_says_why_one_vocabulary_is_smaller() -> None:
+    tokenizer = card.train_gpt2_style(["নদীর ধারে গাছ"], 4000)
+    small = card.measure("GPT-2 pattern", tokenizer, ["নদী"])
+    (remark,) = fewer_pieces([replace(small, vocab_size=4000), small])
+    assert remark.startswith(f"GPT-2 pattern: {small.vocab_size} pieces of 4,000, because it cuts words at every")
+    assert fewer_pieces([small, small]) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kotha.api import data as making
-from kotha.api.demo_page import PAGES, Told, demo_page, sample_of, shard_rows
+from kotha.api.demo_page import PAGES, Told, demo_page, fewer_pieces, sample_of, shard_rows
 from kotha.api.model import load
 from kotha.errors import KothaError, UsageError
 from kotha.evaluate.tables import Table
@@ -123,11 +123,12 @@ class Demonstration:
         tokenizers = {"kotha unigram": self.tokenizer, "GPT-2 pattern": caution}
         self.cards = [card.measure(name, tokenizer, held) for name, tokenizer in tokenizers.items()]
         header, cells = [title for _, title in card.COLUMNS], [card.cells(each) for each in self.cards]
-        return [Table("", header, cells, marks=card.marks(self.cards))]
+        return [Table("", header, cells, fewer_pieces(self.cards), card.marks(self.cards))]
 
     def _train(self) -> list[str | Table]:
-        """Train, and keep what the model wrote before its first step."""
-        data, run, floor = Dataset(self.out / "data"), self.out / "run", floor_bits_per_byte(self.held_out)
+        """Train, keep what the model wrote before its first step, and measure it on all that was held out."""
+        data, run = Dataset(self.out / "data"), self.out / "run"
+        self.floor = floor_bits_per_byte(self.held_out)
         shutil.rmtree(run, ignore_errors=True)
 
         def sample(model: Any) -> str:
@@ -136,23 +137,25 @@ class Demonstration:
         def begin(training: Any) -> None:
             self.before = sample(training.model)
 
-        how: dict[str, Any] = {"floors": {"bits_per_byte": floor}, **self.listeners}
+        how: dict[str, Any] = {"floors": {"bits_per_byte": self.floor}, **self.listeners}
         found = self.summary = train_run(data, RunFolder(run), self._request, sampler=sample, on_ready=begin, **how)
         if found["stopped"]:
             return []
+        self.model = load(run)
+        # While it learned it was measured on a part of them, to lose no time.
+        self.score = self.model.evaluate(data.path, baselines=data.path)
         return [
-            f"{found['steps']:,} steps, {found['tokens']:,} tokens in {found['seconds'] / 60:.1f} minutes. On stories "
-            f"that it has never seen: {found['bits_per_byte']:.3f} bits per byte "
-            f"({found['bits_per_character']:.3f} per character). The grammar's floor, which no model can go below on "
-            f"average, is {floor:.3f}."
+            f"{found['steps']:,} steps, {found['tokens']:,} tokens in {found['seconds'] / 60:.1f} minutes. On all "
+            f"{self.score.documents:,} texts that were held out: {self.score.bits_per_byte:.3f} bits per byte "
+            f"({self.score.bits_per_character:.3f} per character). The grammar's floor, which no model can go below on "
+            f"average, is {self.floor:.3f}."
         ]
 
     def _write(self) -> list[str | Table]:
-        self.model = load(self.out / "run")
         texts = self.model.generate(self.prompts, tokens=_TOKENS, **_WRITING)
-        self.told = told = Told.read(texts, (document.text for document in self.written))
+        self.told = told = Told.read(texts, self.prompts, (document.text for document in self.written))
         known = f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read."
-        return [*map(Quoted, texts), known]
+        return [*map(Quoted, texts), known if told.words else "It has not written a whole word."]
 
     def _look(self) -> list[str | Table]:
         """The pages that the report leads to: what happens in the model as it reads and writes a text."""

@@ -15,7 +15,7 @@ from kotha.text.prepare import PrepareReport
 from kotha.text.stories.corpus import Story
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.view import view
-from kotha.train.show.curves import loss_chart, nats_for_a_bit_per_byte, references
+from kotha.train.show.curves import loss_chart
 from kotha.wording import count, duration
 
 if TYPE_CHECKING:
@@ -49,10 +49,12 @@ class Told:
     known: int
 
     @classmethod
-    def read(cls, texts: list[str], corpus: Iterable[str]) -> "Told":
-        """Count the words of some texts that occur in a corpus; not the last of a text, which may be cut off."""
+    def read(cls, texts: list[str], prompts: list[str], corpus: Iterable[str]) -> "Told":
+        """Count the words that follow, or end, the prompts; not the last of a text, which may be cut off."""
         vocabulary = {word for text in corpus for word in _WORD.findall(text)}
-        words = [word for text in texts for word in _WORD.findall(text)[:-1]]
+        words: list[str] = []
+        for text, prompt in zip(texts, prompts, strict=True):
+            words += [word[0] for word in _WORD.finditer(text) if word.end() > len(prompt)][:-1]
         return cls(texts, len(words), sum(word in vocabulary for word in words))
 
     @property
@@ -100,6 +102,13 @@ def shard_rows(report: PrepareReport) -> list[list[str]]:
     ]
 
 
+def fewer_pieces(cards: list[card.Card]) -> list[str]:
+    """Why the second tokenizer's vocabulary is smaller than the first's, where it is."""
+    wanted, found = (each.vocab_size for each in cards)
+    reason = "it cuts words at every vowel sign, and between its cuts these texts have nothing more to join"
+    return [f"{cards[1].name}: {found:,} pieces of {wanted:,}, because {reason}."] if found < wanted else []
+
+
 def sample_of(written: list[Story]) -> str:
     """The beginning of the first story."""
     first = next(document for document in written if document.kind == "story")
@@ -107,25 +116,36 @@ def sample_of(written: list[Story]) -> str:
 
 
 def _lead(demo: "Demonstration") -> str:
-    summary = demo.record.summary
+    summary, counted = demo.record.summary, _unigram(demo)
+    learned = "and learned to write its own"
+    if demo.score.bits_per_byte >= counted:
+        learned = "too little yet: whoever only counts how often each token occurs foretells them better"
     times = summary["tokens"] / max(1, demo.shards.train_tokens)
     read = f"{times:.2g} times" if times >= 1 else f"{times:.0%} of"
     return (
         f"In {duration(summary['seconds'])} on this machine it read {count(summary['tokens'])} tokens ({read} the "
-        f"{demo.shards.train_documents:,} Bangla texts it was given), and learned to write its own."
+        f"{demo.shards.train_documents:,} Bangla texts it was given), {learned}."
     )
 
 
 def _figures(demo: "Demonstration") -> list[tuple[str, str]]:
-    """The result, between what mere counting reaches and what nothing can pass."""
-    summary, known = demo.record.summary, references(demo.record)
-    rate = nats_for_a_bit_per_byte(summary) or 1.0
-    figures = [(f"{summary['bits_per_byte']:.3f}", "bits per byte of stories that it has never seen; lower is better")]
-    if "unigram" in known:
-        figures.append((f"{known['unigram'] / rate:.3f}", "if it only knew how often each token occurs"))
-    if "floor" in known:
-        figures.append((f"{known['floor'] / rate:.3f}", "the floor: so much is chance in the stories themselves"))
-    return [*figures, (f"{demo.told.share:.1%}", "of the words that it writes are words that it has read")]
+    """The result, between what mere counting reaches and what nothing can pass, all on the same texts."""
+    share = f"{demo.told.share:.1%}" if demo.told.words else "–"
+    return [
+        (
+            f"{demo.score.bits_per_byte:.3f}",
+            f"bits per byte of {demo.score.documents:,} texts that it has never seen; lower is better",
+        ),
+        (f"{_unigram(demo):.3f}", "on the same texts, if it only knew how often each token occurs"),
+        (f"{demo.floor:.3f}", "the floor: so much is chance in the texts themselves"),
+        (share, "of the words that it writes are words that it has read" if demo.told.words else "no whole word yet"),
+    ]
+
+
+def _unigram(demo: "Demonstration") -> float:
+    """Bits per byte of the held-out texts for one who knows how often each token occurs."""
+    assert demo.score.baselines is not None, "measured beside what counting reaches"
+    return next(row.bits_per_byte for row in demo.score.baselines.rows if row.name == "unigram")
 
 
 def _samples(demo: "Demonstration") -> list[tuple[str, str]]:
@@ -155,3 +175,5 @@ def _add_tokenizer(page: Page, demo: "Demonstration") -> None:
     marks = {(column - 1, row + 1): mark for (row, column), mark in card.marks(demo.cards).items()}
     page.table(rows[0], rows[1:], marks)
     page.paragraph("A cut inside a letter separates a vowel sign, or half of a conjunct, from its letter.")
+    for remark in fewer_pieces(demo.cards):
+        page.paragraph(remark)

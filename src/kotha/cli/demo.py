@@ -37,19 +37,19 @@ def demo(
                 console.print(Padding(told, (0, 0, 1, 2)), markup=False)
             else:
                 print_table(told)
-    commands = next_steps(str(out), _program())
+    commands = next_steps(str(out), _program(), minutes)
     console.print(f"\nReport: [bold]{made.report(commands)}[/] (open it in a browser)\n\nThree things to try next:")
     for _, command in commands[:3]:
         console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
-def next_steps(folder: str, program: str) -> list[tuple[str, str]]:
+def next_steps(folder: str, program: str, minutes: float) -> list[tuple[str, str]]:
     """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
     here, read = shlex.quote(folder), "--text 'নদীর ধারে'"
     run = f"{here}/run"
     steps = [
         ("Let it go on with your own words", f"generate {run} 'নদীর ধারে' --temperature 0.3"),
-        ("Give it five times as long to learn", f"train {here}/data --minutes 10 --out {here}/longer"),
+        ("Give it five times as long to learn", f"train {here}/data --minutes {5 * minutes:.3g} --out {here}/longer"),
         ("Watch a text of your own pass through it", f"inside flow {run} {read} --html {here}/mine.html"),
         ("Compute one of its heads by hand", f"inside worksheet --run {run} {read} --xlsx {here}/head.xlsx"),
         ("Hear what its curve says", f"doctor {run} --language bn"),
