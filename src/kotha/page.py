@@ -9,92 +9,12 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 # What XML cannot hold: most control characters, and halves of surrogate pairs, which UTF-8 cannot hold either.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
-_STYLE = """
-:root { --ink: #1c1b19; --paper: #fdfcf8; --line: #ded9cc; --soft: #6b665b; --accent: #0b6e4f; --warm: #b3541e; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #ece8df; --paper: #191816; --line: #3a3731; --soft: #a39c8d; --accent: #5fc9a2; --warm: #e8965f; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 80rem; color: var(--ink); background: var(--paper);
-  font: 1.02rem/1.65 "Noto Sans Bengali", "Noto Serif Bengali", "Nirmala UI", "Bangla Sangam MN", "Vrinda",
-  system-ui, sans-serif; }
-h1 { font-size: 1.9rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; }
-h1 small, h2 small { display: block; font-size: .8em; font-weight: 400; color: var(--soft); }
-p.lead { color: var(--soft); margin: 0 0 1.5rem; max-width: 46rem; }
-p { max-width: 46rem; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .95rem; }
-th, td { text-align: right; padding: .45rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th:first-child, td:first-child { text-align: left; }
-thead th { font-weight: 600; border-bottom: 2px solid var(--ink); }
-td.best { color: var(--accent); font-weight: 700; }
-td.worst { color: var(--warm); }
-.pieces { line-height: 2.3; max-width: none; }
-.piece { display: inline-block; line-height: 1.5; padding: .12rem .3rem; border-radius: .3rem; margin-right: 2px;
-  white-space: pre; border: 1px solid transparent; }
-.piece:nth-child(odd) { background: color-mix(in srgb, var(--accent) 16%, transparent); }
-.piece:nth-child(even) { background: color-mix(in srgb, var(--warm) 14%, transparent); }
-.piece.part { border-color: var(--warm); font-family: ui-monospace, monospace; font-size: .82em; }
-table.matrix { width: auto; font-variant-numeric: tabular-nums; border-left: 2px solid var(--soft);
-  border-right: 2px solid var(--soft); border-radius: .5rem; border-collapse: separate; border-spacing: 0; }
-table.matrix th, table.matrix td { border: 0; padding: .3rem .8rem; white-space: nowrap; }
-table.matrix th { color: var(--soft); font-weight: 400; font-size: .9em; }
-table.matrix tbody th { text-align: left; position: sticky; left: 0; background: var(--paper); }
-table.matrix tbody tr:last-child th { border-bottom-left-radius: .4rem; }
-table.matrix.given td { color: var(--accent); }
-table.matrix td[style] { background: color-mix(in srgb, var(--accent) calc(var(--share) * 45%), transparent); }
-.sums { font: .88rem/1.75 ui-monospace, "DejaVu Sans Mono", "Noto Sans Bengali", monospace; margin: .7rem 0 0;
-  white-space: pre; }
-.label { margin: 1.2rem 0 0; color: var(--soft); font-size: .9rem; }
-.label + .story { margin-top: .2rem; }
-.story { border-left: 3px solid var(--accent); padding: .1rem 0 .1rem 1rem; margin: 1rem 0; white-space: pre-line;
-  overflow-wrap: anywhere; max-width: 46rem; }
-.note { border-left: 3px solid var(--warm); padding: .1rem 0 .1rem 1rem; }
-figure { margin: 1.2rem 0 1.8rem; max-width: 46rem; }
-figure svg { display: block; width: 100%; height: auto; }
-figcaption { color: var(--soft); font-size: .92rem; line-height: 1.5; margin-top: .5rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 0 3rem; }
-@media (min-width: 60rem) { .figures { grid-template-columns: 1fr 1fr; } }
-.figures figure svg { font-size: 15px; }
-@media (max-width: 34rem) { figure svg, .figures figure svg { font-size: 20px; } }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(27rem, 100%), 1fr)); gap: 0 3rem; }
-.columns.three { grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); gap: 0 2.2rem; }
-.columns > * { min-width: 0; }
-.columns > * > .label:first-child { margin-top: .4rem; }
-.headline { display: flex; flex-wrap: wrap; gap: 1rem 3rem; margin: 1.6rem 0 0; }
-.headline > div { flex: 1 1 9rem; max-width: 17rem; border-top: 2px solid var(--line); padding-top: .5rem; }
-.headline > div:first-child { border-color: var(--accent); }
-.headline b { display: block; font-size: 2.1rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
-.headline > div:first-child b { color: var(--accent); }
-.headline span { color: var(--soft); font-size: .92rem; line-height: 1.45; display: block; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(13.5rem, 100%), 1fr)); gap: 1rem; }
-.cards a { display: block; padding: .9rem 1rem; border: 1px solid var(--line); border-radius: .6rem; color: inherit;
-  text-decoration: none; line-height: 1.45; }
-.cards a:hover, .cards a:focus { border-color: var(--accent); }
-.cards b { display: block; color: var(--accent); }
-.cards b::after { content: " →"; }
-.cards span { display: block; font-size: .92rem; }
-.cards span[lang] { color: var(--soft); }
-pre { margin: .3rem 0 1rem; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .4rem;
-  white-space: pre-wrap; overflow-wrap: anywhere;
-  font: .88rem/1.6 ui-monospace, "DejaVu Sans Mono", "Noto Sans Bengali", monospace; }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: 0 2rem;
-  margin: .4rem 0 1rem; font-size: .95rem; }
-dl > div { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; padding: .3rem 0;
-  border-bottom: 1px solid var(--line); }
-dt { color: var(--soft); }
-dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
-details { margin: 1rem 0; }
-summary { cursor: pointer; color: var(--accent); }
-footer { margin-top: 3rem; padding-top: .8rem; color: var(--soft); font-size: .88rem;
-  border-top: 1px solid var(--line); }
-code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .9em; }
-"""
+_STYLE = "\n" + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def escape(text: str) -> str:
