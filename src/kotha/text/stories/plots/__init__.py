@@ -1,1 +1,1 @@
-"""What happens in the stories, news items and entries, one subject a file."""
+"""What happens in the stories, news items and entries: prose, one subject a text file."""

@@ -1,10 +1,17 @@
-"""The plots, by kind of document. To add one, write it in the file whose subject it shares."""
+"""The plots, by kind of document. To add one, write it in the text file whose subject it shares."""
 
-from kotha.text.stories.plot import Plot
-from kotha.text.stories.plots import childhood, fields, gatherings, kindness, lives, nature, work
+from pathlib import Path
 
-PLOTS: dict[str, tuple[Plot, ...]] = {
-    "story": (*childhood.PLOTS, *kindness.PLOTS, *work.PLOTS),
-    "news": (*gatherings.PLOTS, *fields.PLOTS),
-    "entry": (*nature.PLOTS, *lives.PLOTS),
+from kotha.text.stories.plot import Plot, parse_plots
+
+
+def _plots_of(*subjects: str) -> tuple[Plot, ...]:
+    files = (Path(__file__).with_name(f"{subject}.txt") for subject in subjects)
+    return tuple(plot for file in files for plot in parse_plots(file.read_text(encoding="utf-8")))
+
+
+PLOTS = {
+    "story": _plots_of("childhood", "kindness", "work"),
+    "news": _plots_of("gatherings", "fields"),
+    "entry": _plots_of("nature", "lives"),
 }
