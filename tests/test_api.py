@@ -97,6 +97,20 @@ def test_training_answers_after_its_room_was_imported(world: dict[str, Any]) -> 
     assert Path("again/report.html").is_file()
 
 
+def test_what_it_gives_says_what_it_is(world: dict[str, Any]) -> None:
+    lm = world["lm"]
+    assert repr(lm.tokenizer) == "Tokenizer(unigram, 600 pieces)"
+    assert len(lm.tokenizer) == 600
+    with lm.trace("নদী", places=["logits", "tokens"]) as few, lm.trace("নদী") as all_of_it:
+        assert repr(few) == "Trace(seen: tokens, logits)"
+        assert repr(all_of_it).endswith(f", … {len(all_of_it)} in all)")
+    assert repr(lm.lens("নদী")) == "View(Lens of 'নদী')"
+    assert "is empty" in repr(lm.flow(""))
+    assert repr(lm.worksheet("নদী")).startswith("View(Sheet of ")
+    with pytest.raises(kotha.KothaError, match="nowhere holds no run; name the folder that"):
+        kotha.Run("nowhere")
+
+
 def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) -> None:
     with pytest.warns(UserWarning, match="never taught to converse"):
         world["lm"].chat(plain=True)
@@ -107,7 +121,8 @@ def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) 
     [
         ("nowhere", "there is no nowhere; name a run folder, a model folder or a Hugging Face folder"),
         ("data", "data is a data folder; train a model on it, and load that"),
-        ("tokenizer", "tokenizer is not a model folder: it has no config.json"),
+        ("tokenizer", "tokenizer is not a model folder.*; this is the folder of a tokenizer alone"),
+        (".", r"\. is not a model folder: it has no config.json; did you mean \w+\?"),
         ("stories.jsonl", "stories.jsonl is a file; name the folder of a model"),
     ],
 )

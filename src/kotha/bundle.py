@@ -204,11 +204,20 @@ def _check_header(where: Path, header: dict[str, Any], model: Model, dtype: str)
             raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {dtype}")
 
 
+def _instead(path: Path) -> str:
+    """What a folder without a model holds instead, as the end of a sentence."""
+    inner = [each.parent for each in sorted(path.glob(f"*/{CONFIG_FILE}"))]
+    if inner:
+        return f"; did you mean {inner[0]}?"
+    alone = (path / TOKENIZER_FILE).is_file() and not (path / WEIGHTS_FILE).exists()
+    return "; this is the folder of a tokenizer alone" if alone else ""
+
+
 def _read_description(path: Path) -> dict[str, Any]:
     """What config.json says, with the model's config read."""
     file = path / CONFIG_FILE
     if not file.is_file():
-        raise KothaError(f"{path} is not a model folder: it has no {CONFIG_FILE}")
+        raise KothaError(f"{path} is not a model folder: it has no {CONFIG_FILE}{_instead(path)}")
     values = read_table(file)
     if values.get("format") != FORMAT:
         raise KothaError(f"{file} does not describe a Kotha model")

@@ -90,7 +90,7 @@ class RunFolder:
         """All that the config tells."""
         config = self._read(CONFIG)
         if config is None:
-            raise CheckpointError(f"{self.path} holds no run to go on with; start one first")
+            raise CheckpointError(f"{self.path} holds no run; name the folder that a training wrote")
         return config
 
     def summary(self) -> dict[str, Any] | None:

@@ -48,6 +48,7 @@ def test_greedy_text_is_compared_to_its_end() -> None:
     report = with_greedy(FRESH, [1, 2, 3], [1, 2])
     assert (report.first_greedy_difference, report.greedy_tokens) == (2, 3)
     assert report.failures == ["greedy text differs from token 2 on"]
+    assert repr(report) == "ParityReport(hf: failed; greedy text differs from token 2 on)"
     assert replace(report, greedy_judged=False).passed
 
 
@@ -61,6 +62,7 @@ def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
 def test_what_was_not_asked_is_neither_right_nor_wrong() -> None:
     report = ParityReport(door="hf", remark="not checked: nobody is there")
     assert (report.tokens_equal, report.checked, report.passed) == (None, False, True)
+    assert repr(report) == "ParityReport(hf: nothing was compared)"
     assert rows(report) == [["parity", "not checked: nobody is there"]]
     assert report.to_dict()["max_logit_difference"] is None
 

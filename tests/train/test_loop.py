@@ -355,7 +355,7 @@ def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
     with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
         start(data, tmp_path / "run")
-    with pytest.raises(CheckpointError, match="holds no run to go on with; start one first"):
+    with pytest.raises(CheckpointError, match="holds no run; name the folder that a training wrote"):
         RunFolder(tmp_path / "none").read()
 
 

@@ -110,6 +110,10 @@ class ParityReport:
         """Whether what was compared is the same; what was not compared does not count against it."""
         return not self.failures
 
+    def __repr__(self) -> str:
+        verdict = "failed" if self.failures else "passed" if self.checked else "nothing was compared"
+        return f"ParityReport({self.door}: {'; '.join([verdict, *self.failures])})"
+
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
         judged = {"checked": self.checked, "passed": self.passed, "failures": self.failures}

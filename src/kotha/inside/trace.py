@@ -36,6 +36,7 @@ from kotha.model.attention import Attention
 from kotha.model.block import Block
 from kotha.model.family import Model
 
+_NAMED = 3  # places that a trace names of itself
 _WORKED_OUT = ("scores", "masked_scores", "weights")
 Record = Callable[[str, Tensor], None]
 
@@ -71,6 +72,13 @@ class Trace:
         if name in self._known:
             raise UsageError(f"nothing has passed {name} yet; call the model inside the `with`")
         raise UsageError(f"{name!r} was not traced{nearest(name, self._known)}")
+
+    def __repr__(self) -> str:
+        more = [f"… {len(self)} in all"] if len(self) > _NAMED else []
+        return f"Trace(seen: {', '.join([*list(self)[:_NAMED], *more]) or 'nothing yet'})"
+
+    def __len__(self) -> int:
+        return len(self._seen)
 
     def __contains__(self, name: str) -> bool:
         return name in self._seen

@@ -34,6 +34,10 @@ class View(Generic[Found]):
     make_dict: Callable[[], dict[str, Any]] = field(repr=False)
     remarks: tuple[str, ...] = ()  # what the user should know about how the input was taken
 
+    def __repr__(self) -> str:
+        remarks = "".join(f"; {remark}" for remark in self.remarks)
+        return f"View({type(self.found).__name__} of {self.title!r}{remarks})"
+
     @cached_property
     def html(self) -> str:
         """The page, whole and offline."""

@@ -150,7 +150,7 @@ def _some(count: int, most: int) -> list[int | None]:
     return [*range(max(1, most - 3)), None, count - 2, count - 1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SheetView(View[Sheet]):
     """A sheet to look at; also as a spreadsheet of live formulas."""
 

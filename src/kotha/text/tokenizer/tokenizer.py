@@ -71,6 +71,12 @@ class Tokenizer:
         if unknown is not None:
             self.special["unk"] = unknown
 
+    def __repr__(self) -> str:
+        return f"Tokenizer({self.kind}, {self.vocab_size:,} pieces)"
+
+    def __len__(self) -> int:
+        return self.vocab_size
+
     # -- text to ids ------------------------------------------------------------------------------------------------
 
     def normalize(self, text: str) -> str:
