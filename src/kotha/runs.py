@@ -31,6 +31,8 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
 BEST, BEST_MODEL = "best.json", "best"
+# In the config: data that a run went on with after its first.
+MORE_DATA = "more_data"
 
 
 class RunFolder:
@@ -85,6 +87,16 @@ class RunFolder:
     def change(self, training: dict[str, Any]) -> None:
         """Go on with other settings than the run was started with."""
         self.write(CONFIG, {**self.about(), "training": training})
+
+    def remember_data(self, data: Dataset) -> None:
+        """Go on with data that may be other than the run was started with: the config tells of all that was used."""
+        config, described = self.about(), describe_data(data)
+        first, *more = data_of(config)
+        for known in (first, *more):
+            key = "identity" if "identity" in known else "train_tokens"  # older configs have no identity
+            if known.get(key) == described[key]:
+                return
+        self.write(CONFIG, {**config, MORE_DATA: [*more, described]})
 
     def about(self) -> dict[str, Any]:
         """All that the config tells."""
@@ -158,6 +170,23 @@ class RunFolder:
 def run_config(path: Path) -> dict[str, Any]:
     """What a run folder tells of itself; empty for a model folder."""
     return RunFolder(path).about() if (path / METRICS).exists() else {}
+
+
+def describe_data(data: Dataset) -> dict[str, Any]:
+    """What a run's config tells of the data that it learns from."""
+    return {
+        "path": str(data.path),
+        "tokenizer": data.tokenizer.fingerprint,
+        "train_tokens": data["train"].info.tokens,
+        "identity": data.identity,
+    }
+
+
+def data_of(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """All data that a run has learned from, as its config tells: what it began with, and what it went on with."""
+    more = config.get(MORE_DATA)
+    later = [each for each in more if isinstance(each, dict)] if isinstance(more, list) else []
+    return [mapping(config, "data"), *later]
 
 
 def figure(row: dict[str, Any], *keys: str) -> float | None:

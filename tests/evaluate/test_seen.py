@@ -8,6 +8,7 @@ import pytest
 
 from kotha.evaluate.held_out import from_texts
 from kotha.evaluate.seen import Familiarity, look_up
+from kotha.runs import RunFolder, describe_data
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -51,3 +52,27 @@ def test_what_cannot_be_told(run: Path, texts: list[str], tokenizer: Tokenizer, 
     (tmp_path / "metrics.jsonl").write_text("")
     (tmp_path / "config.json").write_text(json.dumps({"data": {"path": "/gone", "tokenizer": tokenizer.fingerprint}}))
     assert look_up(text, tmp_path) is None
+
+
+def test_all_data_that_a_run_went_on_with_is_looked_in(
+    make_data: Callable[..., Dataset], texts: list[str], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    def verdict(documents: list[str]) -> str | None:
+        found = look_up(from_texts(documents, tokenizer), tmp_path)
+        return None if found is None else found.verdict
+
+    first, later = (make_data(part, held_out=texts[60:64], leak_threshold=None) for part in (texts[:20], texts[20:40]))
+    (tmp_path / "config.json").write_text(json.dumps({"data": describe_data(first)}))
+    (tmp_path / "metrics.jsonl").write_text("")
+    folder = RunFolder(tmp_path)
+    folder.remember_data(first)
+    assert "more_data" not in folder.about()
+    assert (verdict(texts[:20]), verdict(texts[20:40])) == ("seen in training", "new")
+    for _ in range(2):
+        folder.remember_data(later)
+    assert [each["path"] for each in folder.about()["more_data"]] == [str(later.path)]
+    assert (verdict(texts[:40]), verdict(texts[60:64])) == ("seen in training", "held out")
+    description = json.loads((later.path / "dataset.json").read_text())
+    description["splits"]["train"]["shards"][0]["sha256"] = "0" * 64
+    (later.path / "dataset.json").write_text(json.dumps(description))
+    assert verdict(texts[:20]) is None, "what was prepared anew at the same place is other data"

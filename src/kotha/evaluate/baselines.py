@@ -20,9 +20,9 @@ from kotha.evaluate.held_out import HeldOut, Line, tokens_of
 from kotha.evaluate.ngram import KneserNey
 from kotha.evaluate.perplexity import figures
 from kotha.files import read_table
-from kotha.runs import mapping
+from kotha.runs import data_of
 from kotha.text.frequencies import frequency_nats
-from kotha.text.shards import DATASET_FILE, Dataset
+from kotha.text.shards import DATASET_FILE, Dataset, identity_of
 from kotha.wording import OnProgress
 
 ORDERS = (3, 5)
@@ -94,18 +94,28 @@ def baselines(
 
 def find_data(config: dict[str, Any], run: Path) -> Path | None:
     """The data folder that a run's config names, where it still is as it was: there, or beside the run folder."""
-    named = mapping(config, "data")
+    return find_all_data(config, run)[0]
+
+
+def find_all_data(config: dict[str, Any], run: Path) -> list[Path | None]:
+    """Each data folder that a run has learned from, the first one first; None for one that is gone or has changed."""
+    return [_find(named, run) for named in data_of(config)]
+
+
+def _find(named: dict[str, Any], run: Path) -> Path | None:
     if not isinstance(named.get("path"), str):
         return None
     places = (Path(named["path"]), run.parent / Path(named["path"]).name)
-    return next((path for path in places if _tokenizer_of(path) == named.get("tokenizer")), None)
+    return next((path for path in places if _is_still(path, named)), None)
 
 
-def _tokenizer_of(folder: Path) -> str:
-    """The fingerprint in a data folder's description; empty where there is none."""
+def _is_still(folder: Path, named: dict[str, Any]) -> bool:
+    """Whether a data folder is the one that a config names; older configs knew only its tokenizer."""
     with suppress(KothaError):
-        return str(read_table(folder / DATASET_FILE).get("tokenizer"))
-    return ""
+        found = read_table(folder / DATASET_FILE)
+        same = named.get("identity") in (None, identity_of(found))
+        return same and found.get("tokenizer") == named.get("tokenizer")
+    return False
 
 
 def _row(name: str, loss: float, text: HeldOut) -> Baseline:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kotha.evaluate.baselines import find_data
+from kotha.evaluate.baselines import find_all_data
 from kotha.evaluate.held_out import HeldOut, Line
 from kotha.runs import run_config
 from kotha.text.shards import Dataset, Split
@@ -43,16 +43,15 @@ class Familiarity:
 
 
 def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
-    """What a run knows of a text; None where that cannot be told: no run, or its data folder is gone."""
-    data = None if run is None else find_data(run_config(run), run)
-    if data is None:
-        return None
-    folder = Dataset(data, verify=False)
-    if folder.tokenizer.fingerprint != text.tokenizer:
-        return None
-    trained = _found(text, folder["train"])
-    held_out = _found(text, folder["validation"]) & ~trained
-    counts = text.documents, int(trained.sum()), int(held_out.sum())
+    """What a run knows of a text; None where that cannot be told: no run, or a data folder of its is gone."""
+    trained = held_out = np.zeros(text.documents, np.bool_)
+    for data in [None] if run is None else find_all_data(run_config(run), run):
+        folder = None if data is None else Dataset(data, verify=False)
+        if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
+            return None
+        trained = trained | _found(text, folder["train"])
+        held_out = held_out | _found(text, folder["validation"])
+    counts = text.documents, int(trained.sum()), int((held_out & ~trained).sum())
     return Familiarity(*counts, _verdict(*counts))
 
 

@@ -240,10 +240,21 @@ class Dataset:
         for split in self.splits.values():
             split.check(hashes=verify)
 
+    @property
+    def identity(self) -> str:
+        """What tells this data from other data, wherever it lies."""
+        return identity_of(self.description)
+
     def __getitem__(self, name: str) -> Split:
         if name not in self.splits:
             raise DataError(f"{self.path} has no split {name!r}; it has {', '.join(self.splits)}")
         return self.splits[name]
+
+
+def identity_of(description: dict[str, Any]) -> str:
+    """A hash of what a data folder's description says of its tokens: its tokenizer, and the hashes of all shards."""
+    told = json.dumps([description.get("tokenizer"), description.get("splits")], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def _read_description(folder: Path) -> dict[str, Any]:

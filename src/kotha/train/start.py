@@ -9,7 +9,7 @@ import torch
 
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig
-from kotha.runs import CONFIG, RunFolder, mapping
+from kotha.runs import CONFIG, RunFolder, data_of, describe_data, mapping
 from kotha.text.shards import Dataset
 from kotha.train.config import TrainConfig
 from kotha.train.device.hardware import describe_machine
@@ -62,6 +62,8 @@ def train_run(
         if resume:
             training = resume_run(data, folder, dict(request.changes), **how)
             say(f"going on from step {training.progress.step:,} of {training.config.steps:,}")
+            if len(data_of(folder.about())) > 1:
+                say("with other data than the run began with; `evaluate` looks in all of it for what was seen")
         else:
             training = _start(data, folder, request, say, **how, **about)
             if request.timed and ranks.alone:
@@ -137,11 +139,7 @@ def start_run(
             config.to_dict(),
             data.tokenizer,
             task=training.task.name,
-            data={
-                "path": str(data.path),
-                "tokenizer": data.tokenizer.fingerprint,
-                "train_tokens": data["train"].info.tokens,
-            },
+            data=describe_data(data),
             machine={
                 **describe_machine(arithmetic.device),
                 "precision": arithmetic.precision,
@@ -179,8 +177,10 @@ def resume_run(
         raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
     config = config.change(**changes)
     training = _training(model, config, data, folder, ranks=ranks, **how)
-    if ranks.is_first and changes:
-        folder.change(config.to_dict())
+    if ranks.is_first:
+        folder.remember_data(data)
+        if changes:
+            folder.change(config.to_dict())
     ranks.wait()
     training.resume()
     return training
