@@ -22,7 +22,8 @@ def doctor(
 ) -> None:
     """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
     from kotha.evaluate.baselines import find_data
-    from kotha.evaluate.doctor.advice import HEALTHY
+    from kotha.evaluate.doctor.advice import reassure
+    from kotha.evaluate.doctor.curve import read_curve
     from kotha.evaluate.doctor.diagnosis import diagnose, look_at
     from kotha.runs import RunFolder
     from kotha.text.shards import Dataset
@@ -39,7 +40,10 @@ def doctor(
         return
     console = results()
     if not findings:
-        console.print(HEALTHY[language], markup=False)
+        curve = read_curve(config, folder.metrics(), references)
+        console.print(reassure(curve.best and curve.best.loss, curve.references, language), markup=False)
+        if not ngrams:
+            notes().print("kotha: n-grams, which are harder to beat, were not counted; --ngrams does")
     for finding in findings:
         console.print(finding.words[language], markup=False)
         console.print(_HEADINGS[language], markup=False)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kotha.evaluate.doctor.advice import ADVICE, split_advice
+from kotha.evaluate.doctor.advice import ADVICE, reassure, split_advice
 from kotha.evaluate.doctor.diagnosis import DataFacts, Finding, diagnose, look_at
 from kotha.evaluate.doctor.signs import Thresholds
 from kotha.model.config import GPTConfig
@@ -65,8 +65,8 @@ def test_a_healthy_run_gives_no_alarm(healthy: RunFolder, plenty: Dataset) -> No
 
 def test_a_healthy_run_that_counting_still_beats(healthy: RunFolder) -> None:
     found = findings(healthy, references={"3-gram": 3.0, "5-gram": 2.9})
-    assert list(found) == ["no-better-than-counting"]
-    assert found["no-better-than-counting"].evidence["name"] == "3-gram", "the easiest that it does not beat"
+    assert list(found) == ["read-too-little"]
+    assert found["read-too-little"].evidence["name"] == "3-gram", "the easiest that it does not beat"
 
 
 def test_untrained(trained, plenty) -> None:
@@ -122,8 +122,8 @@ def test_a_learning_rate_of_nearly_nothing(trained, plenty) -> None:
 
 def test_no_better_than_frequencies(trained, plenty) -> None:
     found = findings(trained(plenty, steps=30, evaluate_every=10))
-    assert list(found) == ["no-better-than-counting"]
-    assert found["no-better-than-counting"].evidence["name"] == "unigram"
+    assert list(found) == ["read-too-little"]
+    assert found["read-too-little"].evidence["name"] == "unigram"
 
 
 def test_a_leak_shows_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
@@ -191,6 +191,21 @@ def test_question_7b_and_12b_of_the_workshop() -> None:
     )
     assert "৩.২৫ থেকে ২.৬১-এ নেমেছে" in found.words["bn"]
     assert len(found.advice["en"]) == len(found.advice["bn"]) >= 3, "12b asks for three"
+
+
+def test_who_has_read_little_is_told_to_read_on() -> None:
+    config = {"references": {"unigram": 2.0}, "data": {"train_tokens": 8192 * 50_000}}
+    (found,) = diagnose(config, CALM)
+    assert "only 2 % of its text" in found.words["en"]
+    assert found.advice["en"][0].startswith("More steps")
+    assert not any("More text" in each or "larger model" in each for each in found.advice["en"])
+    (found,) = diagnose({**config, "data": {"train_tokens": 8192 * 500}}, CALM)
+    assert found.kind == "no-better-than-counting"
+
+
+def test_a_healthy_run_is_told_what_was_looked_at() -> None:
+    assert reassure(3.0, {"ln V": 9.0, "unigram": 6.0, "3-gram": 2.9}, "en").endswith("compared with: ln V, unigram.")
+    assert "nothing was measured on unseen text" in reassure(None, {"ln V": 9.0}, "en")
 
 
 def test_a_loss_that_was_no_number() -> None:

@@ -4,8 +4,9 @@ Numbers are filled in from the evidence, in Bangla with Bangla digits; names of 
 """
 
 import re
+from collections.abc import Mapping
 
-from kotha.wording import LANGUAGES, fill
+from kotha.wording import LANGUAGES, Language, fill
 
 Symptoms = dict[str, float | int | str]
 
@@ -47,6 +48,16 @@ ADVICE: dict[str, dict[str, str]] = {
         "bn": """{steps:,} ধাপের পরেও লস {loss:.2f} ন্যাট, ln V = {nothing:.2f}-এর কাছাকাছি, যা চোখ বুজে আন্দাজের সমান:
             মডেল প্রায় কিছুই শেখেনি।
             - আরও ধাপ চালান।
+            - রেখা শুরু থেকেই ধীরে নামলে learning_rate বাড়ান।""",
+    },
+    "read-too-little": {
+        "en": """On unseen text the loss is {loss:.2f} nats, and mere counting ({name}) gives {counted:.2f}: in
+            {steps:,} steps it has read only {share:.0f} % of its text, and who counts has read all of it.
+            - More steps, or more minutes: nothing else is worth trying before.
+            - A higher learning_rate, if the curve falls slowly from the start.""",
+        "bn": """না-দেখা লেখায় লস {loss:.2f} ন্যাট, আর শুধু গুনে ({name}) পাওয়া যায় {counted:.2f}: {steps:,} ধাপে মডেল লেখার
+            মাত্র {share:.0f} % পড়েছে, আর যে গোনে সে পড়েছে সবটা।
+            - আরও ধাপ চালান, বা আরও সময় দিন: তার আগে অন্য কিছু করে লাভ নেই।
             - রেখা শুরু থেকেই ধীরে নামলে learning_rate বাড়ান।""",
     },
     "no-better-than-counting": {
@@ -146,9 +157,29 @@ ADVICE: dict[str, dict[str, str]] = {
 }
 
 HEALTHY = {
-    "en": "Nothing alarming: the loss falls, on unseen text too, and no count that it was compared with is better.",
-    "bn": "উদ্বেগের কিছু নেই: লস নামছে, না-দেখা লেখাতেও, আর যেসব গণনার সঙ্গে তুলনা হয়েছে তার কোনোটিই বেশি ভালো নয়।",
+    "en": "Nothing alarming: the loss falls, on unseen text too.",
+    "bn": "উদ্বেগের কিছু নেই: লস নামছে, না-দেখা লেখাতেও।",
 }
+COMPARED = {
+    "en": "It is below what it was compared with: {names}.",
+    "bn": "যেসবের সঙ্গে তুলনা হয়েছে, তা সেগুলোর নিচে: {names}।",
+}
+UNMEASURED = {
+    "en": "Nothing alarming in the training loss; nothing was measured on unseen text, so what it is worth is not known.",
+    "bn": "প্রশিক্ষণের লসে উদ্বেগের কিছু নেই; না-দেখা লেখায় কিছু মাপা হয়নি, তাই মডেল কতটা শিখেছে তা জানা যায় না।",
+}
+
+
+def reassure(loss: float | None, references: Mapping[str, float], language: Language) -> str:
+    """What is said where nothing was found: only what was looked at; ``loss`` is the best on unseen text.
+
+    >>> reassure(3.0, {"ln V": 9.0, "5-gram": 2.5}, "en")
+    'Nothing alarming: the loss falls, on unseen text too. It is below what it was compared with: ln V.'
+    """
+    if loss is None:
+        return UNMEASURED[language]
+    names = ", ".join(name for name, nats in references.items() if loss < nats)
+    return " ".join([HEALTHY[language], *([COMPARED[language].format(names=names)] if names else [])])
 
 
 def advise(kind: str, evidence: Symptoms) -> tuple[dict[str, str], dict[str, list[str]]]:

@@ -28,7 +28,11 @@ _NOTICES = ("empty", "plateau", "mismatch-validation")
 # In each group the first sign that is there is told; the later ones would say the same less well.
 _BROKEN: dict[str, Sign] = {"not-a-number": signs.lost, "learning-rate-too-high": signs.rising}
 _GROUPS: list[dict[str, Sign]] = [
-    {"untrained": signs.untrained, "no-better-than-counting": signs.not_beaten},
+    {
+        "untrained": signs.untrained,
+        "read-too-little": signs.read_too_little,
+        "no-better-than-counting": signs.not_beaten,
+    },
     {"mismatch-validation": signs.unlike, "memorising": signs.by_heart, "plateau": signs.flat},
 ]
 _LEAKS: dict[str, Sign] = {"leak-below-floor": signs.below_floor, "leak": signs.too_good}

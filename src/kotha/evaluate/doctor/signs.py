@@ -17,6 +17,7 @@ class Thresholds:
     rise_nats: float = 0.5  # training loss above its lowest, a median of eleven steps; single batches differ as much
     learned_share: float = 0.5  # of the way from ln V to the unigram; frequencies come first, in a few hundred steps
     beaten_share: float = 0.01  # a reference is beaten by at least this share; less is the noise of one validation set
+    read_once: float = 0.9  # passes; who has read less than the counts have is not yet to be compared with them
     flat_share: float = 0.005  # validation so near its best, as a share of all gained, is flat; seeds differ as much
     flat_evaluations: int = 3  # so many evaluations without gain; one or two happen to every run
     flat_since: float = 2 / 3  # flat from this part of the run on; later, the last decay may only just have ended
@@ -69,6 +70,14 @@ def not_beaten(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
         return None
     name = max(missed, key=lambda each: missed[each])
     return {"loss": loss, "name": name, "counted": missed[name]}
+
+
+def read_too_little(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
+    """Not beaten either, by one who has not yet read the text once."""
+    missed = not_beaten(curve, thresholds)
+    if missed is None or not curve.steps or curve.epochs is None or curve.epochs >= thresholds.read_once:
+        return None
+    return {**missed, "steps": curve.steps[-1], "share": 100 * curve.epochs}
 
 
 def by_heart(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
