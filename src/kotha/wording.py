@@ -66,6 +66,15 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
+def passes(epochs: float) -> str:
+    """How many times through a text; a small part of it is not none of it.
+
+    >>> [passes(epochs) for epochs in (0.0231, 0.5, 3.14, 20)]
+    ['0.023', '0.5', '3.1', '20.0']
+    """
+    return f"{epochs:.2g}" if epochs < 1 else f"{epochs:.1f}"
+
+
 def duration(seconds: float, language: Language = "en") -> str:
     """How long something takes.
 

@@ -19,6 +19,7 @@ from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
 from kotha.train.config import TrainConfig
+from kotha.train.device.hardware import peak_flops_per_second
 from kotha.train.loop import Training
 from kotha.train.recipes import recipe
 from kotha.train.start import resume_run, start_run, train_run
@@ -97,6 +98,26 @@ def test_killed_at_any_step_it_goes_on_bit_for_bit(data, tmp_path, optimizer, pr
         assert_same(whole, again)
         rows = [(row["step"], row.get("loss_nats")) for row in again.folder.metrics()]
         assert rows == [(row["step"], row.get("loss_nats")) for row in whole.folder.metrics()]
+
+
+@pytest.mark.parametrize(("slow", "steps"), [(range(1), 48), (range(8), 48), (range(48), 16)])
+def test_a_few_slow_steps_do_not_shorten_a_run(data, tmp_path: Path, monkeypatch, slow: range, steps: int) -> None:
+    """On a clock of its own: a step takes a second, and a slow one four; there is time for 72 or for 18."""
+    peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, by the true clock
+    clock = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    training = start(data, tmp_path / "run", SHORT.change(steps=48, evaluate_every=6, evaluate_tokens=32))
+    read = training.task.batch
+
+    def batch(step: int, first: int, count: int):
+        clock[0] += 4.0 if step in slow else 1.0
+        return read(step, first, count)
+
+    monkeypatch.setattr(training.task, "batch", batch)
+    training.fitting.micro_batch_size = SHORT.batch_size
+    monkeypatch.setattr(training.fitting, "settle", lambda gradients: None)
+    training.deadline = 72.0
+    assert training.run()["steps"] == pytest.approx(steps, abs=2)
 
 
 def test_what_the_process_computed_before_changes_nothing(data, tmp_path: Path) -> None:

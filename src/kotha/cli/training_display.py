@@ -76,7 +76,8 @@ def step_line(event: dict[str, Any]) -> str:
     done, steps = event["step"], event["steps"]
     left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
     minutes, seconds = divmod(round(left), 60)
+    share = "" if event["peak_share"] is None else f"  {event['peak_share']:.0%} of peak"
     return (
         f"step {done:,}/{steps:,}  loss {event['loss_nats']:.3f}  {event['tokens_per_second']:,.0f} tokens/s"
-        f"  {event['peak_share']:.0%} of peak  {size(event['memory_bytes'])}  {minutes}:{seconds:02d} left"
+        f"{share}  {size(event['memory_bytes'])}  {minutes}:{seconds:02d} left"
     )

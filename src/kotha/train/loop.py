@@ -7,9 +7,10 @@ moved goes on as if it had never stopped, bit for bit on the CPU.
 
 import math
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from statistics import median_high
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.device.fitting import Fitting, OutOfMemory
-from kotha.train.device.hardware import peak_flops_per_second, peak_memory
+from kotha.train.device.hardware import peak_flops_per_second, peak_memory, share_of_peak
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.device.recording import Recording
 from kotha.train.distributed import ALONE, Ranks, distribute, gathering, let_go, whole
@@ -35,12 +36,13 @@ from kotha.train.optimize.averaging import Average, lent
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.plan.flops import count_work
-from kotha.train.plan.rules import shorten
+from kotha.train.plan.rules import fit_to_time
 from kotha.train.tasks.task import Batch, Learner, Score, Task, Tensors
 from kotha.train.watch import Clock, Interrupts, Watch
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
+_LAST_SPEEDS = 200
 
 Sampler = Callable[[Any], str]
 OnEvent = Callable[[dict[str, Any]], None]
@@ -82,7 +84,9 @@ class Training:
         self.watch = Watch(config.spike)
         self.progress = Progress()
         self.deadline = math.inf  # on the clock of time.perf_counter
+        self._planned = config
         self._clock = Clock()
+        self._speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens a second, of the last steps
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -131,12 +135,19 @@ class Training:
         return self._asked()
 
     def _keep_to_time(self, began: float) -> None:
-        """Go on with fewer steps if all of them would take too long; who resumes this run finds them in its config."""
-        spent, seconds = time.perf_counter() - began, self.deadline - began
-        config = shorten(self.config, self.progress.step, spent, seconds)
-        if config != self.config:
-            slower = f"slower than when this machine was timed: {config.steps:,} steps instead of {self.config.steps:,}"
-            self.fitting.on_remark(slower)
+        """Go on with fewer steps if all would take too long, and with more again once it is faster.
+
+        The median passes over a few slow steps, such as the first. Who resumes this run finds the steps in its config.
+        """
+        if math.isinf(self.deadline):
+            return
+        done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
+        usual = self.progress.tokens / done / median_high(self._speeds)
+        pace = usual + (spent - self.progress.seconds) / done  # with its share of evaluations, samples and saving
+        config = fit_to_time(self._planned, self.config.steps, done, spent, pace, seconds)
+        if config.steps != self.config.steps:
+            how = "slower than when this machine was timed" if config.steps < self.config.steps else "faster again"
+            self.fitting.on_remark(f"{how}: {config.steps:,} steps instead of {self.config.steps:,}")
             self.config = config
             self.folder.change(config.to_dict())
             self.save()
@@ -229,6 +240,7 @@ class Training:
                 f"Last good checkpoint: {self.keeper.last_good()}. Try a lower learning_rate or a longer warm-up"
             )
         self._clock.stop(self.progress)
+        self._speeds.append(self._clock.tokens_per_second)
         peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype) * self.ranks.world
         self._emit(
             step=step,
@@ -237,9 +249,7 @@ class Training:
             learning_rate=self.config.learning_rate * learning_rate_share(step - 1, self.config),
             tokens=self.progress.tokens,
             tokens_per_second=self._clock.tokens_per_second,
-            peak_share=self._flops_per_token
-            * self._clock.tokens_per_second
-            / peak,  # of the machine's fastest products
+            peak_share=share_of_peak(self._flops_per_token * self._clock.tokens_per_second, peak),
             memory_bytes=peak_memory(self.arithmetic.device),
             seconds=self.progress.seconds,
         )

@@ -20,7 +20,7 @@ from kotha.train.plan.memory import planned_context
 from kotha.train.plan.rules import EVALUATIONS, pace_of
 from kotha.train.plan.text_size import TextSize
 from kotha.train.recipes import recipe
-from kotha.wording import count, size
+from kotha.wording import count, passes, size
 
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0
@@ -127,6 +127,6 @@ def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTC
     ends = "; more passes over so little text would only memorise it" if design.text_ends else ""
     sentence = (
         f"{sizes}, {steps}, learning rates {settings.learning_rate:g} and Muon {settings.muon_learning_rate:g}: "
-        f"for {size(text.bytes)} of text and {budget.minutes:g} minutes, {design.epochs:.1f} times through it{ends}"
+        f"for {size(text.bytes)} of text and {budget.minutes:g} minutes, {passes(design.epochs)} times through it{ends}"
     )
     return Choice(design.model, settings, design.seconds_per_step, design, sentence)

@@ -12,11 +12,13 @@ from kotha.model.family import build
 from kotha.model.presets import PRESETS, preset
 from kotha.train.config import TrainConfig
 from kotha.train.device import hardware as machine
+from kotha.train.device import precision
 from kotha.train.device.fitting import Fitting
-from kotha.train.device.precision import Arithmetic
+from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.distributed import ALONE
 from kotha.train.plan.activations import example_inputs, positions
 from kotha.train.plan.flops import count_work
+from kotha.train.plan.page import plan_words
 from kotha.train.plan.planning import plan_training
 from kotha.train.plan.step_time import predict_seconds_per_step
 
@@ -56,6 +58,19 @@ def test_the_work_of_the_course_model_by_hand() -> None:
 def test_speed_is_measured_once() -> None:
     assert machine.peak_flops_per_second(CPU, torch.float32) > 0
     assert machine.peak_flops_per_second(CPU, torch.float32) == machine.peak_flops_per_second(CPU, torch.float32)
+
+
+def test_a_busy_machine_has_no_share_above_all_of_it(monkeypatch) -> None:
+    plan = plan_training(FAMILY["gpt"], TrainConfig(batch_size=4, steps=3), "cpu", seconds_per_step=1e-9)
+    assert plan.peak_share is None
+    assert "this machine is busy" in plan_words(plan)[-2]
+    usual = plan_words(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", seconds_per_step=1e3))[-2]
+    assert "% of the peak, which is" in usual
+    taken = iter([10.0, 1e-3])  # seconds: the small product was disturbed, the large one was not
+    monkeypatch.setattr(machine, "quickest", lambda *_: next(taken))
+    assert machine.peak_flops_per_second.__wrapped__(CPU, torch.float32) == 2 * 1024**3 / 1e-3
+    monkeypatch.setattr(precision, "_gain_of_bfloat16", lambda: 1 / 228.6)
+    assert choose_arithmetic("auto", "cpu").reason == "bfloat16 takes about 200 times as long here"
 
 
 def test_memory_of_this_process() -> None:

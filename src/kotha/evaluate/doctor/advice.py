@@ -165,7 +165,7 @@ COMPARED = {
     "bn": "যেসবের সঙ্গে তুলনা হয়েছে, তা সেগুলোর নিচে: {names}।",
 }
 UNMEASURED = {
-    "en": "Nothing alarming in the training loss; nothing was measured on unseen text, so what it is worth is not known.",
+    "en": "Nothing alarming in the training loss; but nothing was measured on unseen text, so its worth is not known.",
     "bn": "প্রশিক্ষণের লসে উদ্বেগের কিছু নেই; না-দেখা লেখায় কিছু মাপা হয়নি, তাই মডেল কতটা শিখেছে তা জানা যায় না।",
 }
 

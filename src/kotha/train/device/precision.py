@@ -61,7 +61,8 @@ def choose_arithmetic(precision: Precision, device: str | None = None) -> Arithm
     gain = _gain_of_bfloat16()
     if gain >= _WORTHWHILE:
         return Arithmetic(place, "bfloat16", f"products are {gain:.1f} times as fast as in float32 here")
-    slower = f"bfloat16 takes {1 / gain:.1f} times as long here" if gain < 1 else f"bfloat16 gains only {gain - 1:.0%}"
+    times = f"{float(f'{1 / gain:.1g}'):g}" if gain < 0.1 else f"{1 / gain:.1f}"  # a small product, timed in a moment
+    slower = f"bfloat16 takes about {times} times as long here" if gain < 1 else f"bfloat16 gains only {gain - 1:.0%}"
     return Arithmetic(place, "float32", slower)
 
 

@@ -17,7 +17,7 @@ from kotha.train.plan.step_time import use_fastest_threads
 from kotha.train.plan.text_size import TextSize, measure_text
 from kotha.train.settings import TrainRequest, choose_settings
 from kotha.train.show.curves import schedule_chart, schedule_steps
-from kotha.wording import count, duration, size
+from kotha.wording import count, duration, passes, size
 
 _PARTS = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
 _INSIDE = {"one attention": "attention_per_layer", "one head": "attention_per_head"}
@@ -116,18 +116,24 @@ def plan_words(plan: TrainingPlan) -> list[str]:
         f"{count(work.training_per_token)} operations a token, {plan.tokens_per_step:,} tokens a step, "
         f"{per_step:.3g} a step"
     )
-    epochs = "" if plan.epochs is None else f", {plan.epochs:.1f} times through the data"
+    epochs = "" if plan.epochs is None else f", {passes(plan.epochs)} times through the data"
     words.append(f"{plan.steps:,} steps are {count(plan.tokens)} tokens{epochs}")
     if plan.seconds_per_step is not None and plan.seconds is not None:
         where = "here" if plan.gpu is None else f"on {plan.gpu}"
-        share, peak = plan.peak_share or 0.0, plan.peak_flops_per_second or 0.0
         words.append(
             f"{plan.seconds_per_step:,.3g} s a step {where}, {duration(plan.seconds)} for all; "
-            f"{plan.tokens_per_step / plan.seconds_per_step:,.0f} tokens a second, {share:.0%} of the peak, "
-            f"{peak / 1e12:,.3g} TFLOP/s"
+            f"{plan.tokens_per_step / plan.seconds_per_step:,.0f} tokens a second{_share_of_peak(plan)}"
         )
         words.append(f"the time: {plan.time_source}")
     return words
+
+
+def _share_of_peak(plan: TrainingPlan) -> str:
+    if plan.peak_flops_per_second is None:
+        return ""
+    if plan.peak_share is None:
+        return ", more than the peak that was timed: this machine is busy, and all of its times are guesses"
+    return f", {plan.peak_share:.0%} of the peak, which is {plan.peak_flops_per_second / 1e12:,.3g} TFLOP/s"
 
 
 def schedule_lines(settings: TrainConfig, columns: int = 60, rows: int = 4) -> list[str]:
@@ -222,7 +228,7 @@ def reasons_for(design: Design, text: TextSize) -> list[Reason]:
         (
             "dropout, weight decay",
             f"{settings.dropout:g}, {settings.weight_decay:g}",
-            f"{design.epochs:.1f} passes over the text: many passes must be held back from memorising, a short run not",
+            f"{passes(design.epochs)} passes over the text: many must be held back from memorising, a short run not",
         ),
         ("steps", f"{settings.steps:,}", _steps(design)),
     ]

@@ -8,7 +8,7 @@ import torch
 from kotha.errors import UsageError
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.train.config import TrainConfig
-from kotha.train.device.hardware import available_memory, peak_flops_per_second
+from kotha.train.device.hardware import available_memory, peak_flops_per_second, share_of_peak
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.plan.activations import positions
 from kotha.train.plan.flops import Work, count_work
@@ -54,10 +54,11 @@ class TrainingPlan:
 
     @property
     def peak_share(self) -> float | None:
-        """The share of the machine's fastest products (MFU)."""
+        """The share of the machine's fastest products (MFU); None where they were timed while it was busy."""
         if not self.seconds_per_step or not self.peak_flops_per_second:
             return None
-        return self.work.training_per_token * self.tokens_per_step / self.seconds_per_step / self.peak_flops_per_second
+        per_second = self.work.training_per_token * self.tokens_per_step / self.seconds_per_step
+        return share_of_peak(per_second, self.peak_flops_per_second)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""

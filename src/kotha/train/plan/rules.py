@@ -19,7 +19,7 @@ _WIDTH, _RATE, _MUON_RATE, _POWER, _LEAST_WIDTH = 512, 1e-3, 3e-3, 1.5, 96
 _SHORT_STEPS, _SHORT_DECAY = 2000, 0.6
 _SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
-# A run that would take this much longer than its time is shortened.
+# A run that would take this much longer than its time is shortened, one that could do so many more steps lengthened.
 _LATE = 0.15
 EVALUATIONS = 8
 
@@ -90,17 +90,22 @@ def decay_for(steps: int) -> dict[str, int]:
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
 
 
-def shorten(config: TrainConfig, done: int, spent: float, seconds: float) -> TrainConfig:
-    """Settings that end in time on a machine that is slower than it was timed; the same where that is no matter.
+def fit_to_time(planned: TrainConfig, steps: int, done: int, spent: float, pace: float, seconds: float) -> TrainConfig:
+    """What was planned, with as many steps as end in time; with the same ``steps`` as now where that is no matter.
 
-    ``done`` steps took ``spent`` seconds with all that goes with them. In its second half a run is left as it is.
+    ``done`` steps took ``spent`` seconds, and each further one will take ``pace`` with all that goes with it. There
+    are never more steps than were planned. In its second half a run is left as it is.
 
-    >>> shorten(TrainConfig(steps=800, evaluate_every=100, decay_steps=480), 100, spent=30.0, seconds=120.0).steps
+    >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480)
+    >>> fit_to_time(plan, 800, 100, spent=30.0, pace=0.3, seconds=120.0).steps
     400
+    >>> fit_to_time(plan, 400, 150, spent=40.0, pace=0.1, seconds=120.0).steps
+    800
     """
-    if spent / done * config.steps < (1 + _LATE) * seconds or 2 * done > config.steps:
-        return config
-    steps = min(config.steps, max(done + 1, EVALUATIONS, int(done * seconds / spent)))
-    share = steps / config.steps
-    decay = None if config.decay_steps is None else math.ceil(share * config.decay_steps)
-    return config.change(steps=steps, evaluate_every=math.ceil(share * config.evaluate_every), decay_steps=decay)
+    affordable = min(planned.steps, max(done + 1, EVALUATIONS, done + int((seconds - spent) / pace)))
+    late = spent + pace * (steps - done) > (1 + _LATE) * seconds and 2 * done <= steps
+    early = affordable > (1 + _LATE) * steps and 2 * done <= planned.steps
+    chosen = affordable if late or early else steps
+    share = chosen / planned.steps
+    decay = None if planned.decay_steps is None else math.ceil(share * planned.decay_steps)
+    return planned.change(steps=chosen, evaluate_every=math.ceil(share * planned.evaluate_every), decay_steps=decay)

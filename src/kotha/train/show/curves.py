@@ -87,6 +87,7 @@ def health_charts(record: Record) -> list[Figure]:
     pull = "How strongly a batch pulls at the weights. A single high peak is a batch worth looking at"
     pull += "." if clip is None else "; pulls above the dashed line are shortened."
     share = "How much of the arithmetic that the machine could do at most went into the model; the rest is waiting."
+    share += " Gaps are steps that were faster than that: the machine was busy when its most was timed."
     speed = "Tokens that the machine learns from in a second."
     return [
         *_over_steps(record, "learning rate", ("learning_rate",), rate),
@@ -119,10 +120,10 @@ def _over_steps(
 ) -> list[Figure]:
     """One figure of a run, where it has it: evaluations as dots, what differs from batch to batch raw and smooth."""
     points = record.line(*keys)
-    if not points:
-        return []
     if "%" in title:
-        points = [(x, None if y is None else 100 * y) for x, y in points]
+        points = [(x, None if y is None or y > 1 else 100 * y) for x, y in points]  # older runs kept larger shares
+    if all(y is None for _, y in points):
+        return []
     series = [Series(title, points, dots=keys[0] == "validation")]
     if keys[0] not in ("validation", "learning_rate"):
         series = _raw_and_smooth(title, points, "accent")
