@@ -41,7 +41,8 @@ def doctor(
     console = results()
     if not findings:
         curve = read_curve(config, folder.metrics(), references)
-        console.print(reassure(curve.best and curve.best.loss, curve.references, language), markup=False)
+        reached = None if curve.best is None else curve.best.loss
+        console.print(reassure(reached, curve.references, language), markup=False)
         if not ngrams:
             notes().print("kotha: n-grams, which are harder to beat, were not counted; --ngrams does")
     for finding in findings:
