@@ -73,7 +73,7 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
     """
     here, place = Path.cwd(), checked_path(out).resolve()
     if place in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
-        raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one, such as {out / 'new'}")
+        raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one")
     with _partial(out, lambda partial: partial.mkdir(exist_ok=True)) as (partial, descriptor):
         old = out.with_name(f".{out.name}{_OLD}")
         is_whole = old.is_dir() and not old.is_symlink()

@@ -208,6 +208,11 @@ class Tokenizer:
         target = Path(path)
         if target.suffix != ".json":
             target = target / FILE_NAME
+        elif target.is_file():
+            try:
+                type(self).load(target)
+            except TokenizerError as error:
+                raise TokenizerError(f"{target} exists, and is no tokenizer; choose another name") from error
         write_whole(target, self._backend.to_str(pretty=True))
         return target
 
