@@ -112,8 +112,9 @@ def test_what_it_gives_says_what_it_is(world: dict[str, Any]) -> None:
 
 
 def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) -> None:
-    with pytest.warns(UserWarning, match="never taught to converse"):
+    with pytest.warns(UserWarning, match="never taught to converse") as warned:
         world["lm"].chat(plain=True)
+    assert warned[0].filename == __file__, "it names the line that asked"
 
 
 @pytest.mark.parametrize(

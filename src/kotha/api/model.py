@@ -219,7 +219,7 @@ class LanguageModel(LooksInside):
         """
         talk = Conversation(self.engine(), plain)
         if talk.remark is not None:
-            warnings.warn(talk.remark, stacklevel=2)
+            warnings.warn(talk.remark, stacklevel=3)  # past the check of its arguments
         return talk
 
     @staticmethod
