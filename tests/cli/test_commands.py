@@ -173,6 +173,16 @@ def test_prepare_reports_and_guards(capsys, made: Path, tmp_path: Path) -> None:
     assert "neither a share such as 0.05 nor a file that exists" in err
 
 
+def test_a_tokenizer_that_exists_is_replaced_only_if_told(capsys, made: Path) -> None:
+    saved, stories = made / "tok" / "tokenizer.json", made / "stories.jsonl"
+    before = saved.read_bytes()
+    for words in (["train", str(stories), "--vocab-size", "600"], ["import", str(saved)]):
+        assert main(["tokenizer", *words, "--out", str(made / "tok")]) == 1
+        assert "exists; choose another folder, or replace it with --overwrite" in capsys.readouterr().err
+    assert saved.read_bytes() == before
+    assert main(["tokenizer", "import", str(saved), "--out", str(made / "tok"), "--overwrite"]) == 0
+
+
 def test_rules_are_switched_by_flags(capsys, made: Path, tmp_path: Path) -> None:
     train = ["tokenizer", "train", str(made / "stories.jsonl"), "--vocab-size", "1200", "--out", str(tmp_path / "t")]
     assert run(capsys, *train, "--rule", "bangla_digits", "--no-rule", "joiners")[0] == 0

@@ -47,6 +47,7 @@ CASES = {
     "empty-gz": ("a.txt.gz", gzip.compress(b""), ": the file is empty"),
     "zero-bytes-zst": ("a.txt.zst", b"", ": the file is empty"),
     "json": ("a.jsonl", '"x"\n{"a": "b" "text": 1}\n', "line 2: not valid JSON (Expecting ',' delimiter at column 11)"),
+    "json-brace": ("a.jsonl", '{"text": "b"\n', "line 1: not valid JSON (Expecting ',' delimiter at column 14)"),
     "json-deep": ("a.jsonl", "[" * 100_000, "line 1: not valid JSON (nested too deeply)"),
     "json-digits": ("a.jsonl", '{"n": ' + "9" * 5000 + "}", "line 1: Exceeds the limit (4300 digits) for integer str"),
     "json-list": ("a.jsonl", "[1]", "line 1: expected an object with the field 'text', found a list"),

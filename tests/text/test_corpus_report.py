@@ -53,6 +53,12 @@ def test_other_languages_go_to_the_classifier(tmp_path):
     assert of(path, language="en").language_share == 0.5
 
 
+def test_the_median_of_one_document_is_its_length(tmp_path):
+    (tmp_path / "a.txt").write_text("ক" * 1144, encoding="utf-8")
+    report = inspect_corpus([tmp_path / "a.txt"])
+    assert (report.shortest_characters, report.median_characters, report.longest_characters) == (1144, 1144, 1144)
+
+
 def test_the_median_of_many_lengths_is_within_half_a_percent(tmp_path):
     lengths = range(5000, 105_000, 1000)
     report = of(write(tmp_path, *(f'"{"x" * length}"' for length in lengths)))

@@ -17,7 +17,7 @@ from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.importers import import_tokenizer
-from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer, check_free
 from kotha.text.tokenizer.trainers import train as train_pieces
 from kotha.wording import OnProgress
 
@@ -61,12 +61,13 @@ def train_tokenizer(
     kind: str = "unigram",
     vocab_size: int = 8192,
     out: Place | None = None,
+    overwrite: bool = False,
     field: str = "text",
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
     **more: Any,
 ) -> Tokenizer:
-    """Train a tokenizer on files, folders or globs; with ``out`` it is also saved there.
+    """Train a tokenizer on files, folders or globs; with ``out`` also save it, with ``overwrite`` over another.
 
     ``kind`` is unigram, bpe, wordpiece or char; ``more`` is ``split`` (for bpe), ``level`` (for char) or ``rules`` of
     normalization. Its pieces are whole letters: no vowel sign is cut from its consonant.
@@ -76,6 +77,8 @@ def train_tokenizer(
     'নদীর ধারে'
     """
     place = None if out is None else checked_path(out)
+    if out is not None and not overwrite:
+        check_free(out)
     documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
     tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, **more)
     if place is not None:

@@ -107,7 +107,9 @@ class Demonstration:
 
     def _tokenizer(self) -> list[str | Table]:
         folder = self.out / "tokenizer"
-        self.tokenizer = making.train_tokenizer(self.out / TRAIN, vocab_size=self._vocab_size, out=folder)
+        self.tokenizer = making.train_tokenizer(
+            self.out / TRAIN, vocab_size=self._vocab_size, out=folder, overwrite=True
+        )
         pieces = "│".join(token.text for token in view(self.tokenizer, sample_of(self.written)))
         return [f"{self.tokenizer.vocab_size:,} pieces. One sentence, cut:", pieces]
 

@@ -42,8 +42,11 @@ def plan(
     given = {**from_words(set_), **{name: value for name, value in flags.items() if value is not None}}
     if preset is None and memory_gb is None and minutes is None:
         raise UsageError("say what to plan: --preset NAME, or for a design --memory-gb, --minutes and --data")
-    if (memory_gb is not None or minutes is not None) and (data is None or minutes is None):
-        raise UsageError("a design needs --data and --minutes, and --memory-gb where not all memory may be used")
+    for needed, value in {"--minutes": minutes, "--data": data}.items():
+        if value is None and (memory_gb is not None or minutes is not None):
+            raise UsageError(
+                f"{needed} is missing: what fits depends on text and time; --preset NAME alone needs neither"
+            )
     if memory_gb is not None and not 0 < memory_gb <= _MOST_GB:
         raise UsageError(f"--memory-gb takes a number above 0, up to {_MOST_GB:,}")
     with notes().status("reading the text and timing a few small steps …"):

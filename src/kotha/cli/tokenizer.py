@@ -9,8 +9,10 @@ from cyclopts import App
 from kotha.cli.flags import Field, Json, OnErrors, Paths, TokenizerName, flag
 from kotha.cli.terminal import notes, print_json, problems_told, results
 from kotha.cli.tokenizer_card import card
-from kotha.text.tokenizer.tokenizer import FILE_NAME, Tokenizer
+from kotha.text.tokenizer.tokenizer import FILE_NAME, Tokenizer, check_free
 from kotha.text.tokenizer.trainers import Kind, Level
+
+Overwrite = Annotated[bool, flag("Replace a tokenizer that exists.")]
 
 app = App(name="tokenizer", help="Train, compare, view and import tokenizers.", help_format="plaintext")
 
@@ -33,13 +35,14 @@ def train(
     no_rule: Annotated[tuple[str, ...], flag("Switch a normalization rule off: joiners, ya_phala, …")] = (),
     field: Field = "text",
     errors: OnErrors = "stop",
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Train a tokenizer on text; its pieces respect letters."""
     import kotha
     from kotha.text.normalize import choose_rules
 
-    how: Any = {"field": field, "errors": errors, "split": split, "level": level}
+    how: Any = {"overwrite": overwrite, "field": field, "errors": errors, "split": split, "level": level}
     with notes().status("reading …") as status, problems_told() as problems:
         how |= {"on_problem": problems, "on_progress": lambda stage, *_: status.update(f"{stage} …")}
         rules = choose_rules(rule, no_rule)
@@ -62,7 +65,9 @@ def view(tokenizer: TokenizerName, text: Annotated[str, flag("The text to cut.")
         return
     console = results()
     console.print("│".join(token.text for token in tokens), markup=False)
-    console.print(f"{len(tokens)} tokens: {' '.join(str(token.id) for token in tokens)}")
+    console.print(
+        f"{len(tokens)} token{'' if len(tokens) == 1 else 's'}: {' '.join(str(token.id) for token in tokens)}"
+    )
 
 
 @app.command(name="import")
@@ -74,11 +79,14 @@ def import_(
     extra_ids: Annotated[
         int | None, flag("Sentinels after a bare spiece.model's pieces: T5 has 100. A folder says its own.")
     ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
     from kotha.text.tokenizer.importers import import_tokenizer
 
+    if not overwrite:
+        check_free(out)
     tokenizer = import_tokenizer(source, extra_ids=extra_ids)
     tokenizer.save(out)
     _tell(tokenizer, out, as_json)

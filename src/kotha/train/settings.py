@@ -20,7 +20,7 @@ from kotha.train.plan.memory import planned_context
 from kotha.train.plan.rules import EVALUATIONS, pace_of
 from kotha.train.plan.text_size import TextSize
 from kotha.train.recipes import recipe
-from kotha.wording import count, passes, size
+from kotha.wording import count, duration, passes, size
 
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0
@@ -115,7 +115,7 @@ def _fitted(model: ModelConfig, settings: TrainConfig, budget: Budget, fixed: Ma
     seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
     pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
-    return Choice(model, settings.change(**pace), seconds, None, f"{steps:,} steps in {budget.minutes:g} minutes")
+    return Choice(model, settings.change(**pace), seconds, None, f"{steps:,} steps in {duration(60 * budget.minutes)}")
 
 
 def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:
@@ -127,6 +127,7 @@ def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTC
     ends = "; more passes over so little text would only memorise it" if design.text_ends else ""
     sentence = (
         f"{sizes}, {steps}, learning rates {settings.learning_rate:g} and Muon {settings.muon_learning_rate:g}: "
-        f"for {size(text.bytes)} of text and {budget.minutes:g} minutes, {passes(design.epochs)} times through it{ends}"
+        f"for {size(text.bytes)} of text and {duration(60 * budget.minutes)}, "
+        f"{passes(design.epochs)} times through it{ends}"
     )
     return Choice(design.model, settings, design.seconds_per_step, design, sentence)

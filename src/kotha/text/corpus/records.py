@@ -98,7 +98,7 @@ def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaint
             value = json.loads(text)
             values = _pick(value, fields)
         except json.JSONDecodeError as error:
-            complaints.report(f"not valid JSON ({error.msg} at column {error.colno})", line=line)
+            complaints.report(f"not valid JSON ({error.msg} at column {error.pos + 1})", line=line)
         except RecursionError:
             complaints.report("not valid JSON (nested too deeply)", line=line)
         except ValueError as error:  # a missing field, or a number of thousands of digits

@@ -94,7 +94,8 @@ def inspect_corpus(
     report.language_share = in_language / max(1, report.documents)
     ordered = sorted(lengths)
     upto = list(accumulate(lengths[length] for length in ordered))  # the lower document of two is in the middle
-    report.median_characters = ordered[bisect_left(upto, report.documents / 2)] if ordered else 0
+    rounded = ordered[bisect_left(upto, report.documents / 2)] if ordered else 0
+    report.median_characters = min(max(rounded, report.shortest_characters), report.longest_characters)
     report.script_shares = {script: count / max(1, scripts.total()) for script, count in scripts.most_common()}
     report.normalization = dict(changes.changes)
     return report

@@ -205,10 +205,8 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> Path:
         """Write ``tokenizer.json`` (into a folder, or to a path ending in .json), whole or not at all."""
-        target = Path(path)
-        if target.suffix != ".json":
-            target = target / FILE_NAME
-        elif target.is_file():
+        target = _file_at(path)
+        if target == Path(path) and target.is_file():
             try:
                 type(self).load(target)
             except TokenizerError as error:
@@ -265,3 +263,13 @@ def _refuse_fatal(text: str) -> None:
         return  # not JSON, or not of this shape: the library says so in its own words
     if bad is not None:
         raise TokenizerError(f"a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words")
+
+
+def check_free(path: str | Path) -> None:
+    """Refuse a place where a tokenizer is, before one is trained for it."""
+    if _file_at(path).exists():
+        raise TokenizerError(f"{_file_at(path)} exists; choose another folder, or replace it with overwrite=True")
+
+
+def _file_at(path: str | Path) -> Path:
+    return Path(path) if Path(path).suffix == ".json" else Path(path) / FILE_NAME
