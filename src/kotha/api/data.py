@@ -78,7 +78,7 @@ def train_tokenizer(
     """
     place = None if out is None else checked_path(out)
     if out is not None and not overwrite:
-        check_free(out)
+        check_free(Path(out))
     documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
     tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, **more)
     if place is not None:
