@@ -191,7 +191,7 @@ def test_a_config_that_claims_a_billion_heads_or_layers_is_refused_at_once() -> 
     with pytest.raises(ConfigError, match="n_heads=1073741824 is more than any model has; use 1 to 4,096"):
         GPTConfig(**{**TEXT, "n_heads": 1 << 30, "d_head": 1})
     with pytest.raises(ConfigError, match="there is no attention"):
-        GPTConfig(**{**TEXT, "n_layers": 1 << 30}, removed_heads=("block.0.attention.0",))
+        GPTConfig(**{**TEXT, "n_layers": 1000}, removed_heads=("block.0.attention.0",))
 
 
 def test_a_pruned_model_learns_on() -> None:

@@ -49,7 +49,7 @@ def _check(name: str, value: object, hint: Any) -> None:
             raise ConfigError(f"{name}={value!r} must be a whole number from 1 to {LARGEST_COUNT:,}")
     elif hint is float:
         if not is_number(value):
-            raise ConfigError(f"{name}={value!r} must be a number")
+            raise ConfigError(f"{name}={repr(value)[:50]} must be a number")
     elif hint == tuple[str, ...]:
         if not isinstance(value, tuple | list) or not all(isinstance(each, str) for each in value):
             raise ConfigError(f"{name}={value!r} must be a list of names")
