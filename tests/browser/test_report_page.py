@@ -53,11 +53,13 @@ def first_page(folder: Path) -> str:
     cards = [card.measure(name, tokenizer, texts[:3]) for name in ("kotha unigram", "GPT-2 pattern")]
     told = [next(document.text for document in written if document.kind == kind) for kind in ("story", "news", "entry")]
     prompts = [" ".join(text.split(" ")[:5]) for text in told]
-    read = Told.read(told, texts)
+    read = Told.read(told, prompts, texts)
     made = {"written": written, "tokenizer": tokenizer, "shards": shards, "cards": cards, "record": record()}
-    demo: Any = SimpleNamespace(**made, prompts=prompts, before=told[0], told=read)
+    counted = SimpleNamespace(rows=[SimpleNamespace(name="unigram", bits_per_byte=0.81)])
+    score = SimpleNamespace(bits_per_byte=0.725, documents=150, baselines=counted)
+    demo: Any = SimpleNamespace(**made, prompts=prompts, before=told[0], told=read, score=score, floor=0.047)
     shown = "a/long/path/kotha-demo"
-    return demo_page(demo, shown, next_steps(shown, ".venv/bin/kotha"))
+    return demo_page(demo, shown, next_steps(shown, ".venv/bin/kotha", 2.0))
 
 
 @pytest.fixture(scope="module")

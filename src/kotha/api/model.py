@@ -30,8 +30,6 @@ from kotha.generate.weights import Weights
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
-from kotha.text.corpus.documents import OnProblem
-from kotha.text.corpus.problems import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
@@ -39,6 +37,7 @@ from kotha.wording import OnProgress
 if TYPE_CHECKING:
     from kotha.evaluate.perplexity import TextScore
     from kotha.export.parity import ParityReport
+    from kotha.text.corpus.documents import OnProblem
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64
@@ -238,9 +237,9 @@ class LanguageModel(LooksInside):
         baselines: Place | None = None,
         split: str = "validation",
         field: str = "text",
-        errors: Errors = "stop",
+        errors: Literal["stop", "skip", "replace"] = "stop",
         on_progress: OnProgress | None = None,
-        on_problem: OnProblem | None = None,
+        on_problem: "OnProblem | None" = None,
     ) -> "TextScore":
         """Measure how well it foretells a text: loss, perplexity, bits per byte; say whether it has learned from it.
 
