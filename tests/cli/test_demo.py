@@ -101,6 +101,7 @@ def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path, capsys) -> Non
 def test_a_demo_that_was_stopped_can_be_done_again(tmp_path: Path) -> None:
     for _ in range(2):
         Demonstration(tmp_path / "demo", documents=100, vocab_size=1000, minutes=1, seed=0).steps[0].work()
+    assert len((tmp_path / "demo" / "stories.jsonl").read_text(encoding="utf-8").splitlines()) == 100
 
 
 def test_the_demo_counts_the_words_that_it_knows() -> None:
@@ -119,7 +120,10 @@ def test_the_page_and_the_command_measure_the_same(made: Path, page: str, capsys
     tiles = re.findall(r"<div><b>(.*?)</b>", page)
     assert tiles[:2] == [f"{found['bits_per_byte']:.3f}", f"{unigram['bits_per_byte']:.3f}"]
     worse = found["bits_per_byte"] >= unigram["bits_per_byte"]
-    assert ("too little yet" in page) == worse, "a model that counting beats is not said to have learned"
+    assert ("whoever only counts" in page) == worse, "a model that counting beats is not said to have learned"
+    writes = tiles[3] != "–" and float(tiles[3].rstrip("%")) >= 50
+    assert ("and learned to write its own" in page) == (writes and not worse), "nor is one that writes no words"
+    assert ("too little yet" in page) != (writes and not worse)
 
 
 def test_it_says_why_one_vocabulary_is_smaller() -> None:

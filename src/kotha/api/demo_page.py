@@ -120,6 +120,8 @@ def _lead(demo: "Demonstration") -> str:
     learned = "and learned to write its own"
     if demo.score.bits_per_byte >= counted:
         learned = "too little yet: whoever only counts how often each token occurs foretells them better"
+    elif demo.told.share < 0.5:
+        learned = "too little yet: most of what it writes are no words that it has read"
     times = summary["tokens"] / max(1, demo.shards.train_tokens)
     read = f"{times:.2g} times" if times >= 1 else f"{times:.0%} of"
     return (
