@@ -2,7 +2,8 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 # A process for each core, one thread in each: two threads of one test gain little and lose much to their neighbours.
-TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile
+# The files in the order of tests/conftest.py, the longest first, or the last minutes are one process alone with them.
+TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-slow check format map clean setup-demo setup-dev
 

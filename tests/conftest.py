@@ -20,6 +20,24 @@ settings.load_profile("kotha")
 # Real Bangla data beside the checkout; tests that read it are skipped where it is not.
 SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
+# The files that take the longest, longest first: begun last, one of them would keep a whole suite waiting.
+LONGEST = (
+    "train/test_all_learn.py",
+    "test_docs.py",
+    "cli/test_demo.py",
+    "train/test_distributed.py",
+    "cli/test_interrupts.py",
+    "test_api.py",
+    "test_notebook.py",
+    "test_damaged.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bring the longest files to the front; the others stay as they are."""
+    turns = {Path(__file__).parent / name: turn for turn, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: turns.get(item.path, len(turns)))
+
 
 @pytest.fixture(scope="session")
 def launcher() -> Iterator[Launcher]:
