@@ -1,11 +1,11 @@
 """Train on a prepared data folder without the command line: for a GPU machine that has torch and little else.
 
     python benchmarks/train_course.py DATA OUT [--preset bangla-58m] [--recipe course] [--set steps=10000 …]
-                                      [--bring-weights]
+                                      [--bring-weights [bfloat16|float32]]
 
 Writes config.json, metrics.jsonl and summary.json under OUT; the checkpoints stay in a temporary folder. With
---bring-weights the best model comes along too, its numbers as bfloat16 and its file in parts of 16 MB (a lent machine
-sends back no larger ones); `cat OUT/best.* > model.safetensors` joins them.
+--bring-weights the best model comes along too, its numbers as bfloat16 unless float32 is asked for and its file in
+parts of 16 MB (a lent machine sends back no larger ones); `cat OUT/best.[0-9]* > model.safetensors` joins them.
 """
 
 import argparse
@@ -39,13 +39,13 @@ def setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def bring_weights(run: Path, out: Path) -> None:
+def bring_weights(run: Path, out: Path, kind: torch.dtype) -> None:
     best = bundle.load(run)
-    bundle.save(run / "narrow", best.model.to(torch.bfloat16), best.tokenizer)
-    data = (run / "narrow" / bundle.WEIGHTS_FILE).read_bytes()
+    bundle.save(run / "brought", best.model.to(kind), best.tokenizer)
+    data = (run / "brought" / bundle.WEIGHTS_FILE).read_bytes()
     for part, start in enumerate(range(0, len(data), PART_BYTES)):
         (out / f"best.{part:02}").write_bytes(data[start : start + PART_BYTES])
-    shutil.copy(run / "narrow" / bundle.CONFIG_FILE, out / "best-config.json")
+    shutil.copy(run / "brought" / bundle.CONFIG_FILE, out / "best-config.json")
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--recipe", default="course")
     parser.add_argument("--set", nargs="*", type=setting, default=[], metavar="NAME=VALUE")
     parser.add_argument("--model", nargs="*", type=setting, default=[], metavar="NAME=VALUE")
-    parser.add_argument("--bring-weights", action="store_true")
+    parser.add_argument("--bring-weights", nargs="?", choices=["bfloat16", "float32"], const="bfloat16")
     options = parser.parse_args()
     data = Dataset(options.data)
     model = preset(options.preset).replace(**dict(options.model))
@@ -81,7 +81,7 @@ def main() -> None:
         for name in ("config.json", "metrics.jsonl", "summary.json"):
             shutil.copy(run.path / name, options.out / name)
         if options.bring_weights:
-            bring_weights(run.path, options.out)
+            bring_weights(run.path, options.out, getattr(torch, options.bring_weights))
 
 
 if __name__ == "__main__":

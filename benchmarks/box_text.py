@@ -1,0 +1,140 @@
+"""The text of the model in the box: what it may read, made plain, and which documents it never sees.
+
+Three sources, all free to share: Tagore's fiction (public domain), the leads of Bangla Wikipedia (CC BY-SA 4.0), the
+built-in stories (this project's). They are read as found and leave as prose alone: no headings, no verse, no plays, no
+lists, no markup, no brackets full of other scripts, because a small model would give its few parameters to them.
+
+A work is cut at paragraph ends into passages, so that a model sees as many beginnings in a story's voice as in an
+encyclopaedia's; works are held out whole, before they are cut.
+"""
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import regex
+
+from kotha.text.clean.duplicates import NearDuplicates
+from kotha.text.clean.language import count_scripts
+from kotha.text.corpus.documents import read_documents
+from kotha.text.normalize import Normalizer
+from kotha.text.stories.corpus import stories
+
+HELD_OUT = 0.02  # of the documents of each source
+PASSAGE_CHARACTERS = 2400
+STORIES = 1100
+STORIES_SEED = 20
+
+_NORMALIZER = Normalizer()
+# A line that breaks off at a dash is speech that breaks off.
+_SENTENCE_END = regex.compile(r"[।?!”’\"'—…]$")
+_BRACKETS = regex.compile(r"\s*[(\[][^()\[\]]*[)\]]")
+_MARKUP = regex.compile(r"https?:|www\.|[{}\\=*|<>_#+×]|আইএসবিএন|তথ্যসূত্র|উদ্ধৃতি শৈলী")
+_SPEAKER = regex.compile(r"\S{2,14}(?: \S{2,10})?। ")
+_SHORT_LINE = 60  # characters: a line of verse, or a heading
+_LEAST_DOCUMENT = 120
+_FOREIGN_SHARE = 0.05
+_PLAY_SHARE = 0.5
+
+
+def plain(line: str) -> str:
+    """A line without brackets, its spaces and dashes where a typesetter puts them.
+
+    >>> plain("নদী (ইংরেজি: River) হল স্রোত ।তার জল")
+    'নদী হল স্রোত। তার জল'
+    """
+    line = _NORMALIZER(line)
+    for _ in range(2):  # brackets in brackets
+        line = _BRACKETS.sub("", line)
+    line = regex.sub(r"[\u200e\u200f\u00ad\ufeff]", "", line).replace("–", "—").replace("৷", "।").replace("--", "—")
+    line = regex.sub(r" - ", " — ", line)
+    line = regex.sub(r"\s+", " ", line)
+    line = regex.sub(r" +([।,;:?!”’])", r"\1", line)
+    line = regex.sub(r"([“‘]) +", r"\1", line)
+    line = regex.sub(r"([।?!,;])(?=[\p{L}“‘])", r"\1 ", line)
+    return line.strip()
+
+
+def _is_prose(line: str) -> bool:
+    """Whether a line is in Bangla, ends as a sentence does, and has no markup."""
+    letters = count_scripts(line)
+    total = sum(letters.values())
+    foreign = total - letters.get("Bengali", 0)
+    return (
+        total > 0
+        and foreign <= _FOREIGN_SHARE * total
+        and not _MARKUP.search(line)
+        and _SENTENCE_END.search(line) is not None
+    )
+
+
+def prose_of_work(text: str) -> list[str]:
+    """The paragraphs of a work of fiction; nothing of a play."""
+    lines = [line for line in map(plain, text.split("\n")) if line]
+    if sum(bool(_SPEAKER.match(line)) for line in lines) > _PLAY_SHARE * len(lines):
+        return []
+    paragraphs: list[str] = []
+    unfinished, verse = "", False
+    for line in lines:
+        line = f"{unfinished} {line}".strip()
+        unfinished = ""
+        ends = _SENTENCE_END.search(line) is not None
+        if not ends and len(line) > _SHORT_LINE:  # a page's end broke the paragraph
+            unfinished = line
+            continue
+        # A short line after one that ends nowhere is the end of a stanza.
+        verse = (not ends or verse) and len(line) <= _SHORT_LINE and not line.startswith(("“", "‘"))
+        if not verse and _is_prose(line):
+            paragraphs.append(line)
+    return paragraphs
+
+
+def prose_of_lead(text: str) -> list[str]:
+    """The paragraphs of an encyclopaedia's article up to its first heading."""
+    lines = itertools.takewhile(lambda line: not line.strip().startswith("="), text.split("\n"))
+    return [line for line in map(plain, lines) if len(line) > _SHORT_LINE and line.endswith("।") and _is_prose(line)]
+
+
+def passages(paragraphs: Iterable[str]) -> Iterator[str]:
+    """Paragraphs joined until they are about as long as a passage."""
+    waiting: list[str] = []
+    for paragraph in paragraphs:
+        waiting.append(paragraph)
+        if sum(map(len, waiting)) >= PASSAGE_CHARACTERS:
+            yield "\n".join(waiting)
+            waiting = []
+    if waiting:
+        yield "\n".join(waiting)
+
+
+def documents(data: Path) -> dict[str, list[list[str]]]:
+    """Every document of each source as its passages; copies and near copies are left out."""
+    prose = data / "prose"
+    works = [prose_of_work(each.text) for each in read_documents([prose / "tagore-000.jsonl.zst"])]
+    leads = [prose_of_lead(each.text) for each in read_documents([prose / "wiki_concepts-000.jsonl.zst"])]
+    written = [each.text for each in itertools.islice(stories(STORIES_SEED, kinds=("story",)), STORIES)]
+    seen = NearDuplicates()
+
+    def is_new(paragraphs: list[str]) -> bool:
+        return seen.find_or_add("\n".join(paragraphs)) is None
+
+    found: dict[str, list[list[str]]] = {
+        "tagore": [list(passages(work)) for work in works if is_new(work)],
+        "wikipedia": [["\n".join(lead)] for lead in leads if is_new(lead)],
+        "stories": [["\n".join(filter(_is_prose, map(plain, text.split("\n"))))] for text in written],
+    }
+    return {
+        source: [each for each in every if sum(map(len, each)) >= _LEAST_DOCUMENT] for source, every in found.items()
+    }
+
+
+def split(found: dict[str, list[list[str]]], seed: int = 0) -> dict[str, dict[str, list[str]]]:
+    """Each source's passages in two parts, train and held_out: a document is wholly in one of them."""
+    parts: dict[str, dict[str, list[str]]] = {"train": {}, "held_out": {}}
+    for source, every in found.items():
+        wanted = max(1, round(HELD_OUT * len(every)))
+        chosen = set(random.Random(f"{seed}:{source}").sample(range(len(every)), wanted))
+        for index, document in enumerate(every):
+            parts["held_out" if index in chosen else "train"].setdefault(source, []).extend(document)
+    return parts
