@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -160,6 +161,54 @@ def test_a_header_that_is_not_the_configs_is_refused(folder: Path, change: Any, 
     assert message in refusal(folder)
 
 
+@pytest.fixture
+def whole_numbers(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    return bundle.save(tmp_path / "int8", GPT(CONFIG), stored="int8")
+
+
+def test_stored_as_whole_numbers_a_row_loses_half_a_step_at_most(folder: Path, whole_numbers: Path) -> None:
+    wide, back = (dict(bundle.load(each).model.named_parameters()) for each in (folder, whole_numbers))
+    for name, weight in wide.items():
+        step = weight.abs().amax(dim=-1, keepdim=True) / 127 if weight.ndim == 2 else torch.zeros(1)
+        assert back[name].dtype == torch.float32
+        assert ((back[name] - weight).abs() <= 0.501 * step).all(), name  # a scale has 11 binary digits
+    assert bundle.stored_type(whole_numbers) == "int8"
+    # A byte a number of a matrix, two a row, four a number of a norm.
+    matrices = [weight for weight in wide.values() if weight.ndim == 2]
+    others = sum(weight.numel() for weight in wide.values() if weight.ndim != 2)
+    expected = sum(weight.numel() + 2 * len(weight) for weight in matrices) + 4 * others
+    assert bundle.read_header(whole_numbers / bundle.WEIGHTS_FILE)[1] == expected
+
+
+def test_whole_numbers_are_stored_again_as_they_were(whole_numbers: Path, tmp_path: Path) -> None:
+    again = bundle.save(tmp_path / "again", bundle.load(whole_numbers).model, stored="int8")
+    assert (again / bundle.WEIGHTS_FILE).read_bytes() == (whole_numbers / bundle.WEIGHTS_FILE).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h.pop("tokens.weight.scale"), "lacks tokens.weight.scale, which its config asks for"),
+        (lambda h: h["tokens.weight.scale"].update(shape=[8]), "has shape [8], and its config asks for [40]"),
+        (lambda h: h["tokens.weight.scale"].update(dtype="F32"), "scale is F32, and its config says float16"),
+        (lambda h: h["tokens.weight"].update(dtype="F32"), "tokens.weight is F32, and its config says int8"),
+    ],
+)
+def test_whole_numbers_without_their_scales_are_refused(whole_numbers: Path, change: Any, message: str) -> None:
+    rewrite_header(whole_numbers, change)
+    assert message in refusal(whole_numbers)
+
+
+def test_a_scale_that_is_no_number_is_refused(whole_numbers: Path) -> None:
+    file = whole_numbers / bundle.WEIGHTS_FILE
+    weights = safetensors.torch.load_file(file)
+    weights["tokens.weight.scale"][3] = torch.nan
+    safetensors.torch.save_file(weights, file)
+    with pytest.raises(KothaError, match=r"the weights hold NaN or infinity \(tokens\.weight\)"):
+        bundle.load(whole_numbers)
+
+
 def test_offsets_that_lead_elsewhere_are_refused(folder: Path) -> None:
     rewrite_header(folder, lambda header: header["tokens.weight"].update(data_offsets=[0, 8]))
     with pytest.raises(KothaError, match=r"model\.safetensors cannot be read"):
@@ -175,7 +224,7 @@ def test_offsets_that_lead_elsewhere_are_refused(folder: Path) -> None:
         (lambda c: c["model"].update(d_head=None, n_heads=3), "d_model=8 is not divisible by n_heads=3; try"),
         (lambda c: c.update(format="other"), "does not describe a Kotha model"),
         (lambda c: c.update(format_version=2), "has format version 2, and this Kotha reads 1"),
-        (lambda c: c.update(dtype="int8"), "needs a model, and a dtype out of"),
+        (lambda c: c.update(dtype="int4"), "needs a model, and a dtype out of"),
         (lambda c: c.update(model=[]), "needs a model, and a dtype out of"),
     ],
 )

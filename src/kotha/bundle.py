@@ -6,6 +6,9 @@
     model.safetensors    every weight once; a tied one under its first name
     tokenizer.json       where the model reads text
 
+Stored as int8, a matrix is whole numbers with a float16 scale for each row (``model/rounding.py``), everything else
+float32: a quarter of the bytes. It is widened where it is loaded, here, so nothing else knows of it.
+
 A run folder keeps its best model as such a folder under ``best/``; whoever reads a model may name either.
 
 A folder appears whole or not at all. Nothing in it is ever executed: the weights' header is read and compared with
@@ -13,10 +16,11 @@ what the config asks for, name by name and shape by shape, before a single weigh
 """
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import safetensors.torch
 import torch
@@ -27,6 +31,7 @@ from kotha.errors import ConfigError, KothaError
 from kotha.files import NotWrittenError, as_json, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
+from kotha.model.rounding import round_rows, widen_rows
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -36,7 +41,11 @@ WEIGHTS_FILE = "model.safetensors"
 RUN_MODEL, RUN_MARK = "best", "checkpoints"
 FORMAT = "kotha-model"
 FORMAT_VERSION = 1
+# Types of numbers that a model computes with, and what safetensors calls them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
+Stored = Literal["float32", "bfloat16", "float16", "float64", "int8"]
+_TYPES = ", ".join(get_args(Stored))
+_SCALE = ".scale"
 _MAX_HEADER_BYTES = 1 << 23
 _TENSORS_PER_LAYER = 8  # at least: four of attention, two of the feed-forward, two norms
 
@@ -67,29 +76,32 @@ def save(
     tokenizer: Tokenizer | None = None,
     overwrite: bool = False,
     whatever_it_holds: bool = False,
+    stored: Stored | None = None,
 ) -> Path:
     """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else.
 
-    What someone put into that folder is in the way, but for ``whatever_it_holds``: a training does not end at that.
+    ``stored`` is the type of its numbers there; left out, the type that they have. What someone put into
+    that folder is in the way, but for ``whatever_it_holds``: a training does not end at that.
     """
     out = Path(folder)
     if tokenizer is not None:
         _check_vocabulary(tokenizer, model.config)
     weights = unique_weights(model)
-    dtypes = {str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()}
-    if len(dtypes) != 1 or not dtypes <= DTYPES.keys():
-        raise KothaError(f"a model folder holds weights of one type out of {', '.join(DTYPES)}; these are {dtypes}")
+    dtypes = {stored} if stored else {str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()}
+    if len(dtypes) != 1 or not dtypes <= set(get_args(Stored)):
+        raise KothaError(f"a model folder holds weights of one type out of {_TYPES}; these are {dtypes}")
+    kind = dtypes.pop()
     description = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "model": model.config.to_dict(),
-        "dtype": dtypes.pop(),
+        "dtype": kind,
         "tokenizer": None if tokenizer is None else tokenizer.fingerprint,
     }
     with whole_folder(out, lambda old: overwrite and _is_ours(old, whatever_it_holds)) as partial:
         if tokenizer is not None:
             tokenizer.save(partial)
-        write_weights(partial / WEIGHTS_FILE, weights)
+        write_weights(partial / WEIGHTS_FILE, _narrowed(weights, kind))
         write_whole(partial / CONFIG_FILE, as_json(description, indent=1) + "\n")
     return out
 
@@ -98,7 +110,7 @@ def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
     """Read a model folder, or a run folder's best model; checked, in evaluation mode."""
     path, model, tokenizer = _open(folder)
     try:
-        weights = safetensors.torch.load_file(path / WEIGHTS_FILE, device=str(device))
+        weights = _widened(safetensors.torch.load_file(path / WEIGHTS_FILE, device=str(device)))
     except (SafetensorError, OSError) as error:
         raise KothaError(f"{path / WEIGHTS_FILE} cannot be read: {error}") from error
     try:
@@ -119,6 +131,12 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
     parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
     model.load_state_dict({name: parameters[first] for name, first in first_names(model).items()}, assign=True)
     return model.eval()
+
+
+def stored_type(folder: str | Path) -> Stored:
+    """The type of the numbers in a model folder, or in that of a run's best model."""
+    found: Stored = _read_description(find_model(folder))["dtype"]
+    return found
 
 
 def verify(folder: str | Path) -> ModelConfig:
@@ -179,8 +197,10 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None]:
         model = shape_alone(description["model"], len(header))
     except KothaError as error:
         raise KothaError(f"{path}: {error} in {WEIGHTS_FILE}") from error
-    _check_header(path / WEIGHTS_FILE, header, model, description["dtype"])
-    n_expected = sum(p.numel() for p in model.parameters()) * getattr(torch, description["dtype"]).itemsize
+    tensors = _tensors(model, description["dtype"])
+    _check_header(path / WEIGHTS_FILE, header, tensors)
+    widths = {short: getattr(torch, _spelled(short)).itemsize for short in [*DTYPES.values(), "I8"]}
+    n_expected = sum(math.prod(each["shape"]) * widths[each["dtype"]] for each in tensors.values())
     if n_bytes != n_expected:
         raise KothaError(
             f"{path / WEIGHTS_FILE} is truncated or broken: {n_bytes:,} bytes of weights instead of {n_expected:,}"
@@ -188,20 +208,58 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None]:
     return path, model, _load_tokenizer(path, model.config, description.get("tokenizer"))
 
 
-def _check_header(where: Path, header: dict[str, Any], model: Model, dtype: str) -> None:
-    expected = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
+def _spelled(short: str) -> str:
+    """A type as torch calls it, by safetensors' name."""
+    return next((name for name, each in DTYPES.items() if each == short), "int8")
+
+
+def _tensors(model: Model, dtype: Stored) -> dict[str, dict[str, Any]]:
+    """What the header of a weights file must say: shape and type of each tensor, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, parameter in model.named_parameters():
+        shape = list(parameter.shape)
+        if dtype == "int8" and parameter.ndim == 2:
+            found[name] = {"shape": shape, "dtype": "I8"}
+            found[name + _SCALE] = {"shape": shape[:1], "dtype": "F16"}
+        else:
+            found[name] = {"shape": shape, "dtype": DTYPES["float32" if dtype == "int8" else dtype]}
+    return found
+
+
+def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
+    """Weights as they are stored."""
+    if dtype != "int8":
+        return {name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()}
+    found: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if tensor.ndim == 2:
+            found[name], found[name + _SCALE] = round_rows(tensor, torch.float16)
+        else:
+            found[name] = tensor.float()
+    return found
+
+
+def _widened(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Stored weights with those that are whole numbers given back their size."""
+    whole = [name for name, tensor in weights.items() if tensor.dtype == torch.int8]
+    wide = {name: widen_rows(weights[name], weights.pop(name + _SCALE)) for name in whole}
+    return {**weights, **wide}
+
+
+def _check_header(where: Path, header: dict[str, Any], expected: dict[str, dict[str, Any]]) -> None:
     for name in [*expected, *header]:
         if name not in header:
             raise KothaError(f"{where} lacks {name}, which its config asks for")
         if name not in expected:
             raise KothaError(f"{where} has {name}, which its config has no place for")
-        found = header[name]
-        if found.get("shape") != expected[name]:
+        found, wanted = header[name], expected[name]
+        if found.get("shape") != wanted["shape"]:
             raise KothaError(
-                f"{where}: {name} has shape {found.get('shape')}, and its config asks for {expected[name]}"
+                f"{where}: {name} has shape {found.get('shape')}, and its config asks for {wanted['shape']}"
             )
-        if found.get("dtype") != DTYPES[dtype]:
-            raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {dtype}")
+        if found.get("dtype") != wanted["dtype"]:
+            said = _spelled(wanted["dtype"])
+            raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {said}")
 
 
 def _instead(path: Path) -> str:
@@ -225,8 +283,8 @@ def _read_description(path: Path) -> dict[str, Any]:
         raise KothaError(
             f"{file} has format version {values.get('format_version')!r}, and this Kotha reads {FORMAT_VERSION}"
         )
-    if not isinstance(values.get("model"), dict) or values.get("dtype") not in list(DTYPES):
-        raise KothaError(f"{file} needs a model, and a dtype out of {', '.join(DTYPES)}")
+    if not isinstance(values.get("model"), dict) or values.get("dtype") not in get_args(Stored):
+        raise KothaError(f"{file} needs a model, and a dtype out of {_TYPES}")
     if not isinstance(values.get("tokenizer"), str | None):
         raise KothaError(f"{file}: tokenizer={values['tokenizer']!r} is no fingerprint")
     try:

@@ -21,6 +21,7 @@ from kotha.generate.native import Own, matrix, native
 from kotha.model.attention import Attention, Memory
 from kotha.model.gpt import GPT
 from kotha.model.masks import Mask
+from kotha.model.rounding import round_rows
 
 Weights = Literal["auto", "float32", "bfloat16", "int8"]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
@@ -81,10 +82,8 @@ class Int8Linear(nn.Module):
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        weight = linear.weight.detach().float()
-        scale = weight.abs().amax(dim=1) / 127  # (out,)
-        whole = (weight / scale.clamp(min=1e-30)[:, None]).round().to(torch.int8)
-        self.register_buffer("weight", whole.contiguous(), persistent=False)
+        whole, scale = round_rows(linear.weight)
+        self.register_buffer("weight", whole, persistent=False)
         self.register_buffer("scale", scale, persistent=False)
         bias = None if linear.bias is None else linear.bias.detach().float()
         self.register_buffer("bias", bias, persistent=False)

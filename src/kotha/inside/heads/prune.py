@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kotha.bundle import DTYPES, WEIGHTS_FILE, find_model, load, read_header, save
+from kotha.bundle import WEIGHTS_FILE, find_model, load, save, stored_type
 from kotha.errors import UsageError
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
@@ -90,8 +90,8 @@ def prune(
     _refuse_out(run, out, overwrite)
     examined = gather(load(run).widened(), source)
     removed = _chosen(examined, removal, on_progress)
-    smaller = remove_heads(examined.bundle.model, removed).to(_stored_type(run))
-    save(out, smaller, examined.tokenizer, overwrite=overwrite)
+    smaller = remove_heads(examined.bundle.model, removed)
+    save(out, smaller, examined.tokenizer, overwrite=overwrite, stored=stored_type(run))
     models = [examined.bundle.model, load(out).widened().model]
     return Pruned(out, examined.text, removed, *_side_by_side(models, [run, out], examined, rounds))
 
@@ -102,15 +102,6 @@ def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
         raise UsageError(f"{out} is the model itself, and it is measured beside the smaller one; name another")
     if out.is_dir() and any(out.iterdir()) and not overwrite:
         raise UsageError(f"{out} exists; choose another folder, or replace a model folder with overwrite=True")
-
-
-def _stored_type(run: Path) -> torch.dtype:
-    """The type of the weights in their folder, which the smaller model keeps, whatever it was measured in."""
-    header, _ = read_header(find_model(run) / WEIGHTS_FILE)
-    short = next(iter(header.values()))["dtype"]
-    found = getattr(torch, next(name for name, each in DTYPES.items() if each == short))
-    assert isinstance(found, torch.dtype), f"{short} is a type of weights"
-    return found
 
 
 def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None) -> list[str]:

@@ -1,0 +1,34 @@
+"""Matrices as whole numbers: each row up to 127, and a scale that gives it back its size (int8, quantization).
+
+A row has its own scale because rows differ in size, and a product with one row never needs another's. What is lost is
+at most half a step, a 254th of the row's largest number.
+"""
+
+import torch
+from torch import Tensor
+
+_LARGEST = 127
+# What a row of zeros is divided by.
+_TINY = 1e-30
+
+
+def round_rows(weight: Tensor, scale_type: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    """Whole numbers and the scale of each row: (rows, n) -> int8 (rows, n), (rows,).
+
+    >>> round_rows(torch.tensor([[1.0, -0.5], [0.0, 254.0]]))
+    (tensor([[127, -64],
+            [  0, 127]], dtype=torch.int8), tensor([0.0079, 2.0000]))
+    """
+    wide = weight.detach().float()
+    scale = (wide.abs().amax(dim=1) / _LARGEST).to(scale_type)
+    whole = wide / scale.float().clamp(min=_TINY)[:, None]
+    return whole.round().clamp(-_LARGEST, _LARGEST).to(torch.int8).contiguous(), scale
+
+
+def widen_rows(whole: Tensor, scale: Tensor) -> Tensor:
+    """The numbers that rounded rows stand for: int8 (rows, n), (rows,) -> float32 (rows, n).
+
+    >>> widen_rows(torch.tensor([[127, -64]], dtype=torch.int8), torch.tensor([0.5]))
+    tensor([[ 63.5000, -32.0000]])
+    """
+    return whole.float() * scale.float()[:, None]
