@@ -62,7 +62,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: lis
         (["prepare", "x", "--out", "y"], "kotha: prepare needs --tokenizer; see kotha prepare --help"),
         (["train", "x", "--minuts", "1"], "kotha: there is no option --minuts; did you mean '--minutes'?"),
         (["train", "x", "--minutes", "1", "--out"], "kotha: --out needs a value"),
-        (["evaluate", "x"], "kotha: evaluate needs PATH"),
+        (["evaluate"], "kotha: evaluate needs PATH, a text to measure on, or --text"),
         (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
         (["corpus", "stories", "--documents", "many"], "many"),
         (["corpus", "stories", "--documents", "0"], "give at least 1"),

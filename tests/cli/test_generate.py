@@ -91,7 +91,7 @@ def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
         (
             ["generate", "nowhere", "মা"],
             1,
-            "there is no nowhere; name a run folder, a model folder or a Hugging Face folder",
+            "there is no nowhere; name a run, a model or a Hugging Face folder, or box",
         ),
         (["generate", "RUN", "মা", "--temperature", "-1"], 2, "temperature=-1.0 cannot work; use 0"),
         (["generate", "RUN", "মা", "--top-p", "2"], 2, "top_p=2.0 is no share"),

@@ -120,7 +120,6 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "bert", "--text", "আজ", "--generate", "3"], "writes none"),
         (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave temperature out"),
         (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "say how far with generate"),
-        (["flow"], "name a run, or --preset NAME"),
         (["flow", "gpt", "--preset", "mini"], "name a run, or --preset NAME"),
         (["flow", "--preset", "mini", "--second", "আজ"], "a preset has none"),
         (["lens", "vit", "--text", "আজ"], "a ViT has classes"),

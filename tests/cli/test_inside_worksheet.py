@@ -81,9 +81,9 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["--text", "x"], "name one with --run"),
-        (["--layer", "3"], "choose in a model: name one with --run"),
-        (["--part", "cross"], "choose in a model: name one with --run"),
+        (["--target", "x"], "--target is read by a Seq2Seq: name one with --run"),
+        (["--layer", "3"], "choose in a model: give it --text to read"),
+        (["--part", "cross"], "choose in a model: give it --text to read"),
         (["--run", "{gpt}"], "give the model something to read"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "layer=7 is not there; blocks has layers 0 to 1"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
@@ -94,7 +94,7 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--precision", "40"], "use 0 to 15"),
         (["--run", "{gpt}", "--text", "নদীর ধারে ছোট্ট গ্রাম ক্লান্ত কৃষক", "--xlsx", "x.xlsx"], "give a shorter text"),
         (["--exercise", "--run", "{gpt}"], "leave --run, --html and --xlsx out"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave --run out for it"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave --run and --text out for it"),
         (["--size", "1x6x3"], "use 2 to 12"),
         (["--exercise", "13"], "there is no question '13'"),
     ],

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from kotha import box
 from kotha.api import Place, listed
 from kotha.api.arguments import checked
 from kotha.api.model import load
@@ -43,11 +44,11 @@ def compare(
     measured = None if text is None else str(text)
     rows: list[Row] = []
     nats: list[Nats] = []
-    for place in map(Path, listed(runs)):
+    for place in map(box.place, listed(runs)):
         config = run_config(place)
         if text is None and not config:
             raise UsageError(f"{place} holds no run with figures of its own; give a text to measure on")
-        row = row_of_run(str(place), config, reached(place) if config else {}, find_data(config, place))
+        row = row_of_run(box.title(place), config, reached(place) if config else {}, find_data(config, place))
         if text is not None:
             model, tokenizer = load(place, device).gpt
             held_out = read_held_out(Path(text), tokenizer, most_bytes=None if whole else _MOST_BYTES)
@@ -55,7 +56,9 @@ def compare(
             context, stride = check_windows(model, None, None)
             nats.append(document_nats(model, held_out, context, stride, _named(on_progress, place)))
             found = replace(score(float(nats[-1].sum()), held_out, context, stride), seen=look_up(held_out, place))
-            row = row_of_score(row if config else row_of_run(str(place), {"model": model.config.to_dict()}, {}), found)
+            row = row_of_score(
+                row if config else row_of_run(box.title(place), {"model": model.config.to_dict()}, {}), found
+            )
         rows.append(row)
     return compare_rows(rows, nats or None, measured)
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kotha import box
 from kotha.api.arguments import checked
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
@@ -108,7 +109,7 @@ class LooksInside:
         from kotha.inside.heads.measuring import TextSource
         from kotha.inside.heads.page import heads_view
 
-        name = "The model" if self.path is None else str(self.path)
+        name = "The model" if self.path is None else box.title(self.path)
         where = {"path": str(text)} if isinstance(text, Path) else {"text": _as_text(text)}
         return heads_view(self.bundle, TextSource(**where, run=self.path, tokens=tokens), name=name)
 

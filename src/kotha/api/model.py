@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import torch
 
+from kotha import box
 from kotha import bundle as folders
 from kotha.api import Place
 from kotha.api.arguments import checked
@@ -54,22 +55,23 @@ class Sampling(TypedDict, total=False):
 
 
 @checked()
-def load(path: Place, device: str = "auto") -> "LanguageModel":
-    """Open a model: a run folder (its best model), a model folder, or a Hugging Face folder.
+def load(path: Place = box.NAME, device: str = "auto") -> "LanguageModel":
+    """Open a model: a run folder (its best model), a model folder, or a Hugging Face folder; box, or nothing: ours.
 
-    ``device`` is cpu, cuda, or auto: a GPU where there is one. Nothing in a folder is ever executed.
+    The model in the box comes with the package; ``kotha card`` tells of it. ``device`` is cpu, cuda, or auto: a GPU
+    where there is one. Nothing in a folder is ever executed.
 
     >>> kotha.load("run").config.family
     'gpt'
     >>> kotha.load("nowhere")
     Traceback (most recent call last):
     ...
-    kotha.errors.KothaError: there is no nowhere; name a run folder, a model folder or a Hugging Face folder
+    kotha.errors.KothaError: there is no nowhere; name a run, a model or a Hugging Face folder, or box for the one here
     """
-    place = Path(path)
+    place = box.place(path)
     chosen = _device(device)
     if not place.exists():
-        raise KothaError(f"there is no {place}; name a run folder, a model folder or a Hugging Face folder")
+        raise KothaError(f"there is no {place}; name a run, a model or a Hugging Face folder, or box for the one here")
     if place.is_file():
         raise KothaError(f"{place} is a file; name the folder of a model")
     if (place / DATASET_FILE).is_file():
@@ -99,7 +101,7 @@ class LanguageModel(LooksInside):
     def __repr__(self) -> str:
         count = sum(parameter.numel() for parameter in self.model.parameters())
         pieces = "no tokenizer" if self.tokenizer is None else f"{self.tokenizer.vocab_size:,} pieces"
-        name = "" if self.path is None else f"{str(self.path)!r}: "
+        name = "" if self.path is None else f"{self._called!r}: "
         return f"LanguageModel({name}{self.config.family}, {count:,} parameters, {pieces}, {self.device})"
 
     @property
@@ -311,7 +313,7 @@ class LanguageModel(LooksInside):
 
     @property
     def _called(self) -> str:
-        return "this" if self.path is None else str(self.path)
+        return "this" if self.path is None else box.title(self.path)
 
 
 def _device(name: str) -> str:

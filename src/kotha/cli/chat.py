@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from kotha import box
 from kotha.cli.flags import Json, Run, Writing, flag
 from kotha.cli.stopping import raised
 
@@ -12,7 +13,7 @@ _LEAVE = ("/exit", "/quit")
 
 
 def chat(
-    run: Run,
+    run: Run = box.FOLDER,
     /,
     *,
     plain: Annotated[bool, flag("Go on with the text instead of taking turns.")] = False,

@@ -8,7 +8,7 @@ from kotha.cli.terminal import notes, print_json, print_table, progress
 
 
 def compare(
-    runs: Annotated[tuple[Path, ...], flag("Run folders; with --text also model folders.")],
+    runs: Annotated[tuple[str, ...], flag("Run folders; with --text also model folders, and box.")],
     /,
     *,
     text: Annotated[str | None, flag("Measure all on this text, instead of what training measured.")] = None,

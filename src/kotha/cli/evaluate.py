@@ -1,9 +1,11 @@
 """``kotha evaluate``: how well a model foretells a text, beside what counting reaches."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kotha.cli.flags import Field, Json, OnErrors, Pair, Run, flag
+from kotha import box
+from kotha.cli.flags import Field, Json, OnErrors, Pair, RunName, TextItself, flag
 from kotha.cli.terminal import notes, print_json, print_table, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.problems import Errors
@@ -13,10 +15,13 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Run,
-    path: Annotated[str, flag("A text: a file, folder or data folder; or a harness task (.yaml).")],
+    run: RunName = None,
+    path: Annotated[
+        str | None, flag("A text: a file, folder or data folder; or a harness task (.yaml).", name="PATH")
+    ] = None,
     /,
     *,
+    text: TextItself = None,
     context: Annotated[int | None, flag("Tokens in a window; left out: the model's context.")] = None,
     stride: Annotated[int | None, flag("Tokens a window moves on by; left out: half the context.")] = None,
     baselines: Annotated[
@@ -37,15 +42,18 @@ def evaluate(
     import kotha
     from kotha.evaluate.tables import score_table
 
-    opened = kotha.load(run, device)
-    if pair is not None or path.endswith((".yaml", ".yml")):
-        _show_figures(opened, path, pair, errors, as_json)
+    folder, held_out = _model_and_text(run, path, text)
+    if pair is not None and text is not None:
+        raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
+    opened = kotha.load(folder, device)
+    if isinstance(held_out, str) and (pair is not None or held_out.endswith((".yaml", ".yml"))):
+        _show_figures(opened, held_out, pair, errors, as_json)
         return
     if opened.config.family == "seq2seq":
-        raise UsageError(f"{run} translates; give pairs of texts, and their fields with --pair")
+        raise UsageError(f"{box.title(folder)} translates; give pairs of texts, and their fields with --pair")
     with progress() as advance, problems_told() as problems:
         score = opened.evaluate(
-            path,
+            held_out,
             context=context,
             stride=stride,
             baselines=None if baselines == "none" else baselines,
@@ -58,9 +66,22 @@ def evaluate(
     if as_json:
         print_json(score.to_dict())
         return
-    print_table(score_table(score, str(run)))
+    print_table(score_table(score, box.title(folder)))
     if score.baselines is None:
         notes().print("kotha: no n-grams to compare with; name a data folder with --baselines")
+
+
+def _model_and_text(run: str | None, path: str | None, text: str | None) -> tuple[Path, str | list[str]]:
+    """Which model is measured, and on what; what is alone is the text, since without one nothing is measured."""
+    if text is not None:
+        if path is not None:
+            raise UsageError("--text is the text itself, instead of a PATH; give one of them")
+        return box.place(run), [text]
+    if path is not None:
+        return box.place(run), path
+    if run is None or run == box.NAME or (Path(run) / "config.json").is_file():
+        raise UsageError("evaluate needs PATH, a text to measure on, or --text; see kotha evaluate --help")
+    return box.FOLDER, run
 
 
 def _show_figures(

@@ -6,6 +6,7 @@ On either way it proves that it is the same.
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from kotha import box
 from kotha.cli.flags import Json, Run, flag
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import KothaError, UsageError
@@ -18,7 +19,7 @@ Overwrite = Annotated[bool, flag("Replace what was written there before.")]
 
 
 def export(
-    run: Run,
+    run: Run = box.FOLDER,
     /,
     *,
     to: Annotated[Literal["hf", "gguf", "onnx"], flag("Hugging Face's folder, llama.cpp's file, or ONNX.")],

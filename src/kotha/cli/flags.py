@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from kotha import box
 from kotha.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ def flag(help: str, **more: Any) -> Parameter:
 
 
 Json = Annotated[bool, flag("JSON on stdout.", name="--json")]
-Run = Annotated[Path, flag("A run folder (its best model), or a model folder.")]
+_MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
+Run = Annotated[Path, flag(_MODEL, converter=lambda _, words: box.place(words[0].value), show_default=False)]
+RunName = Annotated[str | None, flag(_MODEL, name="RUN", show_default=False)]  # where what it names is still open
 Paths = Annotated[tuple[str, ...], flag("Files, folders, globs, - or hf:owner/name.")]
+TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]
 Field = Annotated[str, flag("Field or column that holds the text.")]
 # ``corpus.problems.Errors``, without the readers that come with it: not every command reads a corpus.
 OnErrors = Annotated[Literal["stop", "skip", "replace"], flag("What happens to a document that cannot be read.")]

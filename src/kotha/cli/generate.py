@@ -5,7 +5,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import Json, Run, Writing, flag
+from kotha.cli.flags import Json, RunName, Writing, flag
+from kotha.cli.naming import model_and_prompt
 from kotha.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ _ALTERNATIVES = 5
 
 
 def generate(
-    run: Run,
-    prompt: Annotated[str, flag("Where the text begins; left out, the start of a document.")] = "",
+    run: RunName = None,
+    prompt: Annotated[str | None, flag("Where the text begins; left out, the start of a document.")] = None,
     /,
     *,
     n: Annotated[int, flag("How many texts; their seeds count up.", name="--n")] = 1,
@@ -31,9 +32,10 @@ def generate(
 
     if n < 1:
         raise UsageError(f"--n {n} asks for nothing; use 1 or more")
+    folder, start = model_and_prompt(run, prompt, "generate")
     requests = [
         Request(
-            prompt=prompt,
+            prompt=start,
             tokens=writing.tokens,
             settings=writing.settings(place),
             stop=writing.stop,
@@ -41,16 +43,16 @@ def generate(
         )
         for place in range(n)
     ]
-    engine = writing.open_engine(run, min(n, 64))
+    engine = writing.open_engine(folder, min(n, 64))
     if as_json:
         answered = zip(requests, engine.generate(requests), strict=True)
-        rows = [as_row(prompt, request, result) for request, result in answered]
+        rows = [as_row(start, request, result) for request, result in answered]
         from kotha.cli.terminal import print_json  # with rich, which plain text does not need
 
         print_json(rows[0] if n == 1 else {**rows[0], "samples": rows})
         return
     for request in requests:
-        result = show(prompt, engine, request)
+        result = show(start, engine, request)
         if probabilities:
             print("\n".join(_table(result)))
         note = f"{result.tokens} tokens, {result.tokens_per_second:,.0f} a second, ended by {result.stopped}"

@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
+from kotha import box
 from kotha.cli.flags import Json, Run, flag
 from kotha.cli.inside.opening import Generate, Html, Image, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import notes, results, table
 
 
 def attention(
-    run: Run,
+    run: Run = box.FOLDER,
     /,
     *,
     text: Text = None,

@@ -4,8 +4,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import Json, flag
-from kotha.cli.inside.opening import RunOrNone, open_model
+from kotha import box
+from kotha.cli.flags import Json, RunName, flag
+from kotha.cli.inside.opening import open_model
+from kotha.cli.naming import model_and_words
 from kotha.cli.terminal import notes, print_json, print_table
 from kotha.errors import UsageError
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def embeddings(
-    run: RunOrNone = None,
+    run: RunName = None,
     /,
     *words: Annotated[str, flag("Words to look up; with --pair, more run folders.")],
     count: Annotated[int, flag("Neighbours of each word.")] = 10,
@@ -33,21 +35,23 @@ def embeddings(
     """
     found: dict[str, Any] = {}
     shown: list[Table | str] = []
-    if run is None and (words or map_ or text or pair):
-        raise UsageError("name a run folder first: kotha inside embeddings RUN WORD…")
+    folder, asked = model_and_words(run, words)
+    if folder is None and (map_ or text or pair):
+        folder = box.FOLDER
     if map_ is not None and map_.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--map {map_}: a map is a page; name a file that ends in .html")
-    if pair is not None and run is not None:
+    if pair is not None and folder is not None:
         from kotha.inside.embeddings.near import distance_at_widths, pair_table
         from kotha.inside.embeddings.words import open_table
 
-        tables = {str(each): open_table(open_model(each), each) for each in (run, *map(Path, words))}
+        runs = [folder, *map(box.place, asked)]
+        tables = {box.title(each): open_table(open_model(each), each) for each in runs}
         measured = distance_at_widths(tables, *pair)
-        runs = [{"run": name, **each.to_dict()} for name, each in measured.items()]
-        found["pair"] = {"words": list(pair), "runs": runs}
+        rows = [{"run": name, **each.to_dict()} for name, each in measured.items()]
+        found["pair"] = {"words": list(pair), "runs": rows}
         shown.append(pair_table(pair, measured))
-    elif run is not None:
-        found, shown = _look(run, words, map_, text, count=count, centred=centred, map_words=map_words)
+    elif folder is not None:
+        found, shown = _look(folder, asked, map_, text, count=count, centred=centred, map_words=map_words)
     if widths is not None or vocab_size is not None or not shown:
         from kotha.inside.embeddings.widths import WIDTHS, width_costs, width_table
 

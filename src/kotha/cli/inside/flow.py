@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from kotha import box
 from kotha.cli.flags import Json, flag
 from kotha.cli.inside.opening import Html, Image, RunOrNone, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
@@ -24,10 +25,10 @@ def flow(
     from kotha.inside.asked import Asked
     from kotha.inside.flow.page import HEADER, flow_view, preset_flow_view, rows
 
-    if (run is None) == (preset is None):
+    if run is not None and preset is not None:
         raise UsageError("name a run, or --preset NAME without one")
     asked = Asked(text=text, second=second, target=target, image=image)
-    view = flow_view(open_model(run), asked) if run is not None else preset_flow_view(preset or "", asked)
+    view = flow_view(open_model(run or box.FOLDER), asked) if preset is None else preset_flow_view(preset, asked)
     stations = rows(view.found)
     if not hand_over(view, html, as_json, f"{len(stations)} stations"):
         return

@@ -2,13 +2,15 @@
 
 from typing import Annotated, Any
 
-from kotha.cli.flags import Field, Json, Pair, Run, flag
-from kotha.cli.inside.opening import Html, TextItself, Tokens, hand_over, open_model
+from kotha import box
+from kotha.cli.flags import Field, Json, Pair, RunName, TextItself, flag
+from kotha.cli.inside.opening import Html, Tokens, hand_over, open_model
+from kotha.cli.naming import model_and_file
 from kotha.cli.terminal import progress, results, table
 
 
 def heads(
-    run: Run,
+    run: RunName = None,
     path: Annotated[str | None, flag("A text to look at; left out: the run's held-out documents.")] = None,
     /,
     *,
@@ -27,9 +29,10 @@ def heads(
     from kotha.inside.heads.measuring import TextSource
     from kotha.inside.heads.page import heads_view
 
-    source = TextSource(text=text, path=path, run=run, field=field, pair=pair, tokens=tokens)
+    folder, file = model_and_file(run, path)
+    source = TextSource(text=text, path=file, run=folder, field=field, pair=pair, tokens=tokens)
     with progress() as advance:
-        view = heads_view(open_model(run), source, name=str(run), on_progress=advance)
+        view = heads_view(open_model(folder), source, name=box.title(folder), on_progress=advance)
     if not as_json:
         _print(view.to_dict())
     hand_over(view, html, as_json, "a map of all heads")

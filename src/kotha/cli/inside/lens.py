@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from kotha import box
 from kotha.cli.flags import Json, Run
 from kotha.cli.inside.opening import Generate, Html, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 
 
 def lens(
-    run: Run,
+    run: Run = box.FOLDER,
     /,
     *,
     text: Text = None,

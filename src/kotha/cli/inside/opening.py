@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from kotha import box
 from kotha.cli.flags import flag
 from kotha.cli.terminal import notes, print_json, results
 
@@ -11,13 +12,18 @@ if TYPE_CHECKING:
     from kotha.bundle import Bundle
     from kotha.inside.view import View
 
-RunOrNone = Annotated[Path | None, flag("A run folder (its best model), or a model folder.")]
+RunOrNone = Annotated[
+    Path | None,
+    flag(
+        "A run folder (its best model), or a model folder; left out, or box: the model in the box.",
+        converter=lambda _, words: box.place(words[0].value),
+    ),
+]
 Text = Annotated[str | None, flag("What the model reads; [MASK] hides a word from a BERT.")]
 Second = Annotated[str | None, flag("The second sentence of a pair, for a BERT.")]
 Target = Annotated[str | None, flag("The translation, for a Seq2Seq; left out, the model writes it.")]
 Image = Annotated[Path | None, flag("A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
 Generate = Annotated[int | None, flag("Let the model add so many tokens, and look there too.")]
-TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]
 Tokens = Annotated[int, flag("Read so many tokens at most: each head is measured on all of them.")]
 Html = Annotated[Path | None, flag("Write one offline page to this file.")]
 

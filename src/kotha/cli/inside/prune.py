@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import Field, Json, Pair, Run, flag
-from kotha.cli.inside.opening import TextItself, Tokens
+from kotha.cli.flags import Field, Json, Pair, RunName, TextItself, flag
+from kotha.cli.inside.opening import Tokens
+from kotha.cli.naming import model_and_file
 from kotha.cli.terminal import print_json, progress, results, table
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def prune(
-    run: Run,
+    run: RunName = None,
     path: Annotated[str | None, flag("A text to measure on; left out: the run's held-out documents.")] = None,
     /,
     *,
@@ -39,9 +40,10 @@ def prune(
 
     named = None if heads is None else [name.strip() for name in heads.split(",") if name.strip()]
     removal = Removal(heads=named, keep=keep, count=count)
-    source = TextSource(text=text, path=path, run=run, field=field, pair=pair, tokens=tokens)
+    folder, file = model_and_file(run, path)
+    source = TextSource(text=text, path=file, run=folder, field=field, pair=pair, tokens=tokens)
     with progress() as advance:
-        found = remove(run, out, removal, source, rounds=rounds, overwrite=overwrite, on_progress=advance)
+        found = remove(folder, out, removal, source, rounds=rounds, overwrite=overwrite, on_progress=advance)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+from kotha import box
 from kotha.cli.flags import Json, Run, flag
 from kotha.cli.inside.opening import Image, Second, Target, Text, open_model, tell
 from kotha.cli.terminal import notes, print_json, results, table
@@ -10,7 +11,7 @@ from kotha.errors import UsageError
 
 
 def trace(
-    run: Run,
+    run: Run = box.FOLDER,
     /,
     *,
     text: Text = None,

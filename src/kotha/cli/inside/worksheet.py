@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from kotha import box
 from kotha.cli.flags import flag
-from kotha.cli.inside.opening import Html, open_model
+from kotha.cli.inside.opening import Html, RunOrNone, open_model
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 def worksheet(
     *,
-    run: Annotated[Path | None, flag("A run or model folder; left out: the workshop's sheet.")] = None,
-    text: Annotated[str | None, flag("What the model reads.")] = None,
+    run: RunOrNone = None,
+    text: Annotated[str | None, flag("What the model reads; without it and without --run: the workshop's.")] = None,
     target: Annotated[str | None, flag("What a Seq2Seq has written to it.")] = None,
     layer: Annotated[int, flag("Which layer, counted from 0.")] = 0,
     head: Annotated[int, flag("Which head, counted from 0.")] = 0,
@@ -43,22 +44,24 @@ def worksheet(
             raise UsageError("--exercise asks the workshop's questions; leave --run, --html and --xlsx out")
         practise(*exercise, language=language, size=size, seed=seed, as_json=as_json)
         return
-    if run is None:
+    if run is None and text is None:
         from kotha.inside.worksheet.workshop import workshop_view
 
-        if text is not None or target is not None:
-            raise UsageError("--text is read by a model: name one with --run, or leave --text out for the workshop's")
+        if target is not None:
+            raise UsageError("--target is read by a Seq2Seq: name one with --run, and give it --text")
         if which != {"layer": 0, "head": 0, "stack": None, "part": "attention"}:
-            raise UsageError("--layer, --head, --stack and --part choose in a model: name one with --run")
+            raise UsageError("--layer, --head, --stack and --part choose in a model: give it --text to read")
         view = workshop_view(size, seed, rows=rows, precision=precision)
     else:
         from kotha.inside.worksheet.model import worksheet_view
 
         if size is not None:
-            raise UsageError("--size draws a sheet to compute by hand; leave --run out for it")
+            raise UsageError("--size draws a sheet to compute by hand; leave --run and --text out for it")
         if text is None:
             raise UsageError('give the model something to read: --text "…"')
-        view = worksheet_view(open_model(run), text, target=target, rows=rows, precision=precision, **which)
+        view = worksheet_view(
+            open_model(run or box.FOLDER), text, target=target, rows=rows, precision=precision, **which
+        )
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
             notes().print(f"kotha: wrote {write(file)}", markup=False)

@@ -1,0 +1,39 @@
+"""Which model is meant where its name may be left out, and which text is beside it.
+
+A command that takes a model and a text takes either alone. What is alone is told apart by what it can be: models are
+folders, texts to measure on are files or data folders, and a prompt is no path.
+"""
+
+import os
+from pathlib import Path
+
+from kotha import box
+from kotha.errors import UsageError
+
+
+def model_and_prompt(first: str | None, second: str | None, command: str) -> tuple[Path, str]:
+    """A model's folder and a prompt: ``RUN PROMPT``, ``RUN``, ``PROMPT`` or nothing.
+
+    One word in Latin letters that is no path is refused: it is as likely a folder that was mistyped.
+    """
+    if first is None or second is not None:
+        return box.place(first), second or ""
+    if first == box.NAME or os.path.exists(first):  # noqa: PTH110 - a prompt may be too long for a path
+        return box.place(first), ""
+    if first.isascii() and not any(letter.isspace() for letter in first):
+        raise UsageError(f"there is no {first}; name a run folder, or for a text write: kotha {command} box {first}")
+    return box.FOLDER, first
+
+
+def model_and_file(first: str | None, second: str | None) -> tuple[Path, str | None]:
+    """A model's folder and the path of a text: ``RUN PATH``, ``RUN``, ``PATH`` or nothing; a file is a text."""
+    if first is not None and second is None and Path(first).is_file():
+        return box.FOLDER, first
+    return box.place(first), second
+
+
+def model_and_words(first: str | None, others: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
+    """A model's folder and words: ``RUN WORD …`` or ``WORD …``; no model where there is neither."""
+    if first is None or first == box.NAME or first.isascii() or os.path.exists(first):  # noqa: PTH110
+        return (None if first is None else box.place(first)), others
+    return box.FOLDER, (first, *others)
