@@ -29,12 +29,12 @@ def build(config: ModelConfig, device: str | torch.device | None = None) -> Mode
     if type(config) not in _BODIES:
         raise ConfigError(f"{type(config).__name__} is no family's config")
     place = torch.device(device or "cpu")
-    with place, _Unfilled() if place.type == "meta" else nullcontext():
+    with place, Unfilled() if place.type == "meta" else nullcontext():
         return _BODIES[type(config)](config)
 
 
-class _Unfilled(TorchFunctionMode):
-    """Nothing is drawn for weights that are a shape alone: torch would load its compiler for it, 1.5 s of work."""
+class Unfilled(TorchFunctionMode):
+    """Nothing is drawn for weights whose numbers do not matter; for mere shapes torch would load its compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
