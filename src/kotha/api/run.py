@@ -1,6 +1,6 @@
 """Training from Python, and a run to look back at."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -95,13 +95,15 @@ def train(
     minutes: float | None = None,
     steps: int | None = None,
     preset: str | None = None,
+    teachers: Sequence[Place] = (),
     resume: bool = False,
     on_event: OnEvent | None = None,
     **settings: Any,
 ) -> Run:
     """Train a model on a data folder, for so many minutes or steps, into a run folder.
 
-    Without a preset, sizes, batch and rates follow from the text and the time.
+    Without a preset, sizes, batch and rates follow from the text and the time. With teachers, runs or model folders, it
+    learns from what they would guess too (distillation).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
@@ -109,6 +111,8 @@ def train(
     """
     dataset, folder = Dataset(Path(data)), RunFolder(Path(out))
     given = {**settings, **({} if steps is None else {"steps": steps})}
+    if teachers:
+        given["teachers"] = [str(Path(each).absolute()) for each in teachers]
     request = TrainRequest(preset=preset, minutes=minutes, changes=given)
     train_run(dataset, folder, request, resume=resume, on_event=on_event, sampler=sampler(dataset))
     return Run(folder.path)

@@ -25,6 +25,7 @@ def train(
     steps: Number = None,
     checkpoint_every: Number = None,
     seed: Number = None,
+    teacher: Annotated[tuple[Path, ...], flag("A trained model to learn from too; may be given again.")] = (),
     config: Annotated[Path | None, flag("A TOML file with more settings.")] = None,
     set_: More = (),
     resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False,
@@ -36,11 +37,14 @@ def train(
     """Train a model; stop with Ctrl-C, go on with --resume.
 
     Sizes, batch and rates follow from the data and the time: `kotha train data --minutes 10 --out run`. A gpt preset
-    learns next tokens, a bert preset masked words. On several GPUs or machines:
+    learns next tokens, a bert preset masked words; with --teacher a gpt also learns from models that you trained
+    before (distillation), and from several it becomes better than each. On several GPUs or machines:
     `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
     """
     flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed}
-    given = {name: value for name, value in flags.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    if teacher:
+        given["teachers"] = [str(each.absolute()) for each in teacher]  # who goes on may stand elsewhere
     given = {**from_toml(config), **from_words(set_), **given}
     with ExitStack() as stack:
         display = stack.enter_context(TrainingDisplay(speaks=os.environ.get("RANK", "0") == "0"))

@@ -10,8 +10,12 @@ for GPUs, where what happens between its products is compiled into two kernels t
 own type. No fast kernel of a GPU takes a head of 50,257 rows: there the copy of the head that the products read is
 filled up to a multiple of 64, and the words that do not exist are impossible. Tests hold all of them equal to
 ``F.cross_entropy`` on all logits.
+
+Where teachers say how likely each word was (``taught_loss``), the target is a mixture of theirs and the text's: one
+more product a chunk for each of them, and no more than a chunk of their logits either.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,6 +30,9 @@ _GPU_ROWS = 64
 
 _torch_loss: Any = getattr(functional, "linear_cross_entropy", None)
 _torch_options: Any = getattr(nn, "LinearCrossEntropyOptions", None)
+
+# What a head reads, and that head: (N, C), (V, C).
+RowsAndHead = tuple[Tensor, Tensor]
 
 
 def next_token_loss(
@@ -49,7 +56,29 @@ def next_token_loss(
 def chunked_loss(rows: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, label_smoothing: float) -> Tensor:
     """The same with no help from torch: (N, C), (V, C), (N,) -> ()."""
     rows = rows.to(_product_type(rows, weight))
-    loss: Tensor = _Chunked.apply(rows, weight, bias, targets, label_smoothing)  # type: ignore[no-untyped-call]
+    loss: Tensor = _Chunked.apply(rows, weight, bias, targets, label_smoothing, (), 0.0)  # type: ignore[no-untyped-call]
+    return loss
+
+
+def taught_loss(
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    bias: Tensor | None,
+    teachers: Sequence[RowsAndHead],
+    teacher_share: float,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The same with a share of each target taken from the mean of what teachers say: (..., C), (V, C), (...) -> ().
+
+    Knowledge distillation: that share is the cross-entropy to the teachers' probabilities, the rest that to the text.
+    """
+    dtype = _product_type(hidden, weight)
+    rows, flat = hidden.flatten(0, -2).to(dtype), targets.flatten()
+    taught = tuple((each.flatten(0, -2).to(dtype), _filled_up(head, dtype)) for each, head in teachers)
+    loss: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
+        rows, weight, bias, flat, label_smoothing, taught, teacher_share
+    )
     return loss
 
 
@@ -68,7 +97,14 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, label_smoothing: float
+        ctx: Any,
+        rows: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        label_smoothing: float,
+        teachers: Sequence[RowsAndHead],
+        teacher_share: float,
     ) -> Tensor:
         wanted = ctx.needs_input_grad[:3]
         counted = targets != IGNORED  # (N,)
@@ -85,7 +121,12 @@ class _Chunked(torch.autograd.Function):
             logits = functional.linear(rows[here], head, shift)  # (n, V), or a few more
             target = targets[here].where(counted[here], 0)[:, None]  # (n, 1)
             scale = (counted[here] * share)[:, None]  # (n, 1)
-            loss, slope = _loss_and_slope(logits, target, scale, label_smoothing, n_words)
+            if teachers:
+                guessed = [functional.linear(each[here], each_head) for each, each_head in teachers]
+                taught = _mean_probabilities(guessed, n_words), teacher_share
+                loss, slope = _taught_loss_and_slope(logits, target, scale, label_smoothing, n_words, *taught)
+            else:
+                loss, slope = _loss_and_slope(logits, target, scale, label_smoothing, n_words)
             total += loss
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
@@ -101,7 +142,7 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), None, None
+        return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), None, None, None, None
 
 
 def loss_and_slope(
@@ -140,28 +181,59 @@ def _in_place(
     return (losses * scale).sum(), wide.to(logits.dtype)
 
 
-class _Kernel:
-    """``loss_and_slope``, compiled where that pays and works."""
+def taught_loss_and_slope(
+    logits: Tensor,
+    target: Tensor,
+    scale: Tensor,
+    label_smoothing: float,
+    n_words: int,
+    guesses: Tensor,
+    teacher_share: float,
+) -> tuple[Tensor, Tensor]:
+    """As ``loss_and_slope``, with a share of the target as the teachers' guesses (n, V) have it."""
+    words = torch.arange(logits.shape[-1], device=logits.device)
+    exists = words < n_words
+    wide = logits.float().where(exists, -torch.inf)
+    normaliser = wide.logsumexp(dim=-1, keepdim=True)  # (n, 1)
+    text = (words == target) * (1 - label_smoothing) + exists * (label_smoothing / n_words)
+    wanted = teacher_share * guesses + (1 - teacher_share) * text  # (n, V), each row a distribution
+    losses = normaliser - (wanted * wide.where(exists, 0)).sum(dim=-1, keepdim=True)
+    slope = ((wide - normaliser).exp() - wanted) * scale
+    return (losses * scale).sum(), slope.to(logits.dtype)
 
-    def __init__(self) -> None:
+
+def mean_probabilities(logits: Sequence[Tensor], n_words: int) -> Tensor:
+    """The mean of what several say: (n, V) each -> (n, V); words from ``n_words`` on do not exist."""
+    exists = torch.arange(logits[0].shape[-1], device=logits[0].device) < n_words
+    each = [some.float().where(exists, -torch.inf).softmax(dim=-1) for some in logits]
+    return torch.stack(each).mean(dim=0)
+
+
+class _Kernel:
+    """A function of logits, compiled on a GPU where that works; ``plain`` elsewhere."""
+
+    def __init__(self, function: Callable[..., Any], plain: Callable[..., Any] | None = None) -> None:
+        self._function, self._plain = function, plain or function
         self._compiled: Any = None
         self._works = True
 
-    def __call__(self, logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-        if not (logits.is_cuda and self._works) or torch.compiler.is_compiling():
-            return _in_place(logits, *how)
+    def __call__(self, logits: Tensor | Sequence[Tensor], *how: Any) -> Any:
+        is_cuda = (logits if isinstance(logits, Tensor) else logits[0]).is_cuda
+        if not (is_cuda and self._works) or torch.compiler.is_compiling():
+            return self._plain(logits, *how)
         try:
-            self._compiled = self._compiled or torch.compile(loss_and_slope, dynamic=False)
-            found: tuple[Tensor, Tensor] = self._compiled(logits, *how)
-            return found
+            self._compiled = self._compiled or torch.compile(self._function, dynamic=False)
+            return self._compiled(logits, *how)
         except torch.OutOfMemoryError:
             raise
         except Exception:  # no compiler on this machine: slower, and the same
             self._works = False
-            return _in_place(logits, *how)
+            return self._plain(logits, *how)
 
 
-_loss_and_slope = _Kernel()
+_loss_and_slope = _Kernel(loss_and_slope, _in_place)
+_taught_loss_and_slope = _Kernel(taught_loss_and_slope)
+_mean_probabilities = _Kernel(mean_probabilities)
 
 
 def _logits(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -34,7 +34,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         lambda value: 0 <= value < 1,
         "a share from 0 up to, but not including, 1",
     ),
-    ("floor", lambda value: 0 <= value <= 1, "a share from 0 to 1"),
+    ("floor teacher_share", lambda value: 0 <= value <= 1, "a share from 0 to 1"),
 )
 
 
@@ -64,6 +64,8 @@ class TrainConfig:
 
     dropout: float | None = None  # overrides the model's dropout
     label_smoothing: float = 0.0  # share of each target spread over the vocabulary
+    teachers: tuple[str, ...] = ()  # folders of trained models whose guesses it learns from too (distillation)
+    teacher_share: float = 0.8  # share of the loss that is the teachers'
     ema_decay: float | None = None  # memory of the average of the weights that is evaluated and kept; None for none
     ema_every: int = 1  # steps between two updates of that average
     average_last: int | None = None  # at the end, try the mean of so many checkpoints, and keep it if it is better
@@ -79,6 +81,8 @@ class TrainConfig:
     spike: float | None = 3.0  # stop when the loss exceeds its recent average by this many nats; None to go on
 
     def __post_init__(self) -> None:
+        if isinstance(self.teachers, list):  # as JSON and TOML have it
+            object.__setattr__(self, "teachers", tuple(self.teachers))
         hints = get_type_hints(type(self))
         for each in fields(self):
             _check_type(each.name, getattr(self, each.name), hints[each.name])
@@ -105,6 +109,10 @@ class TrainConfig:
 
 def _check_type(name: str, value: Any, hint: Any) -> None:
     """Refuse a value of the wrong type; a whole number will do for a fraction."""
+    if get_origin(hint) is tuple:
+        if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
+            return
+        raise ConfigError(f'{name}={value!r} should be a list of texts, such as ["run-1", "run-2"]')
     options = get_args(hint) if get_origin(hint) is not Literal and get_args(hint) else (hint,)
     for option in options:
         if get_origin(option) is Literal:

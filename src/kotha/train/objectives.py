@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
-from kotha.model.loss import CHUNK_LOGITS, IGNORED, next_token_loss, token_losses
+from kotha.model.loss import CHUNK_LOGITS, IGNORED, RowsAndHead, next_token_loss, taught_loss, token_losses
 from kotha.model.seq2seq import Seq2Seq
 
 
@@ -19,6 +19,15 @@ def next_token(model: GPT, sequences: Tensor, label_smoothing: float = 0.0) -> T
     inputs, targets = sequences[:, :-1], sequences[:, 1:]
     hidden = model.hidden(inputs)
     return next_token_loss(hidden, model.head.weight, targets, model.head.bias, label_smoothing=label_smoothing)
+
+
+def taught_token(
+    model: GPT, sequences: Tensor, teachers: list[RowsAndHead], teacher_share: float, label_smoothing: float = 0.0
+) -> Tensor:
+    """The same from what teachers made of the inputs too (knowledge distillation): (B, T + 1) -> ()."""
+    hidden, targets = model.hidden(sequences[:, :-1]), sequences[:, 1:]
+    head = model.head
+    return taught_loss(hidden, head.weight, targets, head.bias, teachers, teacher_share, label_smoothing)
 
 
 @torch.no_grad()

@@ -23,9 +23,10 @@ from kotha.model.gpt import GPT
 from kotha.text.frequencies import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.train.config import Sampling, TrainConfig
-from kotha.train.objectives import next_token, next_token_sum
+from kotha.train.objectives import next_token, next_token_sum, taught_token
 from kotha.train.tasks.order import measuring_slices
 from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
+from kotha.train.tasks.teachers import Teachers
 
 _PART = "tokens"
 
@@ -52,6 +53,8 @@ class NextToken:
             )
         how = (self.context_length, config.batch_size, config.seed)
         self._batches = make_batches(config.sampling, data["train"], *how)
+        self._teachers = Teachers(config.teachers, data.tokenizer, self.context_length)
+        self._teacher_share = config.teacher_share
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         return _as_batch(torch.from_numpy(self._batches.sequences(step, first, count)))
@@ -60,7 +63,11 @@ class NextToken:
         return self._batches.documents(step)
 
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
-        return {_PART: next_token(model, tensors["sequences"], self._label_smoothing)}
+        sequences = tensors["sequences"]
+        if not self._teachers:
+            return {_PART: next_token(model, sequences, self._label_smoothing)}
+        taught = self._teachers.hidden(sequences[:, :-1])
+        return {_PART: taught_token(model, sequences, taught, self._teacher_share, self._label_smoothing)}
 
     def measure(self, model: GPT, tensors: Tensors) -> Tensors:
         return {_PART: next_token_sum(model, tensors["sequences"])}

@@ -1,0 +1,151 @@
+"""Many trainings on one GPU, side by side, each from an entry of a JSON file: for finding out what helps.
+
+    python benchmarks/learning.py TRIALS.json OUT [--at-once 3]
+
+TRIALS.json is a list of objects: ``name``, ``data`` (a prepared folder), ``preset``, ``recipe``, ``model`` and ``set``
+(changes of the model and of the training), ``teachers`` (names of earlier trials, whose models it learns from too).
+Each is scored on its data's validation split as `kotha evaluate` does, in windows that move by half a context.
+
+What the package does not offer, and was tried here: ``hide`` (that share of the inputs is masked), ``mirror`` (that
+share of the sequences is read backwards, until ``mirror_until`` of the steps).
+
+OUT/results.json says what was asked, what was found, and the curves; the best model of those with ``bring`` comes
+along, in parts of 16 MB. The other weights are gone at the end.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+
+
+def run_trial(asked: dict[str, Any], work: Path) -> None:
+    """One training, in a process of its own."""
+    import torch
+
+    from kotha import bundle
+    from kotha.evaluate.held_out import from_dataset
+    from kotha.evaluate.perplexity import evaluate_text
+    from kotha.model.presets import preset
+    from kotha.runs import RunFolder
+    from kotha.text.shards import Dataset
+    from kotha.train.recipes import recipe
+    from kotha.train.start import start_run
+
+    data = Dataset(asked["data"])
+    model = preset(asked.get("preset", "bangla-modern")).replace(**asked.get("model", {}))
+    teachers = [str(work / name) for name in asked.get("teachers", [])]
+    config = recipe(asked.get("recipe", "modern"), **asked.get("set", {}), teachers=teachers)
+    if config.dropout is not None:
+        model = model.replace(dropout=config.dropout)
+    run = RunFolder(work / asked["name"])
+    curve: list[list[float]] = []  # step, seconds of training, nats a token and bits a byte
+
+    def tell(event: dict[str, Any]) -> None:
+        if "validation" not in event:
+            return
+        found, seconds = event["validation"], training.progress.seconds
+        curve.append([event["step"], round(seconds, 1), found["loss_nats"], found["bits_per_byte"]])
+        print(f"{asked['name']:24} {seconds:5.0f} s  step {event['step']:6d}  {found['bits_per_byte']:.4f}", flush=True)
+
+    training = start_run(model, config, data, run, on_event=tell)
+    change_what_it_reads(training, asked)
+    summary = training.run()
+    best = bundle.load(run.path, "cuda" if torch.cuda.is_available() else "cpu")
+    with training.arithmetic.autocast():
+        score = evaluate_text(best.model, from_dataset(data, best.tokenizer))
+    found = {**asked, "score": score.to_dict(), "curve": curve, "summary": summary}
+    (work / f"{asked['name']}.json").write_text(json.dumps(found, default=str))
+    tokens, seconds = training.progress.tokens, training.progress.seconds
+    print(f"== {asked['name']:24} {score.bits_per_byte:.4f}  tokens {tokens:,}  training {seconds:.0f} s", flush=True)
+
+
+def change_what_it_reads(training: Any, asked: dict[str, Any]) -> None:
+    """Hide inputs, or read sequences backwards, in a task that knows of neither."""
+    import torch
+
+    from kotha.model.loss import next_token_loss
+
+    hidden, mirrored, task = asked.get("hide", 0.0), asked.get("mirror", 0.0), training.task
+    if not hidden and not mirrored:
+        return
+    special, as_written = task.data.tokenizer.special, task.batch
+    last = asked.get("mirror_until", 0.7) * training.config.steps
+
+    def batch(step: int, first: int, count: int) -> Any:
+        made = as_written(step, first, count)
+        share = mirrored if step < last else 0.0
+        coin = torch.rand(count, 1, generator=torch.Generator().manual_seed(step))
+        made.tensors["mirrored"] = coin < share
+        return made
+
+    def losses(model: Any, tensors: Any) -> Any:
+        sequences, turned = tensors["sequences"], tensors["mirrored"]
+        sequences = torch.where(turned, sequences.flip(1), sequences)
+        inputs, targets = sequences[:, :-1].clone(), sequences[:, 1:]
+        inputs[:, :1] = torch.where(turned, special["system"], inputs[:, :1])  # says in which direction it goes
+        inputs = torch.where(torch.rand(inputs.shape, device=inputs.device) < hidden, special["mask"], inputs)
+        return {"tokens": next_token_loss(model.hidden(inputs), model.head.weight, targets, model.head.bias)}
+
+    task.batch, task.losses = batch, losses
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("trials", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--at-once", type=int, default=3)
+    parser.add_argument("--trial", help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    trials = json.loads(options.trials.read_text())
+    if options.trial:
+        run_trial(next(each for each in trials if each["name"] == options.trial), options.work)
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        run_all(trials, Path(folder), options)
+        found = [json.loads(path.read_text()) for path in Path(folder).glob("*.json")]
+        bring_best([each for each in found if each.get("bring")], Path(folder), options.out)
+
+
+def run_all(trials: list[dict[str, Any]], work: Path, options: argparse.Namespace) -> None:
+    """All trials, some at once, a student after its teachers; results.json grows with each that ends."""
+    waiting, running, done = list(trials), dict[str, subprocess.Popen[bytes]](), set[str]()
+    while waiting or running:
+        for name, process in list(running.items()):
+            if process.poll() is not None:
+                done.add(name)
+                del running[name]
+                found = [json.loads(path.read_text()) for path in sorted(work.glob("*.json"))]
+                (options.out / "results.json").write_text(json.dumps(found, indent=1))
+        ready = [each for each in waiting if set(each.get("teachers", [])) <= done]
+        if ready and len(running) < options.at_once:
+            waiting.remove(ready[0])
+            name = ready[0]["name"]
+            words = [sys.executable, __file__, options.trials, options.out, "--trial", name, "--work", work]
+            running[name] = subprocess.Popen(list(map(str, words)), env={**os.environ, "OMP_NUM_THREADS": "4"})
+        time.sleep(0.2)
+
+
+def bring_best(found: list[dict[str, Any]], work: Path, out: Path) -> None:
+    """The weights of the best of some trials."""
+    if not found:
+        return
+    import torch
+    from train_course import bring_weights
+
+    name = min(found, key=lambda each: each["score"]["bits_per_byte"])["name"]
+    (out / name).mkdir()
+    bring_weights(work / name, out / name, torch.float32)
+
+
+if __name__ == "__main__":
+    main()
