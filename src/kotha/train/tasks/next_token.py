@@ -37,6 +37,7 @@ class NextToken:
     """Guess each token from those before it."""
 
     name = "next-token"
+    _teachers: Teachers | None = None
 
     def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
         if not isinstance(model, GPTConfig):
@@ -53,8 +54,9 @@ class NextToken:
             )
         how = (self.context_length, config.batch_size, config.seed)
         self._batches = make_batches(config.sampling, data["train"], *how)
-        self._teachers = Teachers(config.teachers, data.tokenizer, self.context_length)
-        self._teacher_share = config.teacher_share
+        if config.teachers:
+            self._teachers = Teachers(config.teachers, data.tokenizer, self.context_length)
+            self._teacher_share = config.teacher_share
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         return _as_batch(torch.from_numpy(self._batches.sequences(step, first, count)))
@@ -64,7 +66,7 @@ class NextToken:
 
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
         sequences = tensors["sequences"]
-        if not self._teachers:
+        if self._teachers is None:
             return {_PART: next_token(model, sequences, self._label_smoothing)}
         taught = self._teachers.hidden(sequences[:, :-1])
         return {_PART: taught_token(model, sequences, taught, self._teacher_share, self._label_smoothing)}

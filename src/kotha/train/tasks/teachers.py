@@ -23,9 +23,6 @@ class Teachers:
         self._models = [_read(folder, tokenizer, context_length) for folder in folders]
         self._ready = False
 
-    def __bool__(self) -> bool:
-        return bool(self._models)
-
     @torch.no_grad()
     def hidden(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
         """For each teacher what its head reads, and that head: (B, T) -> (B, T, C), (V, C)."""
