@@ -1,5 +1,6 @@
 """``python -m kotha`` is ``kotha``; both begin here, by listening to Ctrl-C before anything heavy is imported."""
 
+import gc
 import os
 import sys
 
@@ -14,6 +15,7 @@ def run() -> int:
 
     code = main()
     stopping.deafen()
+    gc.freeze()  # all memory goes with the process; Python would first search it for cycles, half a second with torch
     return code
 
 

@@ -155,3 +155,18 @@ def test_nothing_to_measure_on_is_said() -> None:
         mean_loss(model, [], loss)
     with pytest.raises(UsageError, match="there is nothing to measure on"):
         by_gradient(model, [], loss)
+
+
+def test_losses_of_examples_weigh_alike_whatever_their_batches() -> None:
+    model, inputs = shaken("gpt")
+    tokens = torch.cat((inputs[0], inputs[0].flip(1)))[:3]
+
+    def losses(model: nn.Module, batch: Tensor) -> Tensor:
+        rows = model(batch)
+        ones = torch.ones(rows.shape[:2], dtype=torch.long)
+        return cross_entropy(rows.flatten(0, 1), ones.flatten(), reduction="none").view_as(ones).mean(dim=1)
+
+    alone, uneven = list(tokens[:, None]), [tokens[:2], tokens[2:]]
+    assert mean_loss(model, alone, losses) == pytest.approx(mean_loss(model, uneven, losses), abs=1e-6)
+    slopes, others = by_gradient(model, alone, losses), by_gradient(model, uneven, losses)
+    assert slopes == pytest.approx(others, abs=1e-6)

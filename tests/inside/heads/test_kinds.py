@@ -51,6 +51,14 @@ def test_wired_heads_are_named_for_what_they_do() -> None:
     assert case_text(previous.evidence, lambda token: f"<{token}>").endswith("(-1, 1.00)")
 
 
+def test_looking_computes_no_logits() -> None:
+    model = wired()
+    seen = look(model, texts(n=1)[0])
+    model.head = None
+    again = look(model, texts(n=1)[0])
+    assert all(torch.equal(one.weights, other.weights) for one, other in zip(seen, again, strict=True))
+
+
 def test_a_head_is_shown_with_words_of_the_text_alone() -> None:
     """Induction is measured on random tokens that come twice; they are not cited as words of the text."""
     words = torch.arange(3, 12)

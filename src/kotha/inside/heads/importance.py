@@ -15,7 +15,8 @@ example by itself and then on average (Michel et al. 2019, https://arxiv.org/abs
 serves all heads; it is the slope at the whole model, so it can miss what only shows when a head is gone.
 
 Neither says what several heads cost together: two that do the same are each worth little while the other is there.
-The loss is whatever the caller measures: a function of the model and a batch that gives a mean.
+The loss is whatever the caller measures: a function of the model and a batch that gives one for each example, (B,), or
+the mean of a batch that counts as one example.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -90,11 +91,12 @@ def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
 
 
 def mean_loss(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> float:
-    """The loss of a model that is not learning, in nats; every batch counts as much."""
+    """The loss of a model that is not learning, in nats; every example counts as much."""
     if not batches:
         raise UsageError("there is nothing to measure on; give a text")
     with evaluating(model), torch.no_grad():
-        return sum(loss(model, batch).double().item() for batch in batches) / len(batches)
+        examples = torch.cat([loss(model, batch).double().reshape(-1) for batch in batches])
+    return examples.mean().item()
 
 
 def by_ablation(
@@ -120,15 +122,18 @@ def by_gradient(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -
     if not batches:
         raise UsageError("there is nothing to measure on; give a text")
     sums = {name: torch.zeros(len(attention.heads)) for name, attention in attentions(model).items()}
+    n_examples = 0
     for batch in batches:
-        for name, slopes in _slopes(model, batch, loss).items():
-            # The loss is the mean of its rows, so a row's own slope is as many times larger as there are rows.
-            sums[name] += slopes.abs().sum(dim=0).cpu() / len(batches)
-    return dict(zip(every_head(model), torch.cat(list(sums.values())).tolist(), strict=True))
+        n_here, found = _slopes(model, batch, loss)
+        n_examples += n_here
+        for name, slopes in found.items():
+            # Of a mean, a row's own slope is as many times larger as there are rows, and the rows count as one.
+            sums[name] += slopes.abs().sum(dim=0).cpu()
+    return dict(zip(every_head(model), (torch.cat(list(sums.values())) / n_examples).tolist(), strict=True))
 
 
-def _slopes(model: nn.Module, batch: Batch, loss: Loss[Batch]) -> dict[str, Tensor]:
-    """The derivative of a batch's loss by a gate on each row's heads, for each attention: (B, H)."""
+def _slopes(model: nn.Module, batch: Batch, loss: Loss[Batch]) -> tuple[int, dict[str, Tensor]]:
+    """How many examples a batch is, and the derivative of their losses by a gate on each row's heads: (B, H) each."""
     gates: dict[str, Tensor] = {}
 
     def gate(name: str, outputs: Tensor) -> Tensor:
@@ -136,9 +141,10 @@ def _slopes(model: nn.Module, batch: Batch, loss: Loss[Batch]) -> dict[str, Tens
         return gates[name]
 
     with evaluating(model), gated(model, attentions(model), gate), torch.enable_grad():
-        found = loss(model, batch)
-        slopes = torch.autograd.grad(found, list(gates.values()))
-    return {name: slope.detach()[:, :, 0, 0].float() for name, slope in zip(gates, slopes, strict=True)}
+        losses = loss(model, batch)
+        slopes = torch.autograd.grad(losses.sum(), list(gates.values()))
+    by_name = {name: slope.detach()[:, :, 0, 0].float() for name, slope in zip(gates, slopes, strict=True)}
+    return losses.numel(), by_name
 
 
 def least_important(importance: dict[str, float], count: int) -> list[str]:

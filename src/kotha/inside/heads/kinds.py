@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from kotha.inside.heads.sight import FEWEST_CHOICES, FEWEST_TOKENS, Evidence, Passage, Sight, Tally, look
+from kotha.inside.heads.sight import FEWEST_CHOICES, FEWEST_TOKENS, Evidence, Passage, Sight, Tally, add_offsets, look
 from kotha.inside.sites import attentions
 
 _FARTHEST = 16  # places away, for a positional head
@@ -115,8 +115,8 @@ class Witness:
                 self._tally(sight, kind).add(sight, pattern(sight))
             for kind, pattern in self._on_repeats.items() if not sight.crosses else ():
                 self._tally(sight, kind, among=self._repeats_in_text).add(sight, pattern(sight))
-            for offset in range(-_FARTHEST, _FARTHEST + 1):
-                self._tally(sight, *_named(offset, sight.crosses)).add_offset(sight, offset)
+            offsets = range(-_FARTHEST, _FARTHEST + 1)
+            add_offsets(sight, {each: self._tally(sight, *_named(each, sight.crosses)) for each in offsets})
             self._add_evenness(sight)
 
     def probe(self, passages: Iterable[Passage]) -> None:

@@ -1,7 +1,8 @@
 """What heads are measured on: a text as passages to look at and batches with a loss.
 
 A GPT guesses each token from those before it, a BERT hidden words, a Seq2Seq each token of a translation. Passages are
-as long as the context allows, and each is a batch of its own, so that all count alike.
+as long as the context allows, and all count alike. A GPT's have one length, so that a batch holds several; a BERT's and
+a Seq2Seq's are batches of their own.
 """
 
 import unicodedata
@@ -20,6 +21,7 @@ from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.evaluate.baselines import find_data
 from kotha.evaluate.held_out import HeldOut, Line, from_texts, read_held_out
+from kotha.inside.heads.importance import mean_loss
 from kotha.inside.heads.kinds import rarest
 from kotha.inside.heads.sight import Passage
 from kotha.model.config import TextConfig
@@ -32,6 +34,8 @@ from kotha.train.tasks.masking import Masking
 
 # Longer ones cost a square in time and show nothing more of a head.
 _LONGEST, _FEWEST = 256, 9
+# Tokens of a GPT's batch: more would be no faster, and their logits are the largest thing here.
+_TOGETHER = 1024
 _BYTES_PER_TOKEN = 64  # more than a piece has: enough of a long text is read, and not all of it
 # Time grows with them; fewer leave heads of nearly the same worth in an order of chance.
 TOKENS = 2048
@@ -78,6 +82,11 @@ class Examined:
         """Of the model, which reads text."""
         return _text_config(self.bundle).context_length
 
+    @cached_property
+    def loss_nats(self) -> float:
+        """The loss of the whole model."""
+        return mean_loss(self.bundle.model, self.batches, self.loss)
+
     @property
     def rare(self) -> list[int]:
         """The rarest tokens of the whole text."""
@@ -85,8 +94,9 @@ class Examined:
 
     @property
     def punctuation(self) -> list[int]:
-        """Tokens that are stops, dandas, commas and the like, and nothing else."""
-        texts = ((token, self.tokenizer.decode([token]).strip()) for token in self.ordinary)
+        """Tokens of the text that are stops, dandas, commas and the like, and nothing else."""
+        occurring = (token for token in self.ordinary if token < len(self.counts) and self.counts[token])
+        texts = ((token, self.tokenizer.decode([token]).strip()) for token in occurring)
         return [t for t, text in texts if text and all(unicodedata.category(letter)[0] == "P" for letter in text)]
 
     @cached_property
@@ -143,12 +153,15 @@ def _batch_of_one(values: Tensor, bundle: Bundle) -> Tensor:
 def _next_tokens(bundle: Bundle, tokenizer: Tokenizer, text: HeldOut, line: Line) -> Examined:
     windows = list(_windows(line, bundle, 1))
     passages = [Passage(window[:-1]) for window in windows]
-    batches = [{"sequences": _batch_of_one(window, bundle)} for window in windows]
+    device = next(bundle.model.parameters()).device
+    size = max(1, _TOGETHER // len(windows[0]))
+    batches = [{"sequences": each} for each in torch.split(torch.stack(windows).to(device), size)]
 
     def loss(model: Any, batch: Batch) -> Tensor:
-        # A passage has few logits; training's loss, which never holds them all, would load torch's compiler first.
+        # These are few logits; training's loss, which never holds them all, would load torch's compiler first.
         inputs, targets = batch["sequences"][:, :-1], batch["sequences"][:, 1:]
-        return cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten())
+        nats = cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten(), reduction="none")
+        return nats.view_as(targets).mean(dim=1)  # (B,)
 
     return Examined(bundle, tokenizer, text.name, np.bincount(text.line).tolist(), passages, batches, loss)
 

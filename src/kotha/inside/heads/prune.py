@@ -114,7 +114,8 @@ def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None
     n_removed = n_heads - round(removal.keep * n_heads) if removal.keep is not None else removal.count
     assert n_removed is not None, "one of the three is there"
     least_important(dict.fromkeys(every_head(model), 0.0), n_removed)  # refused before the long wait
-    return least_important(by_ablation(model, examined.batches, examined.loss, on_progress), n_removed)
+    worth = by_ablation(model, examined.batches, examined.loss, on_progress, examined.loss_nats)
+    return least_important(worth, n_removed)
 
 
 def _side_by_side(models: Sequence[Any], folders: Sequence[Path], examined: Examined, rounds: int) -> list[Figures]:
@@ -127,10 +128,11 @@ def _side_by_side(models: Sequence[Any], folders: Sequence[Path], examined: Exam
         request = Request(prompt=start, tokens=n_tokens, settings=SamplingSettings(top_k=1))
         engines = [Engine(model, None, max_batch=1, weights="float32") for model in models]
         writers = _in_turns([partial(_write, engine, request) for engine in engines], rounds)
+    whole = examined.bundle.model
     return [
         Figures(
             len(every_head(model)),
-            mean_loss(model, examined.batches, examined.loss),
+            examined.loss_nats if model is whole else mean_loss(model, examined.batches, examined.loss),
             sum(parameter.numel() for parameter in model.parameters()),
             (find_model(folder) / WEIGHTS_FILE).stat().st_size / 1e6,
             read,

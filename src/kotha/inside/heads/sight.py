@@ -9,9 +9,10 @@ Evidence for a kind of head is how much weight lies where such a head would look
 passages, for all heads of an attention at once. What a kind is, ``kinds.py`` says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -66,8 +67,9 @@ def look(model: nn.Module, passage: Passage) -> list[Sight]:
     """What every attention shows of one passage, on the CPU."""
     device = next(model.parameters()).device
     given = [passage.tokens] if passage.source is None else [passage.source, passage.tokens]
+    body: Any = model
     with evaluating(model), trace(model, places=["*.weights", "*.masked_scores"]) as seen:
-        model(*(tokens[None].to(device) for tokens in given))
+        body.hidden(*(tokens[None].to(device) for tokens in given))  # no attention is in the head
     found = []
     for name in attentions(model):
         weights, masked_scores = seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu()
@@ -151,32 +153,22 @@ class Tally:
         if not counted.any():
             return
         on_target = sight.weights * (target & counted[:, None])  # (H, T, S)
-        self._count(on_target.sum(dim=(1, 2)), (n_target / n_allowed)[counted])
+        self.count(on_target.sum(dim=(1, 2)), float((n_target / n_allowed)[counted].sum()), int(counted.sum()))
         if self.by_token is not None:
             for place in target[counted].any(dim=0).nonzero().flatten().tolist():
                 token, more = int(sight.asked[place]), on_target[:, :, place].sum(dim=-1)
                 self.by_token[token] = self.by_token.get(token, 0) + more
         best, flat = on_target.flatten(1).max(dim=-1)
         at, to = flat // len(sight.asked), flat % len(sight.asked)
-        self._keep_cases(sight, best, at, to)
+        self.keep_cases(sight, best, at, to)
 
-    def add_offset(self, sight: Sight, offset: int) -> None:
-        """The same for the places so far away, which are a diagonal."""
-        at = sight.allowed.diagonal(offset).nonzero().flatten() + max(0, -offset)  # those that can look there
-        at = at[sight.n_allowed[at] >= FEWEST_CHOICES]
-        if not len(at):
-            return
-        on_target = sight.weights[:, at, at + offset]  # (H, n)
-        self._count(on_target.sum(dim=-1), 1 / sight.n_allowed[at])
-        best, place = on_target.max(dim=-1)
-        self._keep_cases(sight, best, at[place], at[place] + offset)
-
-    def _count(self, share: Tensor, chances: Tensor) -> None:
+    def count(self, share: Tensor, chance: float, tokens: int) -> None:
+        """Add so much weight of each head, (H,), beside what chance would have given to as many tokens."""
         self.share += share
-        self.chance += float(chances.sum())
-        self.tokens += len(chances)
+        self.chance += chance
+        self.tokens += tokens
 
-    def _keep_cases(self, sight: Sight, best: Tensor, at: Tensor, to: Tensor) -> None:
+    def keep_cases(self, sight: Sight, best: Tensor, at: Tensor, to: Tensor) -> None:
         """Of each head the clearest case: its weight, who looks, and at whom, each (H,)."""
         for head, (weight, here, there) in enumerate(zip(best.tolist(), at.tolist(), to.tolist(), strict=True)):
             if head not in self.cases or weight > self.cases[head].weight:
@@ -190,3 +182,19 @@ class Tally:
         favourite = max((float(each[head]) for each in (self.by_token or {}).values()), default=0.0) / self.tokens
         score = min(1.0, max(0.0, (share - favourite - chance) / (1 - chance)))
         return Evidence(kind, score, share, chance, self.tokens, self.cases[head], offset)
+
+
+def add_offsets(sight: Sight, tallies: Mapping[int, Tally]) -> None:
+    """Take a passage into the tallies of heads that look so many places away, all of them at once."""
+    offsets = torch.tensor(list(tallies))  # (O,)
+    places = torch.arange(len(sight.asking))[:, None] + offsets  # (T, O)
+    there = places.clamp(0, len(sight.asked) - 1)
+    counted = (places == there) & sight.allowed.gather(1, there) & (sight.n_allowed >= FEWEST_CHOICES)[:, None]
+    on_target = sight.weights.gather(2, there.expand(len(sight.weights), -1, -1))  # (H, T, O)
+    shares = (on_target * counted).sum(dim=1)  # (H, O)
+    best, at = on_target.masked_fill(~counted, -1).max(dim=1)  # each (H, O)
+    chances = (counted / sight.n_allowed[:, None]).sum(dim=0).tolist()
+    for column, (tokens, tally) in enumerate(zip(counted.sum(dim=0).tolist(), tallies.values(), strict=True)):
+        if tokens:
+            tally.count(shares[:, column], chances[column], tokens)
+            tally.keep_cases(sight, best[:, column], at[:, column], at[:, column] + offsets[column])
