@@ -7,7 +7,7 @@ TRIALS.json is a list of objects: ``name``, ``data`` (a prepared folder), ``pres
 Each is scored on its data's validation split as `kotha evaluate` does, in windows that move by half a context.
 
 What the package does not offer, and was tried here: ``hide`` (that share of the inputs is masked), ``mirror`` (that
-share of the sequences is read backwards, until ``mirror_until`` of the steps).
+share of the sequences is read backwards, until ``mirror_until`` of the steps), ``float8`` (see ``float8_head.py``).
 
 OUT/results.json says what was asked, what was found, and the curves; the best model of those with ``bring`` comes
 along, in parts of 16 MB. The other weights are gone at the end.
@@ -39,6 +39,10 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     from kotha.train.recipes import recipe
     from kotha.train.start import start_run
 
+    if asked.get("float8"):
+        from float8_head import use
+
+        use(float8=True)
     data = Dataset(asked["data"])
     model = preset(asked.get("preset", "bangla-modern")).replace(**asked.get("model", {}))
     teachers = [str(work / name) for name in asked.get("teachers", [])]
