@@ -58,3 +58,16 @@ def test_flags_change_the_plan(capsys) -> None:
 def test_mistakes_are_answered(capsys, arguments: list[str], wording: str) -> None:
     assert main(["plan", "--no-time", *arguments]) == 1
     assert wording in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wording"),
+    [
+        (["d_model=1000000000", "n_heads=8"], "weights and gradients of one layer take 32,000,0"),
+        (["d_ff=1000000000"], "are free here, so no step can be timed; choose smaller sizes"),
+        (["d_model=1073741824", "d_head=1073741824", "n_heads=4"], "make matrices beyond any machine"),
+    ],
+)
+def test_sizes_beyond_this_machine_are_refused_at_once(capsys, sizes: list[str], wording: str) -> None:
+    assert main(["plan", "--preset", "pocket", *PLAIN, "--set", *sizes]) == 1
+    assert wording in capsys.readouterr().err

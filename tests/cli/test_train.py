@@ -180,3 +180,14 @@ def test_sizes_of_the_model_can_be_set(capsys, data: Path, tmp_path: Path) -> No
     model = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["model"]
     assert (model["n_layers"], model["d_model"], model["d_ff"], model["d_head"]) == (1, 32, 64, 16)
     assert model["context_length"] == 16  # it has learned no longer one, so nobody should measure it on one
+
+
+def test_a_model_beyond_this_machine_is_refused_before_it_is_made(capsys, data: Path, tmp_path: Path) -> None:
+    sizes = ["--set", "d_model=1000000000", "n_heads=8"]
+    command = ["train", str(data), "--preset", "pocket", *sizes, "--steps", "5", "--out", str(tmp_path / "run")]
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    assert (
+        "TB of memory to learn from one sequence at a time, and here are" in said and "smaller sizes: d_model" in said
+    )
+    assert not (tmp_path / "run").exists()

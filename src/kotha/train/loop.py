@@ -27,7 +27,7 @@ from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.device.fitting import Fitting, OutOfMemory
-from kotha.train.device.hardware import peak_flops_per_second, peak_memory, share_of_peak
+from kotha.train.device.hardware import largest_memory, peak_flops_per_second, peak_memory, share_of_peak
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.device.recording import Recording
 from kotha.train.distributed import ALONE, Ranks, distribute, gathering, let_go, whole
@@ -36,6 +36,7 @@ from kotha.train.optimize.averaging import Average, lent
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.plan.flops import count_work
+from kotha.train.plan.memory import check_room, how_planned
 from kotha.train.plan.rules import fit_to_time
 from kotha.train.tasks.task import Batch, Learner, Score, Task, Tensors
 from kotha.train.watch import Clock, Interrupts, Watch
@@ -69,6 +70,8 @@ class Training:
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         self.arithmetic = choose_arithmetic(config.precision, device)
         self.arithmetic.settle()
+        how = how_planned(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
+        check_room(model_config, config, largest_memory(self.arithmetic.device), how)
         torch.manual_seed(config.seed)
         self.model: Model = build(model_config).to(self.arithmetic.device)
         self.learner = distribute(Learner(self.model, task), ranks, self.arithmetic.device)

@@ -104,6 +104,14 @@ def total_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def largest_memory(device: torch.device) -> int:
+    """Bytes that a training could take if nothing else ran: all of a GPU's, or this machine's and what it can swap."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    swap = _fields(Path("/proc/meminfo")).get("SwapTotal", "0")
+    return total_memory() + int(swap.split()[0]) * 1024
+
+
 def _cgroup_rooms(root: Path) -> list[int]:
     """What a container's limits leave, in both versions of cgroups; empty where there are none."""
     named = [("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")]

@@ -24,6 +24,7 @@ from kotha.train.optimize.optimizer import split_parameters
 from kotha.train.plan.activations import body_memory, positions
 from kotha.train.tasks.masking import CHOSEN
 from kotha.train.tasks.order import POSITIONS_AT_ONCE
+from kotha.wording import size
 
 Number = Literal["float32", "bfloat16", "float16"]
 Device = Literal["cpu", "cuda"]
@@ -128,6 +129,16 @@ def largest_micro_batch(
     return max(1, size)
 
 
+def check_room(model: ModelConfig, training: TrainConfig, room: int, how: Conditions) -> None:
+    """Refuse a training for which so much memory is too little, even with one sequence at a time."""
+    needed = plan_memory(model, training, micro_batch_size=1, **how).total
+    if needed > room:
+        raise ConfigError(
+            f"this model takes {size(needed)} of memory to learn from one sequence at a time, and here are "
+            f"{size(room)}; choose smaller sizes: d_model, d_ff, n_layers, vocab_size or context_length"
+        )
+
+
 def how_planned(
     model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
 ) -> Conditions:
@@ -161,7 +172,12 @@ class _Shape:
         self, model: ModelConfig, optimizer: Optimizer, context_length: int, width: int, device: Device
     ) -> None:
         self._model, self._context_length, self._width, self._device = model, context_length, width, device
-        built = build(model, "meta")
+        try:
+            built = build(model, "meta")
+        except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
+            raise ConfigError(
+                f"d_model={model.d_model} and d_ff={model.d_ff} make matrices beyond any machine; choose smaller sizes"
+            ) from error
         muon, *adamw = split_parameters(built, use_muon=optimizer == "muon")
         moved = [each.numel() for group in adamw for _, each in group]
         matrices = [each.numel() for _, each in muon]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from kotha.errors import ConfigError
 from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
 from kotha.model.family import Model, Unfilled, build
@@ -20,7 +21,7 @@ from kotha.model.loss import chunked_loss, next_token_loss
 from kotha.model.presets import preset
 from kotha.model.vit import ViT
 from kotha.train.config import TrainConfig
-from kotha.train.device.hardware import now, peak_flops_per_second, quickest
+from kotha.train.device.hardware import available_memory, now, peak_flops_per_second, quickest
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.optimize.muon import orthogonalize
 from kotha.train.optimize.optimizer import Optimizers, split_parameters
@@ -28,6 +29,7 @@ from kotha.train.plan.activations import example_inputs, positions
 from kotha.train.plan.flops import count_work
 from kotha.train.recipes import recipe
 from kotha.train.tasks.masking import CHOSEN
+from kotha.wording import size
 
 # What one timed pass should take, so that all of the timing takes a few seconds.
 _PASS_SECONDS = 0.2
@@ -53,7 +55,7 @@ def predict_seconds_per_step(
         small = wordless = model.replace(**depths, removed_heads=())
         tables = 1.0  # how many times as large they are as those that are timed
         if isinstance(model, TextConfig):
-            small, wordless = (small.replace(vocab_size=min(size, model.vocab_size)) for size in (_WORDS, 2))
+            small, wordless = (small.replace(vocab_size=min(words, model.vocab_size)) for words in (_WORDS, 2))
             tables = max(1.0, model.vocab_size / _WORDS)
         batch_size, length = _affordable(small, micro_batch_size, context_length, arithmetic)
         few = length if isinstance(model, ViTConfig) else min(_FEW_TOKENS, length)
@@ -95,6 +97,14 @@ def _affordable(model: ModelConfig, batch_size: int, context_length: int, arithm
 
 
 def _built(config: ModelConfig, arithmetic: Arithmetic) -> Model:
+    needed = 2 * sum(each.nbytes for each in build(config, "meta").parameters())
+    room = available_memory(arithmetic.device)
+    if needed > room:
+        layers = "one layer" if config.n_layers == 1 else f"its {config.n_layers} layers"
+        raise ConfigError(
+            f"weights and gradients of {layers} take {size(needed)}, and {size(room)} "
+            "are free here, so no step can be timed; choose smaller sizes, a GPU by name, or a plan without a time"
+        )
     with Unfilled():
         model = build(config, arithmetic.device).train()
     for each in (*model.parameters(), *model.buffers()):
