@@ -132,6 +132,11 @@ def test_what_is_no_model_is_answered(world: dict[str, Any], path: str, wording:
         kotha.load(path)
 
 
+def talk(lm: Any) -> Any:
+    with pytest.warns(UserWarning, match="never taught to converse"):
+        return lm.chat()
+
+
 WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda lm: lm.generate(5), "prompt=5 cannot be used; give a text or a list of texts"),
     (lambda lm: lm.generate(None), "prompt=None cannot be used; give a text or a list of texts"),
@@ -149,6 +154,16 @@ WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda lm: lm.heads(["ক"]), r"text=\['ক'\] cannot be used; give a text or a Path or None"),
     (lambda lm: lm.worksheet("ক", layer="0"), "layer='0' cannot be used; give a whole number"),
     (lambda lm: lm.evaluate(5), "text=5 cannot be used; give a path or a list of texts"),
+    (lambda lm: lm.evaluate("এক যে ছিল রাজা"), r"there is no file 'এক যে.*'; a text itself is given in a list: \[text\]"),
+    (lambda lm: lm.evaluate("এক যে ছিল রাজা। " * 50), "a text itself is given in a list"),
+    (lambda lm: talk(lm).say(5), "text=5 cannot be used; give a text"),
+    (lambda lm: talk(lm).say("ক", tokens="5"), "tokens='5' cannot be used; give a whole number"),
+    (lambda lm: talk(lm).say("ক", temprature=1), "say has no argument 'temprature'; did you mean 'temperature'"),
+    (lambda lm: lm.tokenizer.encode(5), "text=5 cannot be used; give a text"),
+    (lambda lm: lm.tokenizer.encode_batch("ক"), "texts='ক' cannot be used; give a list of texts"),
+    (lambda lm: lm.tokenizer.decode(5), "tokens=5 cannot be decoded; give a list of token ids"),
+    (lambda lm: lm.tokenizer.decode("ক"), "tokens='ক' cannot be decoded; give a list of token ids"),
+    (lambda lm: lm.attention("ক").save(5), "path=5 cannot be used; give a path"),
     (lambda lm: lm.export("hf", 5), "out=5 cannot be used; give a path"),
     (lambda lm: kotha.load(5), "path=5 cannot be used; give a path"),
     (lambda lm: kotha.Run(None), "path=None cannot be used; give a path"),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kotha import box
 from kotha.api import Place, listed
-from kotha.api.arguments import checked
 from kotha.api.model import load
+from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.evaluate.baselines import find_data
 from kotha.evaluate.comparison import Comparison, Row, reached, row_of_run, row_of_score

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place, listed
-from kotha.api.arguments import checked
+from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.files import checked_path, whole_file
 from kotha.text.corpus.documents import OnProblem, read_documents

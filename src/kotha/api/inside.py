@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kotha import box
-from kotha.api.arguments import checked
+from kotha.arguments import checked
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.inside.asked import Asked

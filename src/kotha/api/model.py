@@ -6,6 +6,7 @@ tokenizer and its device at hand; whoever needs more than a method offers finds 
 
 import os
 import re
+import reprlib
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,10 +19,10 @@ import torch
 from kotha import box
 from kotha import bundle as folders
 from kotha.api import Place
-from kotha.api.arguments import checked
 from kotha.api.inside import LooksInside
+from kotha.arguments import checked
 from kotha.bundle import Bundle
-from kotha.errors import KothaError, UsageError
+from kotha.errors import CorpusError, KothaError, UsageError
 from kotha.files import read_table
 from kotha.generate.answers import Request
 from kotha.generate.conversation import Conversation
@@ -264,7 +265,13 @@ class LanguageModel(LooksInside):
         model, tokenizer = self.gpt
         if isinstance(text, str | os.PathLike):
             reading: dict[str, Any] = {"split": split, "field": field, "errors": errors, "on_problem": on_problem}
-            held_out = read_held_out(os.fspath(text), tokenizer, **reading)
+            try:
+                held_out = read_held_out(os.fspath(text), tokenizer, **reading)
+            except (CorpusError, OSError) as error:
+                if isinstance(text, str) and len(text.split()) > 1 and not os.path.exists(text):  # noqa: PTH110
+                    said = f"there is no file {reprlib.repr(text)}; a text itself is given in a list: [text]"
+                    raise UsageError(said) from error
+                raise
         else:
             held_out = from_texts(text, tokenizer, f"{len(text)} texts")
         score = evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place
-from kotha.api.arguments import checked
 from kotha.api.model import LanguageModel, load
+from kotha.arguments import checked
 from kotha.errors import CheckpointError
 from kotha.generate.plain import write
 from kotha.model.gpt import GPT

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from kotha.arguments import checked
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
@@ -42,7 +43,8 @@ class Conversation:
         """What must be said before the first turn, and never left out."""
         return None if self.taught else UNTAUGHT
 
-    def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Any) -> str:
+    @checked(SamplingSettings)
+    def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: str | Sequence[str] = (), **how: Any) -> str:
         """The model's answer to a text; both are remembered. ``how`` are those of ``SamplingSettings``."""
         settings = SamplingSettings(seed=seed, **how)
         [result] = self.engine.generate(

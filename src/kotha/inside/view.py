@@ -7,6 +7,7 @@ break out of, and a policy in its head forbids the browser every request.
 """
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from kotha.arguments import checked
 from kotha.files import write_page
 from kotha.page import Page, framed
 
@@ -47,7 +49,8 @@ class View(Generic[Found]):
         """All of it, ready for JSON."""
         return self.make_dict()
 
-    def save(self, path: str | Path) -> Path:
+    @checked()
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all."""
         write_page(Path(path), self.html)
         return Path(path)

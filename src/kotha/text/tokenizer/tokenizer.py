@@ -9,6 +9,7 @@ Text is always text: a special token spelled out in a document is encoded letter
 
 import hashlib
 import json
+import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,7 +18,8 @@ from typing import Any
 
 import tokenizers
 
-from kotha.errors import TokenizerError
+from kotha.arguments import checked
+from kotha.errors import TokenizerError, UsageError
 from kotha.files import write_whole
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
@@ -87,10 +89,12 @@ class Tokenizer:
             normalized = str(self._backend.normalizer.normalize_str(text))
         return normalized.removeprefix(" ") if self._strip_space else normalized
 
+    @checked()
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, with no special tokens added."""
         return self._as_text(self._encoding(text).ids)
 
+    @checked()
     def encode_batch(self, texts: Sequence[str], normalized: bool = False) -> list[list[int]]:
         """Token ids of many texts, spread over the machine's cores; ``normalized`` says that they are so already."""
         if self.normalizer and not normalized:
@@ -137,7 +141,10 @@ class Tokenizer:
         if self._piece_bytes is None:
             with library_errors("this tokenizer cannot decode the tokens"):
                 return str(self._backend.decode(list(tokens), skip_special_tokens=skip_special))
-        text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
+        try:
+            text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
+        except TypeError as error:  # seen here and not before: looking at each token would take as long as decoding
+            raise UsageError(f"tokens={reprlib.repr(tokens)} cannot be decoded; give a list of token ids") from error
         return text.removeprefix(" ") if self._strip_space else text
 
     def stream(self, skip_special: bool = True) -> Stream:
