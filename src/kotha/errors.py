@@ -17,7 +17,7 @@ class KothaError(Exception):
     ...     kotha.load("nowhere")
     ... except kotha.KothaError as error:
     ...     print(error)
-    there is no nowhere; name a run, a model or a Hugging Face folder, or box
+    there is no nowhere; name a run, a model or a Hugging Face folder, or box for the one here
     """
 
 

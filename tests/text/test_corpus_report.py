@@ -8,6 +8,8 @@ import pytest
 from kotha.errors import CorpusError
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.report import CorpusReport, inspect_corpus
+from kotha.text.tokenizer import card
+from kotha.text.tokenizer.trainers import train
 
 
 def write(folder: Path, *lines: str) -> Path:
@@ -35,6 +37,12 @@ def test_the_numbers_by_hand(tmp_path):
     assert report.first_problems == [str(problems[0])]
     assert "line 4: not valid JSON" in report.first_problems[0]
     assert sum(told) == path.stat().st_size
+
+
+def test_words_are_counted_as_a_tokenizer_card_counts_them(tmp_path):
+    text = "র‍্যাবের কর্মকর্তা, ক্ষমা — ২০২৪! মা-বাবা"  # 6: a dash between spaces is one, a hyphen parts nothing
+    counted = card.measure("letters", train([text], "char"), [text]).words
+    assert of(write(tmp_path, json.dumps(text))).words == counted == 6
 
 
 def test_the_keys_that_others_rely_on(tmp_path):

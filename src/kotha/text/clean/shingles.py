@@ -62,16 +62,6 @@ def _weights(count: int) -> Hashes:
     return np.cumprod(np.full(count, GOLDEN, dtype=np.uint64), dtype=np.uint64)
 
 
-def count_words(text: str) -> int:
-    """How many words a text has.
-
-    >>> count_words("আমি বাংলায় গান গাই।")
-    4
-    """
-    is_word = _letters()[code_points(text)] != 0
-    return int(np.count_nonzero(is_word[1:] & ~is_word[:-1])) + bool(len(is_word) and is_word[0])
-
-
 def _words(texts: Sequence[str]) -> tuple[Hashes, NDArray[np.int64]]:
     """A number for each word of all texts, and where each text's words start, with the end as a last entry."""
     letters = _letters().take(code_points("\n".join(texts)))

@@ -13,11 +13,11 @@ from typing import Any, Unpack
 
 from kotha.text.clean.duplicates import ExactDuplicates
 from kotha.text.clean.language import count_scripts, is_language
-from kotha.text.clean.shingles import count_words
 from kotha.text.corpus.documents import Reading, read_documents
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.normalize import Normalizer, NormalizeReport
+from kotha.text.words import count_words
 
 _PROBLEMS_KEPT = 20
 
@@ -86,11 +86,10 @@ def inspect_corpus(
         report.documents += 1
         report.bytes += len(text.encode())
         report.characters += len(text)
-        report.words += count_words(text)
+        report.words += count_words(normalizer(text, changes))
         report.duplicates += not seen.is_new(text)
         scripts.update(count_scripts(text))
         in_language += is_language(text, language)
-        normalizer(text, changes)
     report.language_share = in_language / max(1, report.documents)
     ordered = sorted(lengths)
     upto = list(accumulate(lengths[length] for length in ordered))  # the lower document of two is in the middle

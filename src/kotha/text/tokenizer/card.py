@@ -21,6 +21,7 @@ from kotha.text.tokenizer.special import GENERATIVE
 from kotha.text.tokenizer.split import GPT2
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view
+from kotha.text.words import count_words
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
         normalized = tokenizer.normalize(text)
         ids = tokenizer.encode(text)
         documents += 1
-        words += len(normalized.split())
+        words += count_words(normalized)
         tokens += len(ids)
         n_bytes += len(normalized.encode())
         unknown += ids.count(tokenizer.special.get("unk", -1))
