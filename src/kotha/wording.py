@@ -54,6 +54,15 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def counted(number: int, thing: str) -> str:
+    """So many of a thing, in English.
+
+    >>> counted(1, "model"), counted(4096, "token")
+    ('1 model', '4,096 tokens')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def size(n_bytes: float) -> str:
     """A size in memory or on disk.
 

@@ -13,6 +13,7 @@ from kotha.cli.main import main
 from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.wording import counted
 
 SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--set", "precision=float32"]
 
@@ -194,6 +195,9 @@ def test_runs_of_one_tokenizer(capsys, made: Path) -> None:
     assert first["perplexity"] == pytest.approx(math.exp(best["loss_nats"]))
     assert first["tokens"] == 6 * 2 * 4
     assert "perplexity" in said(capsys, "compare", made / "one", made / "two")
+    assert "2 models side by side, by what" in said(capsys, "compare", made / "one", made / "two")
+    alone = said(capsys, "compare", made / "one")
+    assert "1 model, by what each training measured" in alone and "side by side" not in alone
 
 
 def test_runs_of_two_tokenizers(capsys, made: Path, tmp_path: Path) -> None:
@@ -228,5 +232,5 @@ def test_of_a_long_text_a_part_is_measured_unless_all_is_asked_for(capsys, made:
     part, all_of_it = (answer(capsys, "compare", run, "--text", text, *more) for more in ((), ("--whole",)))
     n_documents = part["rows"][0]["measured"]["documents"]
     assert n_documents < all_of_it["rows"][0]["measured"]["documents"]
-    assert part["text"] == f"the first {n_documents} documents of {text}"
+    assert part["text"] == f"the first {counted(n_documents, 'document')} of {text}"
     assert all_of_it["text"] == str(text)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,11 @@ def test_a_run_goes_on_with_a_text_as_the_plain_twin_does(capsys: Any, run: Path
     assert (said["tokens"], said["stopped"], said["seed"]) == (12, "length", 3)
     again = answer(capsys, "generate", str(run / "best"), "নদীর ধারে", "--tokens", "12", "--seed", "3", "--json")
     assert again["text"] == said["text"]
+
+
+def test_how_a_text_ended_is_said_in_words(capsys: Any, run: Path) -> None:
+    assert main(["generate", str(run), "নদীর ধারে", "--tokens", "1"]) == 0
+    assert re.search(r"kotha: 1 token, [\d,]+ a second; no more were asked for\n", capsys.readouterr().err)
 
 
 def test_several_texts_have_seeds_that_count_up(capsys: Any, run: Path) -> None:

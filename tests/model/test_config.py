@@ -51,8 +51,8 @@ def test_a_changed_config_keeps_what_was_chosen_and_follows_where_it_was_not() -
         ({"d_model": None}, "d_model=None must be a whole number"),
         ({"qk_norm": 1}, "qk_norm=1 must be true or false"),
         ({"dropout": float("nan")}, "dropout=nan must be a number"),
-        ({"activation": "gelu-tan"}, "activation='gelu-tan' is not known; did you mean 'gelu-tanh'?"),
-        ({"norm": "batch"}, "norm='batch' is not known; known: layer, rms"),
+        ({"activation": "gelu-tan"}, "activation='gelu-tan' is not a choice; did you mean 'gelu-tanh'?"),
+        ({"norm": "batch"}, "norm='batch' is not a choice; known: layer, rms"),
     ],
 )
 def test_a_config_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -103,7 +103,7 @@ def test_bert_and_vit_have_their_papers_defaults() -> None:
 
 
 def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="preset 'bangla-59m' is not known; did you mean 'bangla-58m'"):
+    with pytest.raises(ConfigError, match="preset 'bangla-59m' does not exist; did you mean 'bangla-58m'"):
         preset("bangla-59m")
 
 

@@ -34,7 +34,7 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.wording import OnProgress
+from kotha.wording import OnProgress, counted
 
 if TYPE_CHECKING:
     from kotha.evaluate.perplexity import TextScore
@@ -273,7 +273,7 @@ class LanguageModel(LooksInside):
                     raise UsageError(said) from error
                 raise
         else:
-            held_out = from_texts(text, tokenizer, f"{len(text)} texts")
+            held_out = from_texts(text, tokenizer, counted(len(text), "text"))
         score = evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
         beside, data = None, None if baselines is None else Path(baselines)
         if baselines == "auto":

@@ -10,6 +10,7 @@ from cyclopts import App
 from kotha.cli.flags import Field, Json, OnErrors, Paths, flag
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
+from kotha.wording import counted
 
 app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
 
@@ -37,7 +38,7 @@ def stories(
         return
     with progress() as advance:
         kotha.write_stories(out, documents, seed=seed, kinds=kind, on_progress=advance)
-    print(f"kotha: {documents:,} documents in {out}", file=sys.stderr)
+    print(f"kotha: {counted(documents, 'document')} in {out}", file=sys.stderr)
 
 
 @app.command

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kotha.cli.flags import Json, RunName, Writing, flag
 from kotha.cli.naming import model_and_prompt
 from kotha.errors import UsageError
+from kotha.wording import counted
 
 if TYPE_CHECKING:
     from kotha.generate.answers import Request, Result
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
 # How many other tokens --probabilities shows at each place.
 _ALTERNATIVES = 5
+_ENDINGS = {
+    "end": "the text had come to its end",
+    "stop string": "it came to a stop string",
+    "length": "no more were asked for",
+    "cancelled": "it was cancelled",
+}
 
 
 def generate(
@@ -55,8 +62,8 @@ def generate(
         result = show(start, engine, request)
         if probabilities:
             print("\n".join(_table(result)))
-        note = f"{result.tokens} tokens, {result.tokens_per_second:,.0f} a second, ended by {result.stopped}"
-        print(f"kotha: {note}", file=sys.stderr)
+        written = f"{counted(result.tokens, 'token')}, {result.tokens_per_second:,.0f} a second"
+        print(f"kotha: {written}; {_ENDINGS[result.stopped]}", file=sys.stderr)
 
 
 def show(prompt: str, engine: "Engine", request: "Request") -> "Result":

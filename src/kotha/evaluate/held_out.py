@@ -19,6 +19,7 @@ from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.shards import DATASET_FILE, Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.wording import counted
 
 Line = NDArray[np.int64]
 
@@ -77,7 +78,7 @@ def read_held_out(
     if most_bytes is None:
         return from_texts(texts, tokenizer, name)
     first, more = _first(texts, most_bytes)
-    return from_texts(first, tokenizer, f"the first {len(first):,} documents of {name}" if more else name)
+    return from_texts(first, tokenizer, f"the first {counted(len(first), 'document')} of {name}" if more else name)
 
 
 def _first(texts: Iterator[str], most_bytes: int) -> tuple[list[str], bool]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kotha.page import Page, framed
+from kotha.wording import counted
 
 if TYPE_CHECKING:
     from kotha.evaluate.baselines import Baseline
@@ -44,8 +45,9 @@ def score_table(score: "TextScore", name: str = "model") -> Table:
     cells = [[name, *_figures(score)], *([row.name, *_figures(row)] for row in (beside.rows if beside else ()))]
     verdict = "that cannot be told" if score.seen is None else score.seen.verdict
     remarks = [
-        f"{score.tokens:,} tokens of {score.documents:,} documents ({score.bytes:,} bytes, {score.characters:,} "
-        f"characters); context {score.context}, stride {score.stride}; tokenizer {score.tokenizer}",
+        f"{counted(score.tokens, 'token')} of {counted(score.documents, 'document')} ({score.bytes:,} bytes, "
+        f"{score.characters:,} characters); context {score.context}, stride {score.stride}; "
+        f"tokenizer {score.tokenizer}",
         f"Has this model learned from the text? {verdict[0].upper()}{verdict[1:]}.",
     ]
     if score.unknown:
@@ -74,7 +76,8 @@ def comparison_table(found: "Comparison") -> Table:
     remarks = [*found.remarks, *filter(None, [found.undecided])]
     measured = "by what each training measured" if found.text is None else f"on {found.text}"
     header = [*_ABOUT, *([] if found.text is None else ["this text"]), *(_FIGURES[key] for key in shown)]
-    return Table(f"{len(found.rows)} models side by side, {measured}", header, cells, remarks, marks)
+    beside = " side by side" if len(found.rows) > 1 else ""
+    return Table(f"{counted(len(found.rows), 'model')}{beside}, {measured}", header, cells, remarks, marks)
 
 
 def _figures(row: "TextScore | Baseline") -> list[str]:

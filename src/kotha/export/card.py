@@ -16,6 +16,7 @@ from kotha.export.huggingface.layouts import Layout
 from kotha.files import read_table
 from kotha.model.config import TextConfig
 from kotha.runs import mapping
+from kotha.wording import counted
 
 _UNKNOWN = "unknown"
 _TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}
@@ -73,7 +74,8 @@ def _what(layout: Layout, bundle: Bundle, dtype: str) -> str:
     count = sum(parameter.numel() for parameter in bundle.model.parameters())
     facts = [
         f"- layout: `{layout.architecture}`, weights in {dtype}",
-        f"- {count:,} parameters: {config.n_layers} layers, width {config.d_model}, {config.n_heads} heads",
+        f"- {count:,} parameters: {counted(config.n_layers, 'layer')}, width {config.d_model}, "
+        f"{counted(config.n_heads, 'head')}",
     ]
     if isinstance(config, TextConfig):
         facts.append(f"- context: {config.context_length:,} tokens")

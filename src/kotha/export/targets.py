@@ -55,7 +55,7 @@ def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = U
 
     ways = {"hf": export_hf, "gguf": export_gguf, "onnx": export_onnx}
     if to not in ways:
-        raise UsageError(f"to={to!r} is no door; hf, gguf and onnx are{nearest(to, ways)}")
+        raise UsageError(f"to={to!r} is no door{nearest(to, ways)}")
     return ways[to](bundle, out, settings)
 
 

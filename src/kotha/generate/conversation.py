@@ -16,6 +16,7 @@ from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.wording import counted
 
 _ROLES = ("user", "assistant", "end")
 # A sentence's end in Bangla and in English: a place where a turn could end.
@@ -36,7 +37,7 @@ class Conversation:
         self._turns: list[list[int]] = []
 
     def __repr__(self) -> str:
-        return f"Conversation({'; '.join(filter(None, [f'{len(self._turns)} turns', self.remark]))})"
+        return f"Conversation({'; '.join(filter(None, [counted(len(self._turns), 'turn'), self.remark]))})"
 
     @property
     def remark(self) -> str | None:

@@ -38,7 +38,7 @@ def prepare(model: GPT, weights: Weights | None) -> GPT:
     if weights is None:
         return model
     if weights not in get_args(Weights):
-        raise UsageError(f"weights={weights!r} is not known{nearest(str(weights), get_args(Weights))}")
+        raise UsageError(f"weights={weights!r} is not a choice{nearest(str(weights), get_args(Weights))}")
     kind = choose_weights(model) if weights == "auto" else weights
     ours = copy.deepcopy(model).to(DTYPES[kind])
     for block in ours.stack.blocks:

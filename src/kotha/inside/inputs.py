@@ -24,6 +24,7 @@ from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.decoding import BufferedDecoder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
+from kotha.wording import counted
 
 Write = Callable[[list[int]], Sequence[int]]
 # Past this many positions a picture of all of them is hard to read; it is still made.
@@ -56,7 +57,7 @@ class ModelInput:
         counts = [(len(line), name) for name, line in self.lines.items()]
         if len(counts) == 1:
             return f"{counts[0][0]:,} {counts[0][1]}"
-        return " and ".join(f"{count:,} tokens of the {name}" for count, name in counts)
+        return " and ".join(f"{counted(count, 'token')} of the {name}" for count, name in counts)
 
     def lines_to_dict(self) -> dict[str, Any]:
         """The lines, ready for JSON."""

@@ -40,7 +40,7 @@ def check_fields(config: Any) -> None:
 def _check(name: str, value: object, hint: Any) -> None:
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise ConfigError(f"{name}={value!r} is not known{nearest(str(value), get_args(hint))}")
+            raise ConfigError(f"{name}={value!r} is not a choice{nearest(str(value), get_args(hint))}")
     elif hint is bool:
         if not isinstance(value, bool):
             raise ConfigError(f"{name}={value!r} must be true or false")

@@ -9,6 +9,7 @@ from typing import Any
 
 from kotha.errors import ConfigError, nearest
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.wording import counted
 
 # Qwen3's layout, for the models that are trained here.
 MODERN: dict[str, Any] = {
@@ -135,7 +136,7 @@ class Preset:
         layers = f"{config.n_layers}+{config.n_decoder_layers}" if self.family == "seq2seq" else config.n_layers
         images = f"images of {config.image_size}, {config.n_classes:,} classes" if self.family == "vit" else ""
         texts = images or f"context {config.context_length:,}, vocabulary {config.vocab_size:,}"
-        return f"{layers} x {config.d_model}, {config.n_heads} heads, {texts}"
+        return f"{layers} x {config.d_model}, {counted(config.n_heads, 'head')}, {texts}"
 
 
 def presets() -> list[Preset]:
@@ -155,5 +156,5 @@ def preset(name: str) -> ModelConfig:
     8
     """
     if name not in PRESETS:
-        raise ConfigError(f"preset {name!r} is not known{nearest(name, PRESETS)}")
+        raise ConfigError(f"preset {name!r} does not exist{nearest(name, PRESETS)}")
     return PRESETS[name]

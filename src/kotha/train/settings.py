@@ -20,7 +20,7 @@ from kotha.train.plan.memory import planned_context
 from kotha.train.plan.rules import EVALUATIONS, pace_of
 from kotha.train.plan.text_size import TextSize
 from kotha.train.recipes import recipe
-from kotha.wording import count, duration, passes, size
+from kotha.wording import count, counted, duration, passes, size
 
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0
@@ -115,14 +115,18 @@ def _fitted(model: ModelConfig, settings: TrainConfig, budget: Budget, fixed: Ma
     seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
     pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
-    return Choice(model, settings.change(**pace), seconds, None, f"{steps:,} steps in {duration(60 * budget.minutes)}")
+    return Choice(
+        model, settings.change(**pace), seconds, None, f"{counted(steps, 'step')} in {duration(60 * budget.minutes)}"
+    )
 
 
 def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:
     """Settings by the rules, and without a model its sizes too."""
     design = propose(text, budget, fixed, model)
     settings = design.settings
-    sizes = f"{design.model.n_layers} layers of {design.model.d_model} ({count(design.parameters)} parameters)"
+    sizes = (
+        f"{counted(design.model.n_layers, 'layer')} of {design.model.d_model} ({count(design.parameters)} parameters)"
+    )
     steps = f"{settings.steps:,} steps of {settings.batch_size} x {settings.context_length} tokens"
     ends = "; more passes over so little text would only memorise it" if design.text_ends else ""
     sentence = (

@@ -101,9 +101,9 @@ def test_an_export_proves_itself_as_rounded_and_leaves_the_model_alone(tmp_path:
 
 def test_an_unknown_type_or_door_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
-    with pytest.raises(UsageError, match="weights='float8' is no type of weights there; float32"):
+    with pytest.raises(UsageError, match="weights='float8' is no type of weights there; did you mean 'float"):
         export(bundle, "hf", tmp_path / "hf", ExportSettings(weights="float8"))
-    with pytest.raises(UsageError, match="to='tar' is no door; hf, gguf and onnx are"):
+    with pytest.raises(UsageError, match=r"to='tar' is no door; known: gguf, hf, onnx$"):
         export(bundle, "tar", tmp_path / "hf")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 

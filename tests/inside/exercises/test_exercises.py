@@ -107,6 +107,15 @@ def test_a_wrong_answer_is_refused_and_worked_out(setting: Setting, number: str,
     assert worked in told
 
 
+def test_no_share_is_told_of_no_answers(setting: Setting) -> None:
+    questions = all_questions(setting)
+    _, told = take(questions, [], setting)
+    assert f"questions not asked: {len(questions)}" in told and "of 0" not in told
+    still_open = [question for question in questions if question.expected is None][:1]
+    _, told = take(still_open, ["because", "y"], setting)
+    assert told.endswith("Open questions compared: 1.")
+
+
 def test_coarse_skipped_and_unreadable_answers(setting: Setting) -> None:
     questions = choose(all_questions(setting), "9a")[:2]
     summary, told = take(questions, ["300", ""], setting)

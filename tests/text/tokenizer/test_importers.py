@@ -525,7 +525,7 @@ def test_a_folder_with_one_model_of_any_name(tmp_path):
 
 def test_an_unknown_ending_is_answered_with_the_known(tmp_path):
     (tmp_path / "words.csv").write_text("ক", encoding="utf-8")
-    with pytest.raises(TokenizerError, match=r"ending '\.csv' is not known; known: \.json, \.model, \.txt"):
+    with pytest.raises(TokenizerError, match=r"unknown ending '\.csv'; known: \.json, \.model, \.txt"):
         import_tokenizer(tmp_path / "words.csv")
 
 

@@ -6,6 +6,7 @@ from kotha import box
 from kotha.cli.flags import Json, Run, flag
 from kotha.cli.inside.opening import Generate, Html, Image, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import notes, results, table
+from kotha.wording import counted
 
 
 def attention(
@@ -34,7 +35,7 @@ def attention(
     asked = Asked(text, second, target, image, generate, temperature, seed)
     view = attention_view(open_model(run), asked, layers)
     n_heads = sum(len(each.weights) for each in view.found.maps)
-    if not hand_over(view, html, as_json, f"{n_heads} heads", one_line=True):
+    if not hand_over(view, html, as_json, counted(n_heads, "head"), one_line=True):
         return
     header = ["head", "strongest looks", "itself", "one before", "first", "entropy, bits"]
     rows = []

@@ -7,6 +7,7 @@ from kotha.cli.flags import Field, Json, Pair, RunName, TextItself, flag
 from kotha.cli.inside.opening import Html, Tokens, hand_over, open_model
 from kotha.cli.naming import model_and_file
 from kotha.cli.terminal import progress, results, table
+from kotha.wording import counted
 
 
 def heads(
@@ -39,7 +40,7 @@ def heads(
 
 
 def _print(said: dict[str, Any]) -> None:
-    about = f"{len(said['heads'])} heads on {said['tokens']:,} tokens of {said['text']}"
+    about = f"{counted(len(said['heads']), 'head')} on {counted(said['tokens'], 'token')} of {said['text']}"
     header = ["head", "kind", "evidence", "ablation", "gradient", "most similar"]
     rows = []
     for report in said["heads"]:

@@ -6,6 +6,7 @@ from kotha import box
 from kotha.cli.flags import Json, Run
 from kotha.cli.inside.opening import Generate, Html, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
+from kotha.wording import counted
 
 
 def lens(
@@ -25,7 +26,8 @@ def lens(
 
     view = lens_view(open_model(run), Asked(text=text, second=second, target=target, generate=generate))
     found = view.found
-    if not hand_over(view, html, as_json, f"{len(found.layers)} layers, {len(found.opinions[0])} positions"):
+    sizes = f"{counted(len(found.layers), 'layer')}, {counted(len(found.opinions[0]), 'position')}"
+    if not hand_over(view, html, as_json, sizes):
         return
     said = view.to_dict()
     rows, marks = [], {}

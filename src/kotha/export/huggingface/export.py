@@ -64,9 +64,7 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
     """Write the folder, whole or not at all, with a chat template if asked; answers with the layout that it has."""
     dtype = settings.weights or DTYPES[0]
     if dtype not in DTYPES:
-        raise UsageError(
-            f"weights={dtype!r} is no type of weights there; {', '.join(DTYPES)} are{nearest(dtype, DTYPES)}"
-        )
+        raise UsageError(f"weights={dtype!r} is no type of weights there{nearest(dtype, DTYPES)}")
     layout = choose_layout(bundle.config)
     weights = foreign_weights(bundle, layout, dtype)
     config = write_config(layout, bundle.config, bundle.tokenizer, dtype)

@@ -17,6 +17,7 @@ from kotha.inside.inputs import Piece, name_piece
 from kotha.inside.sites import choose_layers
 from kotha.inside.view import View, interactive
 from kotha.page import Page
+from kotha.wording import counted
 
 # The largest number that a stored weight can be.
 STEPS = 65_535
@@ -41,7 +42,7 @@ def attention_view(bundle: Bundle, asked: Asked | str, layers: Sequence[str | in
 def attention_page(maps: AttentionMaps, title: str, names: dict[int, Piece]) -> str:
     """One offline page; ``names`` says how the tokens read that could have been written."""
     n_heads = sum(len(each.weights) for each in maps.maps)
-    lead = f"Who looks at whom: {n_heads} heads over {maps.given.sizes}. Each row of weights sums to one."
+    lead = f"Who looks at whom: {counted(n_heads, 'head')} over {maps.given.sizes}. Each row of weights sums to one."
     if maps.given.grid is not None:
         lead = f"How {n_heads} heads look at one image: choose a head, then the class token or a patch."
     page = Page(title, lead)

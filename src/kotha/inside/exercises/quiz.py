@@ -42,6 +42,7 @@ SCORE = Words(
     "{right} of {graded} right ({percent:.0f} %); open questions compared: {open}.",
     "{graded}টির মধ্যে {right}টি ঠিক ({percent:.0f} %); {open}টি খোলা প্রশ্ন মেলানো হয়েছে।",
 )
+UNGRADED = Words("Open questions compared: {open}.", "{open}টি খোলা প্রশ্ন মেলানো হয়েছে।")
 ENDED = Words("The input ended; questions not asked: {left}.", "ইনপুট শেষ; {left}টি প্রশ্ন করা হয়নি।")
 
 
@@ -121,8 +122,11 @@ class Quiz:
             outcomes.append(outcome)
         summary = Summary(tuple(outcomes), len(questions))
         n_open = sum(outcome.verdict is Verdict.OPEN for outcome in outcomes)
-        share = 100 * summary.right / max(1, summary.graded)
-        self._say(SCORE.fill(right=summary.right, graded=summary.graded, percent=share, open=n_open))
+        if summary.graded:
+            share = 100 * summary.right / summary.graded
+            self._say(SCORE.fill(right=summary.right, graded=summary.graded, percent=share, open=n_open))
+        elif n_open:
+            self._say(UNGRADED.fill(open=n_open))
         return summary
 
     def _ask(self, question: Question) -> Outcome | None:

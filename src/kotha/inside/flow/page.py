@@ -22,6 +22,7 @@ from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.page import Page, escape
+from kotha.wording import counted
 
 HEADER = ["station", "shape", "mean", "std", "min", "max", "length", "entropy, bits"]
 # The workshop's question 12a asks for this text.
@@ -71,7 +72,9 @@ def _view(bundle: Bundle, given: ModelInput, title: str) -> View[Flow]:
 def flow_page(found: Flow, title: str, spell: Callable[[int], str]) -> str:
     """One offline page; ``spell`` says how an answer's id reads."""
     n_layers = sum(stage.layer is not None for stage in found.stages)
-    page = Page(title, f"{found.given.sizes} through {n_layers} layers: shapes and figures at every station.")
+    page = Page(
+        title, f"{found.given.sizes} through {counted(n_layers, 'layer')}: shapes and figures at every station."
+    )
     for remark in found.given.remarks:
         page.note(remark)
     _pieces(page, found)

@@ -12,7 +12,7 @@ from kotha.inside.heads.study import HeadReport, Study, study
 from kotha.inside.inputs import speller
 from kotha.inside.view import View, styled
 from kotha.page import Page, escape
-from kotha.wording import OnProgress
+from kotha.wording import OnProgress, counted
 
 # A token's text from its id.
 Show = Callable[[int], str]
@@ -104,7 +104,9 @@ def case_text(found: Evidence | None, show: Show) -> str:
 
 def heads_page(found: Study, name: str, text: str, show: Show) -> str:
     """The page; ``name`` is the model's, ``text`` says what was read."""
-    page = Page("Heads", f"{name}, on {found.tokens:,} tokens of {text}, passage by passage: what each head does.")
+    page = Page(
+        "Heads", f"{name}, on {counted(found.tokens, 'token')} of {text}, passage by passage: what each head does."
+    )
     page.heading("What each head is worth")
     page.figure(
         heat_map({report.head: report.ablation for report in found.heads}),

@@ -22,6 +22,7 @@ from kotha.text.tokenizer.split import GPT2
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view
 from kotha.text.words import count_words
+from kotha.wording import counted
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,9 @@ def marks(cards: Sequence[Card]) -> dict[tuple[int, int], str]:
 def cards_page(cards: Sequence[Card], tokenizers_by_name: dict[str, Tokenizer], sample: str, source: str) -> str:
     """One offline page: the table, and a sample cut by each tokenizer."""
     first = cards[0]
-    page = Page("Tokenizers side by side", f"{first.documents:,} documents, {first.words:,} words: {source}")
+    page = Page(
+        "Tokenizers side by side", f"{counted(first.documents, 'document')}, {counted(first.words, 'word')}: {source}"
+    )
     page.table([title for _, title in COLUMNS], [cells(card) for card in cards], marks(cards))
     page.paragraph(
         "A cut inside a letter separates a vowel sign or half of a conjunct from its letter; the model must then learn "
@@ -146,7 +149,7 @@ def cards_page(cards: Sequence[Card], tokenizers_by_name: dict[str, Tokenizer], 
     )
     for name, tokenizer in tokenizers_by_name.items():
         tokens = view(tokenizer, sample)
-        page.heading(f"{name}: {len(tokens)} tokens")
+        page.heading(f"{name}: {counted(len(tokens), 'token')}")
         page.pieces((token.text, token.is_part) for token in tokens)
     return page.html(
         "Made by `kotha tokenizer card`. ␣ is a space, ◌ a sign without its letter, hex a part of a character."

@@ -66,7 +66,7 @@ def _best_file(folder: Path) -> Path:
 
 def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     if path.suffix not in _KNOWN_ENDINGS:
-        raise TokenizerError(f"{path}: ending {path.suffix!r} is not known; known: {', '.join(_KNOWN_ENDINGS)}")
+        raise TokenizerError(f"{path}: unknown ending {path.suffix!r}; known: {', '.join(_KNOWN_ENDINGS)}")
     if path.stat().st_size > MAX_FILE_BYTES:
         raise TokenizerError(f"{path} has {path.stat().st_size:,} bytes, far more than any tokenizer")
     if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):

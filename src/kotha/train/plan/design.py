@@ -36,6 +36,7 @@ from kotha.train.plan.rules import (
 )
 from kotha.train.plan.text_size import TextSize
 from kotha.train.recipes import recipe
+from kotha.wording import counted
 
 # Layers and width. One step up costs about twice as much.
 RUNGS = (
@@ -149,7 +150,7 @@ class Design:
 
     def _memory_verdict(self) -> str:
         total, available = self.memory.total, self._budget.memory_bytes
-        name = f"{self.model.n_layers} layers of {self.model.d_model}"
+        name = f"{counted(self.model.n_layers, 'layer')} of {self.model.d_model}"
         needed = f"{available / 1e9:g} GB of memory is too little for {name}: it needs {total / 1e9:.2f} GB, one "
         ways = f"sequence of {self.context_length} tokens at a time; give at least {total / 1e9 + 0.05:.1f} GB"
         return needed + ways if total > available else ""

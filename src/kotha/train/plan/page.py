@@ -17,7 +17,7 @@ from kotha.train.plan.step_time import use_fastest_threads
 from kotha.train.plan.text_size import TextSize, measure_text
 from kotha.train.settings import TrainRequest, choose_settings
 from kotha.train.show.curves import schedule_chart, schedule_steps
-from kotha.wording import count, duration, passes, size
+from kotha.wording import count, counted, duration, passes, size
 
 _PARTS = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
 _INSIDE = {"one attention": "attention_per_layer", "one head": "attention_per_head"}
@@ -117,7 +117,7 @@ def plan_words(plan: TrainingPlan) -> list[str]:
         f"{per_step:.3g} a step"
     )
     epochs = "" if plan.epochs is None else f", {passes(plan.epochs)} times through the data"
-    words.append(f"{plan.steps:,} steps are {count(plan.tokens)} tokens{epochs}")
+    words.append(f"{counted(plan.steps, 'step')} read {count(plan.tokens)} tokens{epochs}")
     if plan.seconds_per_step is not None and plan.seconds is not None:
         where = "here" if plan.gpu is None else f"on {plan.gpu}"
         words.append(

@@ -16,7 +16,7 @@ from kotha.errors import KothaError
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.runs import figure, mapping
-from kotha.wording import count, duration
+from kotha.wording import count, counted, duration
 
 # A validation loss this much above the best is a rise, not noise.
 _RISE = 1.01
@@ -87,7 +87,7 @@ def title(config: dict[str, Any]) -> str:
     model = mapping(config, "model")
     words = [str(model["family"]).upper()] if model.get("family") else ["A training run"]
     layers, width = figure(model, "n_layers"), figure(model, "d_model")
-    words += [f"{layers:g} layers"] if layers else []
+    words += [counted(int(layers), "layer")] if layers else []
     words += [f"width {width:g}"] if width else []
     with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version has a shorter title
         words.append(f"{count(count_parameters(config_from_dict(model)).total)} parameters")
@@ -100,7 +100,7 @@ def lead(record: Record) -> str:
     reached = {**last, "steps": last.get("step"), **record.summary}  # an unfinished run has no summary
     steps, tokens, seconds = (figure(reached, key) for key in ("steps", "tokens", "seconds"))
     planned, corpus = figure(record.config, "training", "steps"), figure(record.config, "data", "train_tokens")
-    done = [f"{steps:,.0f} steps"] if steps else []
+    done = [counted(int(steps), "step")] if steps else []
     done += [f"{count(tokens)} tokens"] if tokens else []
     done += [f"{tokens / corpus:.2g} times through its text"] if tokens and corpus else []
     done += [duration(seconds)] if seconds else []
