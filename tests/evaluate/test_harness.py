@@ -62,7 +62,7 @@ def test_a_whole_text_and_what_is_written(tiny, tokenizer) -> None:
         -sum(token_nats_plainly(model, [answers.end, *ids], 16, 8)), abs=1e-4
     )
     settings = SamplingSettings(temperature=0.0, top_k=None)
-    expected = continue_plainly(model, ids, 5, settings, ends={answers.end})
+    expected = continue_plainly(model, [answers.end, *ids], 5, settings, ends={answers.end})
     (written,) = answers.writings([("সে বই পড়ে।", {"until": [], "max_gen_toks": 5})])
     assert tokenizer.decode([*ids, *expected]) == "সে বই পড়ে।" + written
 

@@ -47,7 +47,7 @@ def plainly(model: GPT, request: Request) -> list[int]:
     tokenizer = trained("unigram")
     assert isinstance(request.prompt, str)
     end = tokenizer.special["eos"]
-    start = tokenizer.encode(request.prompt) or [end]
+    start = [end, *tokenizer.encode(request.prompt)]
     ends = {end, tokenizer.special["end"]}
     return continue_plainly(model, start, request.tokens, request.settings, ends)
 
@@ -130,6 +130,36 @@ def test_a_context_of_one_token_writes_too() -> None:
     assert list(result.ids) == continue_plainly(model, [3, 4], 5, MIXED[1])
 
 
+@pytest.mark.usefixtures("pace")
+def test_a_text_is_a_documents_beginning_and_ids_are_as_they_are() -> None:
+    model, tokenizer = tiny(context_length=16), trained("unigram")
+    bare = tuple(tokenizer.encode("নদীর ঘাটে"))
+    prompts: list[Any] = ["নদীর ঘাটে", (tokenizer.special["eos"], *bare), bare]
+    settings = SamplingSettings(seed=3, repetition_penalty=1.3)
+    text, behind, alone = Engine(model, tokenizer).generate(
+        [Request(prompt=prompt, tokens=12, settings=settings) for prompt in prompts]
+    )
+    assert text.ids == behind.ids != alone.ids
+    assert text.text == behind.text
+
+
+@pytest.mark.usefixtures("pace")
+def test_an_end_is_no_repetition() -> None:
+    """A document begins behind an end; were that penalised, no text with a penalty would find its own end."""
+    model, tokenizer = tiny("post-norm", context_length=16), trained("unigram")  # whose head is its own
+    end = tokenizer.special["eos"]
+    with torch.no_grad():  # after মা the end has 10, token 7 has 5, the others nothing
+        last = model.hidden(torch.tensor([[end, *tokenizer.encode("মা")]]))[0, -1]
+        for weight in model.head.parameters():
+            weight.zero_()
+        for token, wanted in ((end, 10), (7, 5)):
+            model.head.weight[token] = wanted * last / (last @ last)
+    request = Request(prompt="মা", tokens=3, settings=SamplingSettings(temperature=0, repetition_penalty=100))
+    (result,) = Engine(model, tokenizer).generate([request])
+    assert (result.stopped, result.ids) == ("end", ())
+    assert plainly(model, request) == []
+
+
 # -- out ---------------------------------------------------------------------------------------------------------------
 
 
@@ -163,7 +193,7 @@ def test_an_answer_ends_for_a_reason() -> None:
     assert (ended.stopped, ended.ids, ended.tokens) == ("end", (20, 21), 2)
     assert (full.stopped, full.ids) == ("length", (20, 21))
     assert (none.stopped, none.ids, none.text) == ("length", (), "")
-    assert ended.prompt_tokens == len(tokenizer.encode("মা"))
+    assert ended.prompt_tokens == 1 + len(tokenizer.encode("মা")), "behind the token that starts a document"
     assert full.tokens_per_second > 0
 
 
@@ -205,7 +235,7 @@ def test_probabilities_are_the_models_own() -> None:
     plain, told = Engine(model, tokenizer).generate([quiet, telling])
     assert plain.ids == told.ids
     assert plain.written == ()
-    ids = [*tokenizer.encode(PROMPTS[3]), *told.ids]
+    ids = [tokenizer.special["eos"], *tokenizer.encode(PROMPTS[3]), *told.ids]
     start = len(ids) - len(told.ids)
     for place, token in enumerate(told.written):
         seen = torch.tensor([ids[: start + place][-16:]])

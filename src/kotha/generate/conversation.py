@@ -57,12 +57,14 @@ class Conversation:
     def ask(self, text: str, tokens: int, settings: SamplingSettings, stop: tuple[str, ...] = ()) -> Request:
         """The request that answers a text; it is remembered as the user's turn."""
         self._turns.append(self._turn("user", text))
-        opening = [] if self.plain else [self.tokenizer.special["assistant"]]
+        roles = self.tokenizer.special
+        first = [roles["eos"]] if self.plain and "eos" in roles else []  # one text, from its beginning
+        opening = [] if self.plain else [roles["assistant"]]
         context = self.engine.model.config.context_length
-        room = max(1, context - min(tokens, context // 2) - len(opening))
+        room = max(1, context - min(tokens, context // 2) - len(first) - len(opening))
         while len(self._turns) > 1 and sum(map(len, self._turns)) > room:
             del self._turns[0]
-        prompt = [token for turn in self._turns for token in turn] + opening
+        prompt = [*first, *(token for turn in self._turns for token in turn), *opening]
         return Request(prompt=tuple(prompt), tokens=tokens, settings=settings, stop=stop)
 
     def remember(self, answer: str) -> None:

@@ -4,6 +4,10 @@ A request waits until a row is free. Its prompt is read at once, all but the las
 reads; from then on every row goes one token further in each step, draws with its own settings and ends for its own
 reasons, and its row is given to the next request. A text does not depend on who else is in the batch.
 
+A text is read as a document's beginning: behind the token that starts one, as in training and in measuring. Without it
+the first word has nothing to stand on, and small models lose their way at once (``docs/experiments.md``). Token ids are
+taken as they are.
+
 Past the context it slides as the course does: the last ``context_length`` tokens are read again for each new one.
 Nothing cached can serve there. With the window every token moves to another place; and even where places do not matter,
 all but the first layer's keys were made in the sight of a token that has now left.
@@ -72,7 +76,7 @@ class Engine:
         self._start = roles.get("eos", roles.get("bos"))
         self._cache = RowCache(config, max_batch, dtype, device)
         block, self._lags = _PACE.get(device.type, _PACE["cpu"])
-        self._rows = Rows(max_batch, vocab_size, block, device)
+        self._rows = Rows(max_batch, vocab_size, block, device, self._ends)
         self._steps = Steps(self.model, self._cache, self._rows, compiled)
         self._max_batch = max_batch
         self._numbers = itertools.count()
@@ -143,7 +147,8 @@ class Engine:
         if isinstance(prompt, str) and prompt and self.tokenizer is None:
             raise UsageError("a prompt of text needs a tokenizer; give token ids")
         if isinstance(prompt, str):
-            ids = [] if self.tokenizer is None else self.tokenizer.encode(prompt)
+            start = [] if self._start is None else [self._start]
+            ids = start if self.tokenizer is None else start + self.tokenizer.encode(prompt)
         else:
             ids = list(prompt)
         wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)

@@ -42,8 +42,8 @@ def write(
     seed: int = 0,
 ) -> str:
     """The prompt and what the model writes after it, up to the end of the text."""
-    end = tokenizer.special["eos"]
-    start = tokenizer.encode(prompt) or [end]
+    end = tokenizer.special["eos"]  # also what a document begins behind
+    start = [end, *tokenizer.encode(prompt)]
     settings = SamplingSettings(temperature=temperature, top_k=top_k, seed=seed)
     return tokenizer.decode(start + continue_plainly(model, start, tokens, settings, ends={end}))
 
@@ -58,7 +58,8 @@ def continue_plainly(
         seen = torch.tensor([written[-model.config.context_length :]], device=device)
         with evaluating(model):
             logits = model(seen)[0, -1].float()  # (V,)
-        token = settings.forced[step] if step < len(settings.forced) else draw(logits, settings, written, number)
+        said = [token for token in written if token not in ends]  # an end is no repetition
+        token = settings.forced[step] if step < len(settings.forced) else draw(logits, settings, said, number)
         if token in ends:
             break
         written.append(token)

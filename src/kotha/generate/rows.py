@@ -37,8 +37,11 @@ class Plan:
 class Rows:
     """Pending tokens, settings and draws of each row."""
 
-    def __init__(self, max_rows: int, vocab_size: int, block: int, device: torch.device) -> None:
+    def __init__(
+        self, max_rows: int, vocab_size: int, block: int, device: torch.device, ends: frozenset[int] = frozenset()
+    ) -> None:
         self.vocab_size, self.block, self.device = vocab_size, block, device
+        self._ends = ends  # they end a text, and are no repetition in it
         self.knobs = torch.zeros(len(Knobs._fields), max_rows, device=device)
         self.pending = torch.zeros(max_rows, dtype=torch.long, device=device)
         self.numbers = torch.zeros(max_rows, block, device=device)
@@ -80,7 +83,8 @@ class Rows:
         if self.banned is None and any(each.banned for each in settings):
             self.banned = self._table()
         for row, answer in enumerate(answers, first):
-            for table, tokens in ((self.seen, answer.start), (self.banned, answer.request.settings.banned)):
+            said = [token for token in answer.start if token not in self._ends]
+            for table, tokens in ((self.seen, said), (self.banned, answer.request.settings.banned)):
                 if table is not None:
                     table[row] = False
                     table[row, torch.tensor(tokens, dtype=torch.long, device=self.device)] = True
