@@ -54,7 +54,11 @@ CASES = {
     "json-null": ("a.jsonl", "null", "line 1: expected an object with the field 'text', found null"),
     "json-number": ("a.jsonl", '{"text": 5}', "line 1: the field 'text' is a number, not a string"),
     "json-none": ("a.jsonl", '{"text": null}', "line 1: the field 'text' is null, not a string"),
-    "json-missing": ("a.jsonl", '{"id": 1, "txt": ""}', "line 1: no field 'text' among id, txt; did you mean 'txt'?"),
+    "json-missing": (
+        "a.jsonl",
+        '{"id": 1, "txt": ""}',
+        "line 1: no field 'text' among id, txt; did you mean 'txt'?; name another with field='txt'",
+    ),
     "json-no-near": ("a.jsonl", '{"id": 1}', "line 1: no field 'text' among id"),
     "json-no-fields": ("a.jsonl", "{}", "line 1: no field 'text' among none"),
     "json-surrogate": ("a.jsonl", r'{"text": "\udc00 x"}', r"line 1: the lone surrogate \udc00 is no character"),
@@ -62,7 +66,7 @@ CASES = {
     "csv-header": (
         "a.csv",
         "id,txt\n",
-        ": no column 'text' among id, txt; did you mean 'txt'?; name the column, or",
+        ": no column 'text' among id, txt; did you mean 'txt'?; name another with field='txt', or by its number",
     ),
     "csv-twice": ("a.csv", "text,text\n", ": 2 columns are named 'text'; name one by its number"),
     "csv-ragged": ("a.csv", 'id,text\n1,"a\nb"\n2\n', "line 4: the row has 1 cells, the first row has 2"),

@@ -27,6 +27,7 @@ def compare(
     runs: Iterable[Place],
     *,
     text: Place | None = None,
+    field: str = "text",
     whole: bool = False,
     device: str = "auto",
     on_progress: OnProgress | None = None,
@@ -35,8 +36,9 @@ def compare(
 
     Without a ``text``, run folders are compared by what their training measured. With one, all are measured on it,
     model folders too, and each row says whether that model has learned from it. Of a text of more than half a megabyte
-    the first documents are read, and the comparison says how many, unless the ``whole`` of it is asked for. A best one
-    is named only where none has learned from it, and where the difference is more than chance.
+    the first documents are read, and the comparison says how many, unless the ``whole`` of it is asked for; of records,
+    ``field`` holds the text. A best one is named only where none has learned from it, and where the difference is more
+    than chance.
 
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # they learned from it
     True
@@ -51,7 +53,7 @@ def compare(
         row = row_of_run(box.title(place), config, reached(place) if config else {}, find_data(config, place))
         if text is not None:
             model, tokenizer = load(place, device).gpt
-            held_out = read_held_out(Path(text), tokenizer, most_bytes=None if whole else _MOST_BYTES)
+            held_out = read_held_out(Path(text), tokenizer, field=field, most_bytes=None if whole else _MOST_BYTES)
             measured = held_out.name
             context, stride = check_windows(model, None, None)
             nats.append(document_nats(model, held_out, context, stride, _named(on_progress, place)))

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Json, flag
+from kotha.cli.flags import Field, Json, flag
 from kotha.cli.terminal import notes, print_json, print_table, progress
 
 
@@ -12,6 +12,7 @@ def compare(
     /,
     *,
     text: Annotated[str | None, flag("Measure all on this text, instead of what training measured.")] = None,
+    field: Field = "text",
     whole: Annotated[bool, flag("Read all of a long text, not its first half megabyte.")] = False,
     device: Annotated[str, flag("cpu, cuda, or auto; for --text.")] = "auto",
     html: Annotated[Path | None, flag("Also write the table as a page.")] = None,
@@ -27,7 +28,7 @@ def compare(
     from kotha.files import write_page
 
     with progress() as advance:
-        found = kotha.compare(runs, text=text, whole=whole, device=device, on_progress=advance)
+        found = kotha.compare(runs, text=text, field=field, whole=whole, device=device, on_progress=advance)
     shown = comparison_table(found)
     if html is not None:
         write_page(html, shown.page())

@@ -6,6 +6,7 @@ Commands are loaded when they are called, so that help is quick and imports noth
 import inspect
 import os
 import re
+import shlex
 import sys
 from contextlib import suppress
 from typing import Any
@@ -138,10 +139,11 @@ def _ways_on(error: KothaError, words: list[str]) -> str:
 def _in_flags(message: str) -> str:
     """The library speaks of arguments, ``overwrite=True``; here they are flags.
 
-    >>> _in_flags("replace it with overwrite=True, leave it out with errors='skip'")
-    'replace it with --overwrite, leave it out with --errors skip'
+    >>> _in_flags("replace it with overwrite=True, leave it out with errors='skip', name another with field='bn'")
+    'replace it with --overwrite, leave it out with --errors skip, name another with --field bn'
     """
     message = re.sub(r"\b(overwrite|resume|shard)=True\b", r"--\1", message)  # a model's own settings have True too
+    message = re.sub(r"\bfield='(.*?)'", lambda found: f"--field {shlex.quote(found[1])}", message)
     return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)
 
 

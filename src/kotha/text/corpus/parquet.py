@@ -65,7 +65,7 @@ def _batches(file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[int, lis
     ) as table:
         schema = table.schema_arrow
         for field in fields:
-            _check_column(pa, schema, field)
+            _check_column(pa, schema, field, alone=len(fields) == 1)
         columns_wanted = list(dict.fromkeys(fields))
         for batch in table.iter_batches(_batch_rows(table.metadata), columns=columns_wanted, use_threads=False):
             columns = [_as_bytes(pa, batch.column(batch.schema.get_field_index(field))) for field in fields]
@@ -79,10 +79,11 @@ def _batch_rows(metadata: Any) -> int:
     return int(max(1, min(_MOST_ROWS, _BATCH_BYTES // max(1, longest))))
 
 
-def _check_column(pa: Any, schema: Any, field: str) -> None:
+def _check_column(pa: Any, schema: Any, field: str, alone: bool) -> None:
     found = [index for index, name in enumerate(schema.names) if name == field]
     if len(found) != 1:
-        raise Unreadable(missing("column", field, schema.names) if not found else f"two columns are named '{field}'")
+        twice = f"two columns are named '{field}'"
+        raise Unreadable(twice if found else missing("column", field, schema.names, alone))
     kind = schema.field(found[0]).type
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (pa.types.is_string(inner) or pa.types.is_large_string(inner) or inner == pa.string_view()):

@@ -6,7 +6,7 @@ or notes the problem and lets the reader go on. So the three policies of ``error
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -117,13 +117,29 @@ def shown(name: str | Path) -> str:
     return clean if len(text) <= 200 else clean + "…"
 
 
-def missing(what: str, name: str, known: Iterable[str]) -> str:
-    """Say that a field or column is not there, which ones are, and which was probably meant.
+def missing(what: str, name: str, known: Iterable[str], alone: bool = True) -> str:
+    """Say that a field or column is not there, which ones are, which was probably meant, and how to name another.
+
+    ``alone`` it holds the text, which the argument ``field`` names; the fields of pairs have names of their own.
 
     >>> missing("field", "txt", ["id", "text"])
-    "no field 'txt' among id, text; did you mean 'text'?"
+    "no field 'txt' among id, text; did you mean 'text'?; name another with field='text'"
+    >>> missing("field", "text", {"id": 7, "body": "নদী"})
+    "no field 'text' among id, body; name another with field='body'"
     """
     names = [shown(other)[:40] for _, other in zip(range(_LONGEST_LIST + 1), known, strict=False)]
     listed = ", ".join(names[:_LONGEST_LIST]) + (", …" if len(names) > _LONGEST_LIST else "")
     guess = nearest(name, names)
-    return f"no {what} '{shown(name)}' among {listed or 'none'}" + (guess if "did you mean" in guess else "")
+    said = f"no {what} '{shown(name)}' among {listed or 'none'}" + (guess if "did you mean" in guess else "")
+    if not alone or not names:
+        return said
+    likely = guess.split("'")[1] if "did you mean" in guess else _longest(known) or names[0]
+    return f"{said}; name another with field='{likely}'"
+
+
+def _longest(record: Iterable[str]) -> str | None:
+    """The field of a record that holds the longest string; of a mere header that is not known."""
+    if not isinstance(record, Mapping):
+        return None
+    lengths = {shown(name)[:40]: len(value) for name, value in record.items() if isinstance(value, str)}
+    return max(lengths, key=lambda name: lengths[name], default=None)

@@ -116,7 +116,7 @@ def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
         raise ValueError(f"expected an object with {names}, found {_JSON_NAMES.get(type(value), 'null')}")
     for field in fields:
         if field not in value:
-            raise ValueError(missing("field", field, value))
+            raise ValueError(missing("field", field, value, alone=len(fields) == 1))
         if not isinstance(value[field], str):
             raise ValueError(f"the field '{field}' is {_JSON_NAMES.get(type(value[field]), 'null')}, not a string")
     return tuple(value[field] for field in fields)
@@ -207,7 +207,7 @@ def _read_table(
         if not all(0 <= column < width for column in columns):
             raise Unreadable(f"no column {', '.join(fields)}: the first row has {width}, counted from 1")
     else:
-        columns = [_column(first[0], field) for field in fields]
+        columns = [_column(first[0], field, alone=len(fields) == 1) for field in fields]
     while first is not None:
         row, line = first
         if len(row) != width:
@@ -218,12 +218,11 @@ def _read_table(
         first = next(rows, None)
 
 
-def _column(header: list[str], field: str) -> int:
+def _column(header: list[str], field: str, alone: bool) -> int:
     found = [index for index, name in enumerate(header) if name.strip() == field]
     if not found:
-        raise Unreadable(
-            missing("column", field, header) + "; name the column, or give its number where there is no header"
-        )
+        by_number = f"{', or' if alone else '; name it'} by its number where there is no header"
+        raise Unreadable(missing("column", field, header, alone) + by_number)
     if len(found) > 1:
         raise Unreadable(f"{len(found)} columns are named '{field}'; name one by its number")
     return found[0]
