@@ -28,7 +28,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from kotha.errors import ConfigError, KothaError
-from kotha.files import NotWrittenError, as_json, is_made_of, read_table, whole_folder, write_whole
+from kotha.files import NotWrittenError, as_json, check_folder_place, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
@@ -104,6 +104,11 @@ def save(
         write_weights(partial / WEIGHTS_FILE, _narrowed(weights, kind))
         write_whole(partial / CONFIG_FILE, as_json(description, indent=1) + "\n")
     return out
+
+
+def check_place(folder: str | Path, overwrite: bool = False) -> None:
+    """Refuse a folder in which ``save`` would not write, before the work for it."""
+    check_folder_place(Path(folder), lambda old: overwrite and _is_ours(old, whatever_it_holds=False))
 
 
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:

@@ -48,9 +48,8 @@ def whole_file(path: Path, *endings: str) -> Iterator[TextIO]:
 
     With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
     """
+    check_file_place(path, *endings)
     with whole_path(path) as partial, partial.open("w", encoding="utf-8") as file:
-        if endings and path.suffix.lower() not in endings and path.is_file():
-            raise UsageError(f"{path} exists, and is no {endings[0]} file; choose another name")
         yield file
 
 
@@ -62,7 +61,7 @@ def write_whole(path: Path, text: str, *endings: str) -> None:
 
 def write_page(path: Path, html: str) -> None:
     """Write a page that someone has named, whole or not at all; nothing but a page is replaced."""
-    write_whole(path, html, ".html", ".htm")
+    write_whole(path, html, *PAGE_ENDINGS)
 
 
 @contextmanager
@@ -338,13 +337,60 @@ def _make_file(partial: Path) -> None:
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666))
 
 
+# -- a place to write, looked at before the work for it ---------------------------------------------------------------
+
+PAGE_ENDINGS = (".html", ".htm")
+
+
+def check_file_place(path: Path, *endings: str) -> Path:
+    """Refuse a name under which no file can be written, and answer with it if one can.
+
+    With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
+    """
+    with _told_of(path):
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder; name a file in it")
+        if endings and path.suffix.lower() not in endings and path.is_file():
+            raise UsageError(f"{path} exists, and is no {endings[0]} file; choose another name")
+        _check_above(path)
+    return path
+
+
+def check_folder_place(out: Path, may_replace: Callable[[Path], bool]) -> Path:
+    """The same for a folder: one that exists must be empty, or ``may_replace`` says yes."""
+    with _told_of(out):
+        _check_place(out, may_replace)
+        _check_above(out)
+    return out
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    checked_path(path)
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _check_above(path: Path) -> None:
+    """What is missing above it is made; what is there must be a folder in which that can be done."""
+    above = next(folder for folder in path.absolute().parents if folder.exists() or folder.is_symlink())
+    if not above.is_dir():
+        raise UsageError(f"{path} cannot be written: {above} is a file, and no folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(f"{path} cannot be written: nothing may be made in {above}")
+
+
 # -- taking a place ---------------------------------------------------------------------------------------------------
 
 
 def _check_place(out: Path, may_replace: Callable[[Path], bool]) -> None:
     if out.is_symlink():
         raise KothaError(f"{out} is a link to {out.readlink()}; name the folder itself")
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or may_replace(out))):
+    if out.exists() and not out.is_dir():
+        raise KothaError(f"{out} is a file, and this makes a folder; choose another name")
+    if out.exists() and any(out.iterdir()) and not may_replace(out):
         raise KothaError(
             f"{out} exists; choose another folder, or replace what was made there by the same work with overwrite=True"
         )

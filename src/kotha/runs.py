@@ -23,7 +23,16 @@ import torch
 
 import kotha
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import as_json, checked_path, filled_folder, lock, names_in, read_table, write_whole
+from kotha.files import (
+    as_json,
+    check_folder_place,
+    checked_path,
+    filled_folder,
+    lock,
+    names_in,
+    read_table,
+    write_whole,
+)
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -65,6 +74,8 @@ class RunFolder:
         """Refuse a folder in which a run was started, or with anything else that a run could write over."""
         if self.exists:
             raise CheckpointError(f"{self.path} holds a run; go on with resume=True, or choose another folder")
+        if not self.path.is_dir():
+            check_folder_place(self.path, lambda _: False)
         found = names_in(self.path) if self.path.is_dir() else []
         if self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()):
             found = [name for name in found if name not in (CHECKPOINTS, TOKENIZER_FILE)]  # killed as it began

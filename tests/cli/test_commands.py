@@ -250,3 +250,38 @@ def test_the_end_of_a_command_searches_no_memory() -> None:
     counted = f"{code}; print(gc.get_freeze_count(), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", counted], capture_output=True, text=True, check=True)
     assert int(done.stderr) > 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["inside", "heads", "nowhere", "--html"],
+        ["inside", "flow", "nowhere", "--text", "ক", "--html"],
+        ["inside", "embeddings", "nowhere", "--map"],
+        ["inside", "worksheet", "--run", "nowhere", "--xlsx"],
+        ["compare", "nowhere", "--html"],
+        ["plan", "--preset", "nothing", "--html"],
+        ["tokenizer", "card", "nowhere", "--text", "nothing", "--html"],
+    ],
+    ids=" ".join,
+)
+def test_a_page_that_cannot_be_written_is_refused_before_the_work(capsys, tmp_path: Path, words: list[str]) -> None:
+    """What else is wrong would be found by work: it is not begun."""
+    taken = tmp_path / "notes.txt"
+    taken.write_text("mine", encoding="utf-8")
+    kind = ".xlsx" if words[-1] == "--xlsx" else ".html"
+    for name, wording in (
+        (taken, f"notes.txt exists, and is no {kind} file; choose another name"),
+        (tmp_path, "is a folder; name a file in it"),
+        (taken / "a.html", "notes.txt is a file, and no folder"),
+        (tmp_path / ("a" * 300), "cannot be written: File name too long"),
+    ):
+        code, out, err = run(capsys, *words, str(name))
+        assert (code, out) == (2, "") and wording in err
+    assert taken.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_tokenizer_is_not_trained_for_a_place_that_is_a_file(capsys, made: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    code, _, err = run(capsys, "tokenizer", "train", "nothing.jsonl", "--out", str(tmp_path / "taken"))
+    assert code == 2 and "taken is a file, and no folder" in err

@@ -184,9 +184,9 @@ def test_what_cannot_be_written_is_said_before_the_wait(capsys: Any, place: Path
     assert main([*words, "--out", str(place / "gpt"), "--overwrite"]) == 2
     assert "is the model itself" in capsys.readouterr().err
     (tmp_path / "mine.txt").write_text("mine")
-    assert main([*words, "--out", str(tmp_path)]) == 2
+    assert main([*words, "--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert "exists; choose another folder, or replace a model folder with --overwrite" in said
+    assert "exists; choose another folder, or replace what was made there by the same work with --overwrite" in said
     assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
 
 

@@ -77,8 +77,8 @@ def train_tokenizer(
     'নদীর ধারে'
     """
     place = None if out is None else checked_path(out)
-    if out is not None and not overwrite:
-        check_free(Path(out))
+    if place is not None:
+        check_free(place, overwrite)
     documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
     tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, **more)
     if place is not None:

@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from kotha.cli.flags import Json, flag
+from kotha.cli.flags import Json, flag, page
 from kotha.cli.terminal import print_json, print_table, progress
 
 _DOCUMENTS, _PIECES = 400, 2000
@@ -22,7 +22,7 @@ def bench(
     weights: Annotated[Literal["float32", "bfloat16", "int8"], flag("To generate: their type.")] = "float32",
     tokenizer: Annotated[str | None, flag("To tokenize: a file, folder or hub name; left out: a new one.")] = None,
     rounds: Annotated[int, flag("Turns of each side; the median counts.")] = 5,
-    html: Annotated[Path | None, flag("For growth: the page to write.")] = None,
+    html: Annotated[Path | None, page("For growth: the page to write.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure this machine, ours and transformers turn by turn on the same work, and print the ratio.

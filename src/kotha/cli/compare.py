@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Field, Json, flag
+from kotha.cli.flags import Field, Json, flag, page
 from kotha.cli.terminal import notes, print_json, print_table, progress
 
 
@@ -15,7 +15,7 @@ def compare(
     field: Field = "text",
     whole: Annotated[bool, flag("Read all of a long text, not its first half megabyte.")] = False,
     device: Annotated[str, flag("cpu, cuda, or auto; for --text.")] = "auto",
-    html: Annotated[Path | None, flag("Also write the table as a page.")] = None,
+    html: Annotated[Path | None, page("Also write the table as a page.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare models across tokenizers: by bits per byte and per character, and by perplexity only where it is fair.

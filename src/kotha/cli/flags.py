@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from kotha import box
 from kotha.errors import ConfigError, UsageError
+from kotha.files import PAGE_ENDINGS, check_file_place
 
 if TYPE_CHECKING:
     from kotha.generate.engine import Engine
@@ -21,6 +22,16 @@ _MOST_CONFIG_BYTES = 1 << 20
 def flag(help: str, **more: Any) -> Parameter:
     """A flag and what help says of it; a switch has no opposite, unless one is named."""
     return Parameter(help=help, **{"negative": "", **more})
+
+
+def written(help: str, *endings: str, **more: Any) -> Parameter:
+    """A flag that names a file to write, looked at before the work for it; one of other ``endings`` is not replaced."""
+    return flag(help, converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
+
+
+def page(help: str, **more: Any) -> Parameter:
+    """A flag that names a page to write."""
+    return written(help, *PAGE_ENDINGS, **more)
 
 
 Json = Annotated[bool, flag("JSON on stdout.", name="--json")]

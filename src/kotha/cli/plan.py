@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from kotha.cli.flags import More, flag, from_words
+from kotha.cli.flags import More, flag, from_words, page
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 
@@ -30,7 +30,7 @@ def plan(
     memory_gb: Annotated[float | None, flag("Design a model for this much memory.")] = None,
     minutes: Annotated[float | None, flag("What `kotha train` does in this time, and why.")] = None,
     time: Annotated[bool, flag("Time a few small steps on this machine.", negative="--no-time")] = True,
-    html: Annotated[Path | None, flag("Also write the plan as a page, with its schedule drawn.")] = None,
+    html: Annotated[Path | None, page("Also write the plan as a page, with its schedule drawn.")] = None,
     as_json: Annotated[bool, flag("One JSON object on stdout.", name="--json")] = False,
 ) -> None:
     """Count a model's parameters, work, memory and time, part by part.

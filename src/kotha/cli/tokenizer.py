@@ -85,8 +85,7 @@ def import_(
     """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
     from kotha.text.tokenizer.importers import import_tokenizer
 
-    if not overwrite:
-        check_free(out)
+    check_free(out, overwrite)
     tokenizer = import_tokenizer(source, extra_ids=extra_ids)
     tokenizer.save(out)
     _tell(tokenizer, out, as_json)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Field, Json, OnErrors, flag
+from kotha.cli.flags import Field, Json, OnErrors, flag, page
 from kotha.cli.terminal import notes, print_json, problems_told, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.documents import read_documents
@@ -24,7 +24,7 @@ def card(
             "What the cautionary BPE is trained on; by default --text itself, which flatters it.", consume_multiple=True
         ),
     ] = (),
-    html: Annotated[Path | None, flag("Also write one offline HTML page.")] = None,
+    html: Annotated[Path | None, page("Also write one offline HTML page.")] = None,
     field: Field = "text",
     errors: OnErrors = "stop",
     as_json: Json = False,

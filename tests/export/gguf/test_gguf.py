@@ -175,10 +175,10 @@ def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("taken", "taken/model-f16.gguf could not be written: File exists"),
-        ("taken/below", "could not be written: Not a directory"),
-        ("folder.gguf", "folder.gguf could not be written: Is a directory"),
-        ("a" * 300, "could not be written: File name too long"),
+        ("taken", "taken/model-f16.gguf cannot be written: .*taken is a file, and no folder"),
+        ("taken/below", "cannot be written: .*taken is a file, and no folder"),
+        ("folder.gguf", "folder.gguf is a folder; name a file in it"),
+        ("a" * 300, "cannot be written: File name too long"),
         ("b" * 248 + ".gguf", "could not be written: File name too long"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kotha import box
-from kotha.cli.flags import Json, RunName, flag
+from kotha.cli.flags import Json, RunName, flag, page
 from kotha.cli.inside.opening import open_model
 from kotha.cli.naming import model_and_words
 from kotha.cli.terminal import notes, print_json, print_table
@@ -21,7 +21,7 @@ def embeddings(
     *words: Annotated[str, flag("Words to look up; with --pair, more run folders.")],
     count: Annotated[int, flag("Neighbours of each word.")] = 10,
     centred: Annotated[bool, flag("Take the mean of all words away first.", negative="--plain")] = True,
-    map_: Annotated[Path | None, flag("Write a map of words to this .html file.", name="--map")] = None,
+    map_: Annotated[Path | None, page("Write a map of words to this .html file.", name="--map")] = None,
     map_words: Annotated[int, flag("How many of the most frequent words it shows.")] = 300,
     text: Annotated[str | None, flag("Tell which rows one training step on this text would touch.")] = None,
     pair: Annotated[tuple[str, str] | None, flag("Two words: how far apart they stand in each run.")] = None,

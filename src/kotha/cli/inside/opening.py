@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kotha import box
-from kotha.cli.flags import flag
+from kotha.cli.flags import flag, page
 from kotha.cli.terminal import notes, print_json, results
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Target = Annotated[str | None, flag("The translation, for a Seq2Seq; left out, t
 Image = Annotated[Path | None, flag("A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
 Generate = Annotated[int | None, flag("Let the model add so many tokens, and look there too.")]
 Tokens = Annotated[int, flag("Read so many tokens at most: each head is measured on all of them.")]
-Html = Annotated[Path | None, flag("Write one offline page to this file.")]
+Html = Annotated[Path | None, page("Write one offline page to this file.")]
 
 
 def open_model(run: Path) -> "Bundle":

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kotha import box
-from kotha.cli.flags import Json, Run, flag
+from kotha.cli.flags import Json, Run, flag, written
 from kotha.cli.inside.opening import Image, Second, Target, Text, open_model, tell
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
@@ -20,7 +20,7 @@ def trace(
     image: Image = None,
     layer: Annotated[tuple[str, ...], flag("Only this layer: 0, or decoder.1; may be given again.")] = (),
     place: Annotated[tuple[str, ...], flag("Only this place, or a pattern: '*.weights'.")] = (),
-    npz: Annotated[Path | None, flag("Write the numbers themselves to this .npz file.")] = None,
+    npz: Annotated[Path | None, written("Write the numbers themselves to this .npz file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""

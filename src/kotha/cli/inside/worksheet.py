@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from kotha import box
-from kotha.cli.flags import flag
+from kotha.cli.flags import flag, written
 from kotha.cli.inside.opening import Html, RunOrNone, open_model
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
@@ -25,7 +25,7 @@ def worksheet(
     rows: Annotated[int | None, flag("Rows whose arithmetic is written out, from the last.")] = None,
     precision: Annotated[int | None, flag("Decimals that are shown, at most.")] = None,
     html: Html = None,
-    xlsx: Annotated[Path | None, flag("Write a spreadsheet of live formulas to this file.")] = None,
+    xlsx: Annotated[Path | None, written("Write a spreadsheet of live formulas to this file.", ".xlsx")] = None,
     exercise: Annotated[
         list[str] | None,
         flag("As `kotha inside exercise`: all, or one such as 7.", consume_multiple=(0, 1)),

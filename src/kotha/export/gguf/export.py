@@ -24,7 +24,7 @@ from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.huggingface.export import chat_template
 from kotha.export.parity import ParityReport, our_side, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
-from kotha.files import whole_path
+from kotha.files import check_file_place, whole_path
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -43,11 +43,8 @@ def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
     if bundle.tokenizer is None:
         raise KothaError("this model folder has no tokenizer, and a GGUF file needs one; train or save it with one")
     path = out if out.suffix == ".gguf" else out / f"model-{kind}.gguf"
-    try:
-        if not settings.overwrite and path.exists():
-            raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
-    except OSError as error:
-        raise KothaError(f"{path} could not be written: {error.strerror or error}") from error
+    if check_file_place(path).exists() and not settings.overwrite:
+        raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
     model = cast("GPT", our_side(bundle).model)  # what has an architecture there is one
     vocabulary, wider = write_file(model, bundle.tokenizer, path, kind)
     report = check_file(model, bundle.tokenizer, path, kind, vocabulary, settings.lines)

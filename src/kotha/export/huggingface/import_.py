@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import DTYPES, Bundle, assemble, first_names, save, shape_alone
+from kotha.bundle import DTYPES, Bundle, assemble, check_place, first_names, save, shape_alone
 from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, recorded, vocabulary_mark
@@ -51,6 +51,7 @@ def import_model(
     """Bring a Hugging Face folder in as a model folder of ours, compared with what transformers makes of it."""
     if out.resolve() == folder.resolve():
         raise UsageError(f"{out} is the folder that is read; choose another for what is written")
+    check_place(out, overwrite)
     found = import_hf(folder, with_tokenizer)
     # First, so that a folder that it cannot open leaves nothing behind.
     report = check_hf(folder, found.bundle, found.layout, lines)

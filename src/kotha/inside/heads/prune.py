@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kotha.bundle import WEIGHTS_FILE, find_model, load, save, stored_type
+from kotha.bundle import WEIGHTS_FILE, check_place, find_model, load, save, stored_type
 from kotha.errors import UsageError
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
@@ -100,8 +100,7 @@ def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
     """Say before the long wait what would stop the writing after it."""
     if out.exists() and out.resolve() in (run.resolve(), find_model(run).resolve()):
         raise UsageError(f"{out} is the model itself, and it is measured beside the smaller one; name another")
-    if out.is_dir() and any(out.iterdir()) and not overwrite:
-        raise UsageError(f"{out} exists; choose another folder, or replace a model folder with overwrite=True")
+    check_place(out, overwrite)
 
 
 def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None) -> list[str]:

@@ -20,7 +20,7 @@ import tokenizers
 
 from kotha.arguments import checked
 from kotha.errors import TokenizerError, UsageError
-from kotha.files import write_whole
+from kotha.files import check_file_place, write_whole
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
 from kotha.text.tokenizer.pipeline import rules_of, split_name_of
@@ -272,9 +272,9 @@ def _refuse_fatal(text: str) -> None:
         raise TokenizerError(f"a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words")
 
 
-def check_free(path: str | Path) -> None:
-    """Refuse a place where a tokenizer is, before one is trained for it."""
-    if _file_at(path).exists():
+def check_free(path: str | Path, overwrite: bool = False) -> None:
+    """Refuse a place where a tokenizer is, or cannot be written, before one is trained for it."""
+    if check_file_place(_file_at(path)).exists() and not overwrite:
         raise TokenizerError(f"{_file_at(path)} exists; choose another folder, or replace it with overwrite=True")
 
 
