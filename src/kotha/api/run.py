@@ -5,15 +5,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kotha import box
 from kotha.api import Place
 from kotha.api.model import LanguageModel, load
 from kotha.arguments import checked
+from kotha.bundle import Bundle
 from kotha.errors import CheckpointError
 from kotha.generate.plain import write
 from kotha.model.gpt import GPT
 from kotha.page import framed
 from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
+from kotha.train.origin import Origin
 from kotha.train.settings import TrainRequest
 from kotha.train.show.report import write_report
 from kotha.train.start import train_run
@@ -95,6 +98,7 @@ def train(
     minutes: float | None = None,
     steps: int | None = None,
     preset: str | None = None,
+    start: Place | None = None,
     teachers: Sequence[Place] = (),
     resume: bool = False,
     on_event: OnEvent | None = None,
@@ -102,8 +106,9 @@ def train(
 ) -> Run:
     """Train a model on a data folder, for so many minutes or steps, into a run folder.
 
-    Without a preset, sizes, batch and rates follow from the text and the time. With teachers, runs or model folders, it
-    learns from what they would guess too (distillation).
+    Without a preset, sizes, batch and rates follow from the text and the time. ``start`` is a run, a model folder, a
+    Hugging Face folder or ``"box"`` whose weights it begins with (fine-tuning); with teachers, runs or model folders,
+    it learns from what they would guess too (distillation).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
@@ -112,10 +117,17 @@ def train(
     dataset, folder = Dataset(Path(data)), RunFolder(Path(out))
     given = {**settings, **({} if steps is None else {"steps": steps})}
     if teachers:
-        given["teachers"] = [str(Path(each).absolute()) for each in teachers]
+        given["teachers"] = [str(box.place(each).absolute()) for each in teachers]
     request = TrainRequest(preset=preset, minutes=minutes, changes=given)
-    train_run(dataset, folder, request, resume=resume, on_event=on_event, sampler=sampler(dataset))
+    how: Any = {"resume": resume, "on_event": on_event, "sampler": sampler(dataset)}
+    train_run(dataset, folder, request, origin=None if start is None else origin_at(start), **how)
     return Run(folder.path)
+
+
+def origin_at(place: Place) -> Origin:
+    """The model of a place, to start from."""
+    found = load(place, device="cpu")
+    return Origin(str(place), Bundle(found.model, found.tokenizer))
 
 
 def sampler(dataset: Dataset, prompt: str = "") -> Callable[[Any], str | None]:

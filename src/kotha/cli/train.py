@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
+from kotha import box
 from kotha.cli.flags import More, flag, from_toml, from_words
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, results, table
@@ -25,7 +26,10 @@ def train(
     steps: Number = None,
     checkpoint_every: Number = None,
     seed: Number = None,
-    teacher: Annotated[tuple[Path, ...], flag("A trained model to learn from too; may be given again.")] = (),
+    from_: Annotated[
+        str | None, flag("Start from these weights: a run, a model or Hugging Face folder, or box.", name="--from")
+    ] = None,
+    teacher: Annotated[tuple[str, ...], flag("A trained model to learn from too; may be given again.")] = (),
     config: Annotated[Path | None, flag("A TOML file with more settings.")] = None,
     set_: More = (),
     resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False,
@@ -37,25 +41,26 @@ def train(
     """Train a model; stop with Ctrl-C, go on with --resume.
 
     Sizes, batch and rates follow from the data and the time: `kotha train data --minutes 10 --out run`. A gpt preset
-    learns next tokens, a bert preset masked words; with --teacher a gpt also learns from models that you trained
-    before (distillation), and from several it becomes better than each. On several GPUs or machines:
+    learns next tokens, a bert preset masked words. With --from a model that has learned before goes on (fine-tuning),
+    under the data's tokenizer if that is another. With --teacher a gpt also learns from models that you trained before
+    (distillation), and from several it becomes better than each. On several GPUs or machines:
     `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
     """
     flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed}
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     if teacher:
-        given["teachers"] = [str(each.absolute()) for each in teacher]  # who goes on may stand elsewhere
+        given["teachers"] = [str(box.place(each).absolute()) for each in teacher]  # who goes on may stand elsewhere
     given = {**from_toml(config), **from_words(set_), **given}
     with ExitStack() as stack:
         display = stack.enter_context(TrainingDisplay(speaks=os.environ.get("RANK", "0") == "0"))
-        from kotha.api.run import sampler
+        from kotha.api.run import origin_at, sampler
         from kotha.runs import RunFolder
         from kotha.text.shards import Dataset
-        from kotha.train.distributed import joined
+        from kotha.train.distributed import joined, ranks_here
         from kotha.train.settings import TrainRequest
         from kotha.train.start import train_run
 
-        dataset, folder, ranks = Dataset(data), RunFolder(out), _ranks(shard)
+        dataset, folder, ranks = Dataset(data), RunFolder(out), ranks_here(shard)
         stack.enter_context(joined(ranks))
         if tensorboard and ranks.is_first:
             from kotha.train.show.tensorboard import TensorBoard
@@ -70,6 +75,7 @@ def train(
             on_event=display.show,
             on_remark=display.say,
             ranks=ranks,
+            origin=None if from_ is None or ranks.restarts > 0 else origin_at(from_),
         )
     if not ranks.is_first:
         return
@@ -86,13 +92,3 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
     rows = [[name.replace("_", " "), readable(name, value)] for name, value in summary.items()]
     results().print(table(str(out), ["summary", ""], rows))
     results().print(f"Report: {out / 'report.html'} (open it in a browser)", markup=False)
-
-
-def _ranks(shard: bool) -> Any:
-    """Where torchrun has put this process; it says so in the environment."""
-    from kotha.train.distributed import Ranks
-
-    world = os.environ.get("WORLD_SIZE", "1")
-    names = {"RANK": "0", "WORLD_SIZE": world, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": world}
-    names["TORCHELASTIC_RESTART_COUNT"] = "0"
-    return Ranks(*(int(os.environ.get(name, default)) for name, default in names.items()), shard=shard)

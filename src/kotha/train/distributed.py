@@ -5,6 +5,7 @@ With data parallelism (DDP) each has the whole model and a share of the batch, a
 gathers a block's weights when it is that block's turn. Alone, all of this is nothing.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -100,6 +101,14 @@ class Ranks:
 
 
 ALONE = Ranks()
+
+
+def ranks_here(shard: bool = False) -> Ranks:
+    """Where torchrun has put this process; it says so in the environment."""
+    world = os.environ.get("WORLD_SIZE", "1")
+    names = {"RANK": "0", "WORLD_SIZE": world, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": world}
+    names["TORCHELASTIC_RESTART_COUNT"] = "0"
+    return Ranks(*(int(os.environ.get(name, default)) for name, default in names.items()), shard=shard)
 
 
 @contextmanager

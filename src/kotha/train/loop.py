@@ -64,6 +64,7 @@ class Training:
         on_event: OnEvent | None = None,
         device: str | None = None,
         ranks: Ranks = ALONE,
+        fill: Callable[[Model], Any] | None = None,
     ) -> None:
         self.config, self.task, self.folder, self.ranks = config, task, folder, ranks
         self.sampler, self._on_event = sampler, on_event
@@ -74,6 +75,8 @@ class Training:
         check_room(model_config, config, largest_memory(self.arithmetic.device), how)
         torch.manual_seed(config.seed)
         self.model: Model = build(model_config).to(self.arithmetic.device)
+        if fill is not None:  # other weights than those of chance
+            fill(self.model)
         self.learner = distribute(Learner(self.model, task), ranks, self.arithmetic.device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None

@@ -13,6 +13,7 @@ from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.model.fields import is_number
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
+from kotha.train.origin import GENTLER
 from kotha.train.plan.budget import Budget, budget_here, budget_on
 from kotha.train.plan.design import RECIPE, Design, as_learned, check_enough, propose
 from kotha.train.plan.gpus import GPU
@@ -25,6 +26,7 @@ from kotha.wording import count, counted, duration, passes, size
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0
 USUAL_PRESET = "pocket"
+_RATES = ("learning_rate", "muon_learning_rate")
 # A year.
 LONGEST_MINUTES = 525_600
 
@@ -40,12 +42,15 @@ class TrainRequest:
     device: str | None = None  # cpu or cuda; None for this machine's best
     gpu: GPU | None = None  # A GPU that need not be here, for a plan
     changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the training and sizes of the model, by name
+    model: ModelConfig | None = None  # of weights to start from; its rates are gentler
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
             raise UsageError(f"minutes={self.minutes!r} must be above 0, and at most a year ({LONGEST_MINUTES:,})")
         if self.minutes is not None and "steps" in self.changes:
             raise UsageError("minutes and steps both say how long to train; give one of them")
+        if self.model is not None and self.preset is not None:
+            raise UsageError(f"weights to start from have their sizes; preset={self.preset!r} cannot change them")
 
     @property
     def timed(self) -> bool:
@@ -71,17 +76,20 @@ def choose_settings(
 
     What can be refused at once is refused before anything is timed.
     """
-    model, rest = take_sizes(preset(request.preset or USUAL_PRESET), request.changes)
+    model, rest = take_sizes(request.model or preset(request.preset or USUAL_PRESET), request.changes)
     if "vocab_size" in rest:
         model = model.replace(vocab_size=rest.pop("vocab_size"))  # a model without words says so
-    sized = request.preset is not None or len(rest) < len(request.changes)
-    if text is not None and text.vocab_size and "vocab_size" not in request.changes and isinstance(model, TextConfig):
+    sized = request.preset is not None or request.model is not None or len(rest) < len(request.changes)
+    if request.model is not None and isinstance(model, TextConfig):
+        rest.setdefault("context_length", model.context_length)  # what it can read, it goes on reading
+    elif text is not None and text.vocab_size and "vocab_size" not in request.changes and isinstance(model, TextConfig):
         model = model.replace(vocab_size=text.vocab_size)
     settings = recipe(request.recipe, **rest)
     if settings.dropout is not None and isinstance(model, TextConfig):
         model = model.replace(dropout=settings.dropout)
     if not request.timed:
-        return Choice(as_learned(model, settings.context_length) if isinstance(model, GPTConfig) else model, settings)
+        model = as_learned(model, settings.context_length) if isinstance(model, GPTConfig) else model
+        return Choice(model, _gentler(settings, request))
     if text is None:
         raise UsageError("what suits a time depends on the text too: name the data")
     if request.recipe == RECIPE and isinstance(model, GPTConfig) and not sized:
@@ -89,8 +97,16 @@ def choose_settings(
     before_timing()
     budget = _budget(request, settings)
     if request.recipe != RECIPE or not isinstance(model, GPTConfig):
-        return _fitted(model, settings, budget, rest)
-    return _designed(text, budget, rest, model if sized else None)
+        return _fitted(model, _gentler(settings, request), budget, rest)
+    return _designed(text, budget, rest, model if sized else None, request)
+
+
+def _gentler(settings: TrainConfig, request: TrainRequest) -> TrainConfig:
+    """Lower rates for a model that has learned already, but for those that were asked for."""
+    if request.model is None:
+        return settings
+    asked = {name: float(f"{GENTLER * getattr(settings, name):.2g}") for name in _RATES if name not in request.changes}
+    return settings.change(**asked)
 
 
 def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
@@ -120,10 +136,12 @@ def _fitted(model: ModelConfig, settings: TrainConfig, budget: Budget, fixed: Ma
     )
 
 
-def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:
+def _designed(
+    text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None, request: TrainRequest
+) -> Choice:
     """Settings by the rules, and without a model its sizes too."""
     design = propose(text, budget, fixed, model)
-    settings = design.settings
+    settings = _gentler(design.settings, request)
     sizes = (
         f"{counted(design.model.n_layers, 'layer')} of {design.model.d_model} ({count(design.parameters)} parameters)"
     )

@@ -15,6 +15,7 @@ from kotha.train.config import TrainConfig
 from kotha.train.device.hardware import describe_machine
 from kotha.train.distributed import ALONE, Ranks
 from kotha.train.loop import OnEvent, Sampler, Training
+from kotha.train.origin import Origin
 from kotha.train.plan.step_time import predict_seconds_per_step, use_fastest_threads
 from kotha.train.plan.text_size import measure_text
 from kotha.train.settings import USUAL_MINUTES, USUAL_PRESET, TrainRequest, choose_settings, take_sizes
@@ -36,16 +37,19 @@ def train_run(
     on_remark: OnRemark | None = None,
     on_ready: Callable[[Training], None] | None = None,
     ranks: Ranks = ALONE,
+    origin: Origin | None = None,
     **about: Any,
 ) -> dict[str, Any]:
     """A whole training, from what was asked for to its report; returns the summary.
 
     With ``resume`` it goes on from the last checkpoint of the folder, with the request's changes. ``on_event`` hears
     figures, with the ``steps`` that there will be, ``on_remark`` sentences; ``sampler`` writes with the model at each
-    evaluation; ``on_ready`` sees the training before its first step; ``about`` is what else the run's
-    config.json should tell.
+    evaluation; ``on_ready`` sees the training before its first step; ``origin`` is a model to start from; ``about`` is
+    what else the run's config.json should tell.
     """
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
+    if resume and origin is not None:
+        raise UsageError("a run that is resumed goes on from its own weights; start a new one from others")
     if resume and request.minutes is not None:
         raise UsageError("minutes is for a new run; one that is resumed has its steps, or gets other steps")
     if not resume and ranks.is_first:
@@ -65,7 +69,7 @@ def train_run(
             if len(data_of(folder.about())) > 1:
                 say("with other data than the run began with; `evaluate` looks in all of it for what was seen")
         else:
-            training = _start(data, folder, request, say, **how, **about)
+            training = _start(data, folder, request, say, origin, **how, **about)
             if request.timed and ranks.alone:
                 training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
         training.fitting.on_remark = say
@@ -81,13 +85,22 @@ def train_run(
 
 
 def _start(
-    data: Dataset, folder: RunFolder, request: TrainRequest, say: OnRemark, *, ranks: Ranks, **about: Any
+    data: Dataset,
+    folder: RunFolder,
+    request: TrainRequest,
+    say: OnRemark,
+    origin: Origin | None,
+    *,
+    ranks: Ranks,
+    **about: Any,
 ) -> Training:
     """Choose the settings and start."""
+    if origin is not None:
+        request = replace(request, model=origin.config(data.tokenizer))
     if not ranks.alone:  # each process would time its own steps
-        if request.minutes is not None:
+        if request.minutes is not None or (origin is not None and "steps" not in request.changes):
             raise UsageError("minutes are for one process, and here are several; give steps")
-        request = replace(request, preset=request.preset or USUAL_PRESET)
+        request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
     def get_ready() -> None:
         say("measuring this machine …")
@@ -97,7 +110,15 @@ def _start(
     if choice.sentence:
         say(choice.sentence)
     about = {"seconds_per_step": choice.seconds_per_step, **about}
-    return start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+    if origin is None:
+        return start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+    origin.check(choice.model, data.tokenizer)
+    counts: dict[str, int] = {}
+    about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
+    training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+    pieces = "".join(f", {count:,} pieces {how}" for how, count in counts.items())
+    say(f"from {origin.name}{pieces}")
+    return training
 
 
 def check_held_out(data: Dataset) -> None:
@@ -120,15 +141,17 @@ def start_run(
     ranks: Ranks = ALONE,
     timed: bool = False,
     seconds_per_step: float | None = None,
+    fill: Callable[[Any], Any] | None = None,
     **about: Any,
 ) -> Training:
     """A run in a new folder, ready to ``run()``; ``about`` is what else its config.json should tell.
 
+    ``fill`` may put other weights into the new model than those of chance.
     With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
     """
     if ranks.is_first:
         folder.claim()
-    training = _training(model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks)
+    training = _training(model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks, fill=fill)
     if ranks.is_first:  # only now: settings that cannot be trained leave no folder behind
         arithmetic, fitting = training.arithmetic, training.fitting
         if timed and seconds_per_step is None and ranks.alone:

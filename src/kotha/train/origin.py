@@ -1,0 +1,101 @@
+"""Starting from weights instead of chance: continued pre-training, fine-tuning, transfer learning.
+
+A model that learned one text goes on with another: its sizes stay, its rates are gentler. Under another tokenizer the
+body stays too, and each row of the tables that belongs to a word is carried over: a piece that the old vocabulary has
+keeps its row, another begins as the mean of the pieces that the old tokenizer would cut it into, and one that it cannot
+write stays as chance made it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kotha.bundle import Bundle, unique_weights
+from kotha.errors import ConfigError
+from kotha.model.config import ModelConfig, TextConfig
+from kotha.model.family import Model
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+# Of the rates for a model that knows nothing: measured, see docs/experiments.md.
+GENTLER = 0.3
+# What may differ from the model that the weights are of; with rotary positions the context too.
+_CHANGEABLE = {"dropout", "attention_dropout"}
+_UNKNOWN = "\ufffd"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A trained model to start from."""
+
+    name: str  # as it was asked for
+    bundle: Bundle
+
+    def config(self, tokenizer: Tokenizer | None) -> ModelConfig:
+        """The config of the model that goes on: with the words of the data."""
+        config = self.bundle.config
+        if isinstance(config, TextConfig) and tokenizer is not None and not self._same(tokenizer):
+            return config.replace(vocab_size=tokenizer.vocab_size)
+        return config
+
+    def check(self, wanted: ModelConfig, tokenizer: Tokenizer | None) -> None:
+        """Refuse a model that these weights cannot become."""
+        own = self.config(tokenizer)
+        if type(wanted) is not type(own):
+            raise ConfigError(f"{self.name} is a {own.family} model, and a {wanted.family} was asked for")
+        free = _CHANGEABLE | ({"context_length"} if getattr(own, "positions", None) == "rotary" else set())
+        before, after = own.to_dict(), wanted.to_dict()
+        changed = sorted(name for name in before if before[name] != after[name] and name not in free)
+        if changed:
+            asked = ", ".join(f"{name}={after[name]}" for name in changed)
+            raise ConfigError(f"a model that starts from weights keeps their sizes, so {asked} cannot be had")
+
+    def fill(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
+        """Put the weights into a new model; gives how many pieces were kept, put together and left to chance."""
+        self.check(model.config, tokenizer)
+        weights: dict[str, Any] = unique_weights(self.bundle.model)
+        counts: dict[str, int] = {}
+        if tokenizer is not None and self.bundle.tokenizer is not None and not self._same(tokenizer):
+            rows, counts = carried(self.bundle.tokenizer, tokenizer)
+            known = torch.tensor([bool(ids) for ids in rows])
+            n_before = self.bundle.model.config.vocab_size  # type: ignore[union-attr]
+            for name, fresh in model.named_parameters():
+                if weights[name].shape[0] == n_before and name.split(".")[0] in ("tokens", "head"):
+                    table = fresh.detach().cpu().clone()
+                    old = weights[name].to(table.dtype)
+                    table[known] = torch.stack([old[ids].mean(dim=0) for ids in rows if ids])
+                    weights[name] = table
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(weights[name].to(parameter.dtype))
+        return counts
+
+    def _same(self, tokenizer: Tokenizer) -> bool:
+        return self.bundle.tokenizer is not None and self.bundle.tokenizer.fingerprint == tokenizer.fingerprint
+
+
+def carried(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[str, int]]:
+    """For each piece of a new tokenizer the old pieces that it begins as; none where the old one cannot write it.
+
+    Special tokens meet by what they do, whatever they are called.
+    """
+    vocabulary = {piece: token for token, piece in enumerate(old.pieces) if piece}
+    same_role = {new.special[role]: old.special[role] for role in new.special.keys() & old.special.keys()}
+    rows: list[list[int]] = []
+    counts = {"kept": 0, "put together": 0, "left to chance": 0}
+    for token, piece in enumerate(new.pieces):
+        same = same_role.get(token, vocabulary.get(piece))
+        ids = [same] if same is not None else _as_old(piece, token, old, new)
+        rows.append(ids)
+        counts["kept" if same is not None else "put together" if ids else "left to chance"] += 1
+    return rows, counts
+
+
+def _as_old(piece: str, token: int, old: Tokenizer, new: Tokenizer) -> list[int]:
+    """How the old tokenizer writes a piece's text; nothing where that is no text, or unknown to it."""
+    text = new.decode([token]) or piece
+    if not piece or _UNKNOWN in text or token in new.special.values():
+        return []
+    lead = " " if piece[0] in " ▁Ġ" and not text.startswith(" ") else ""
+    ids = old.encode(lead + text)
+    return [] if old.special.get("unk") in ids else ids

@@ -1,0 +1,158 @@
+"""Starting from weights: what is carried over, under which tokenizer, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import kotha
+from kotha import bundle
+from kotha.bundle import Bundle
+from kotha.errors import ConfigError, UsageError
+from kotha.model.config import BERTConfig, GPTConfig
+from kotha.model.family import build
+from kotha.model.presets import MODERN
+from kotha.runs import RunFolder
+from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.shards import Dataset
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train as train_tokenizer
+from kotha.train.origin import GENTLER, Origin, carried
+from kotha.train.settings import TrainRequest, choose_settings
+from kotha.train.start import train_run
+
+torch.set_num_threads(1)
+
+
+def texts(seed: int) -> list[str]:
+    source = stories(seed=seed)
+    return [next(source).text for _ in range(40)]
+
+
+@pytest.fixture(scope="module")
+def old() -> Tokenizer:
+    return train_tokenizer(texts(3), "unigram", 700)
+
+
+@pytest.fixture(scope="module")
+def new() -> Tokenizer:
+    return train_tokenizer(texts(9), "unigram", 900)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, old: Tokenizer) -> Dataset:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts(5)))
+    prepare([folder / "s.jsonl"], old, folder / "data", PrepareOptions())
+    return Dataset(folder / "data")
+
+
+def sizes(**changes: object) -> GPTConfig:
+    given = {"vocab_size": 700, "context_length": 32, "n_layers": 1, "d_model": 16, "n_heads": 2, "d_ff": 32, **MODERN}
+    return GPTConfig(**{**given, **changes})
+
+
+def origin(config: object, tokenizer: Tokenizer | None) -> Origin:
+    torch.manual_seed(1)
+    return Origin("somewhere", Bundle(build(config), tokenizer))
+
+
+def test_under_the_same_tokenizer_every_weight_is_carried(old: Tokenizer) -> None:
+    start = origin(sizes(), old)
+    torch.manual_seed(2)
+    model = build(start.config(old))
+    assert start.fill(model, old) == {}
+    for name, weight in start.bundle.model.state_dict().items():
+        assert torch.equal(model.state_dict()[name], weight), name
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_under_another_tokenizer_pieces_that_both_have_keep_their_rows(
+    old: Tokenizer, new: Tokenizer, tied: bool
+) -> None:
+    start = origin(sizes(tied_head=tied), old)
+    torch.manual_seed(2)
+    model = build(start.config(new))
+    assert model.config.vocab_size == new.vocab_size
+    counts = start.fill(model, new)
+    assert sum(counts.values()) == new.vocab_size
+    assert counts["kept"] > 400
+    assert counts["put together"] > 50
+    before = dict(zip(old.pieces, start.bundle.model.tokens.weight, strict=True))
+    for piece, row in zip(new.pieces, model.tokens.weight, strict=True):
+        if piece in before:
+            assert torch.equal(row, before[piece]), piece
+    longer = next(
+        token for token, piece in enumerate(new.pieces) if piece not in before and len(old.encode(piece)) == 2
+    )
+    ids = old.encode(new.pieces[longer])
+    torch.testing.assert_close(model.tokens.weight[longer], start.bundle.model.tokens.weight[ids].mean(dim=0))
+    torch.testing.assert_close(model.head.weight[longer], start.bundle.model.head.weight[ids].mean(dim=0))
+    body, filled = (each.stack.blocks[0].attention.query.weight for each in (start.bundle.model, model))
+    assert torch.equal(filled, body)
+
+
+def test_special_tokens_meet_by_what_they_do(old: Tokenizer) -> None:
+    other = train_tokenizer(texts(3), "wordpiece", 700)
+    rows, _ = carried(old, other)
+    assert rows[other.special["mask"]] == [old.special["mask"]]
+    assert rows[other.special["pad"]] == [old.special["pad"]]
+
+
+def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
+    quickly = {"learning_rate": 0.03, "ema_decay": None, "batch_size": 8, "context_length": 4}
+    first = kotha.train(data.path, preset="mini", steps=60, out=tmp_path / "first", **quickly)
+    fresh, again = (
+        kotha.train(data.path, steps=1, out=tmp_path / name, batch_size=8, **how).metrics[0]["loss_nats"]
+        for name, how in {
+            "fresh": {"preset": "mini", "context_length": 4},
+            "again": {"start": first.path},
+        }.items()
+    )
+    assert again < fresh - 0.3
+    about = json.loads((tmp_path / "again" / "config.json").read_text())
+    assert about["origin"] == str(first.path)
+    usual = json.loads((tmp_path / "fresh" / "config.json").read_text())["training"]["learning_rate"]
+    assert about["training"]["learning_rate"] == pytest.approx(GENTLER * usual)
+
+
+def test_rates_that_were_asked_for_stay() -> None:
+    chosen = choose_settings(TrainRequest(changes={"steps": 5, "learning_rate": 0.02}, model=sizes()))
+    assert chosen.settings.learning_rate == 0.02
+    assert chosen.settings.muon_learning_rate == pytest.approx(GENTLER * 3e-3)
+
+
+def test_a_model_keeps_its_context_and_its_spare_rows(data: Dataset, old: Tokenizer) -> None:
+    spare = sizes(vocab_size=old.vocab_size + 60)
+    start = origin(spare, old)
+    chosen = choose_settings(TrainRequest(changes={"steps": 5}, model=start.config(old)))
+    assert chosen.model.vocab_size == old.vocab_size + 60
+    assert chosen.model.context_length == 32
+    start.check(chosen.model, old)
+
+
+def test_what_weights_cannot_become_is_refused(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
+    def refused(match: str, error: type[Exception], request: TrainRequest, start: Origin, resume: bool = False) -> None:
+        with pytest.raises(error, match=match):
+            train_run(data, RunFolder(tmp_path / "run"), request, origin=start, resume=resume)
+        assert not (tmp_path / "run").exists()
+
+    start = origin(sizes(), old)
+    deeper = TrainRequest(changes={"steps": 1, "n_layers": 2})
+    refused("keeps their sizes, so n_layers=2 cannot", ConfigError, deeper, start)
+    refused("preset='pocket' cannot", UsageError, TrainRequest(preset="pocket", changes={"steps": 1}), start)
+    refused("goes on from its own weights", UsageError, TrainRequest(changes={"steps": 1}), start, resume=True)
+    learned = origin(sizes(positions="learned"), old)
+    refused("context_length=", ConfigError, TrainRequest(changes={"steps": 1, "context_length": 64}), learned)
+
+
+def test_a_bert_goes_on_with_masked_words(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
+    words = train_tokenizer(texts(5), "wordpiece", 600)
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts(5)))
+    prepare([tmp_path / "s.jsonl"], words, tmp_path / "data", PrepareOptions())
+    config = BERTConfig(vocab_size=words.vocab_size, context_length=32, n_layers=1, d_model=16, n_heads=2)
+    folder = bundle.save(tmp_path / "bert", build(config), words)
+    run = kotha.train(tmp_path / "data", start=folder, steps=2, out=tmp_path / "run", batch_size=4)
+    assert run.model.config.family == "bert"
