@@ -20,6 +20,7 @@ from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 PROMPTS = ["মা", "", "আমরা সন্ধ্যায় ছাদে বসে তারা দেখি।", "নদীর ঘাটে", "\u0995\u09cd ☃", "বৃষ্টির দিনে খিচুড়ি"]
 MIXED = [
@@ -124,6 +125,20 @@ def test_every_length_from_one_below_the_context_to_one_above() -> None:
 
 
 @pytest.mark.usefixtures("pace")
+@pytest.mark.parametrize("penalty", [None, 1.3])
+def test_of_a_long_text_only_its_end_is_encoded(penalty: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is the same as when all of it is; a penalty counts what was said anywhere."""
+    text = " ".join([PROMPTS[2]] * 600)
+    model, read = tiny("modern", context_length=24), []
+    request = Request(prompt=text, tokens=6, settings=SamplingSettings(top_k=5, seed=1, repetition_penalty=penalty))
+    plain = plainly(model, request)
+    encode = Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: read.append(len(text)) or encode(self, text))
+    [result] = Engine(model, trained("unigram"), max_batch=1).generate([request])
+    assert list(result.ids) == plain
+    assert (max(read) == len(text)) if penalty else (max(read) < len(text) / 4)
+
+
 def test_a_context_of_one_token_writes_too() -> None:
     model = tiny("no positions", context_length=1, vocab_size=30)
     (result,) = Engine(model, None).generate([Request(prompt=(3, 4), tokens=5, settings=MIXED[1])])

@@ -78,7 +78,7 @@ class Result:
     text: str  # what was written, without the prompt
     ids: tuple[int, ...]  # its tokens, those of a stop string among them; not the token that ended it
     stopped: StopReason  # why it ended
-    prompt_tokens: int
+    prompt_tokens: int  # as far as it was read: of a text far longer than the context, no more than its end
     tokens_per_second: float  # from the moment the request got its place in the batch
     written: tuple[Written, ...] = ()  # each token with its probability, where ``alternatives`` asked for it
 

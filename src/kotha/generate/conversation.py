@@ -15,6 +15,7 @@ from kotha.arguments import checked
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
+from kotha.text.tokenizer.ending import encode_end
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import counted
 
@@ -72,7 +73,7 @@ class Conversation:
         self._turns.append(self._turn("assistant", answer))
 
     def _turn(self, role: str, text: str) -> list[int]:
-        ids = self.tokenizer.encode(text)
+        ids, _ = encode_end(self.tokenizer, text, self.engine.model.config.context_length)
         if self.plain:
             return ids
         return [self.tokenizer.special[role], *ids, self.tokenizer.special["end"]]

@@ -27,6 +27,7 @@ from kotha.generate.rows import Flight, Plan, Rows
 from kotha.generate.steps import Steps, at_work
 from kotha.generate.weights import Weights, prepare
 from kotha.model.gpt import GPT
+from kotha.text.tokenizer.ending import encode_end
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Steps that are done before the host looks for ends, and whether it looks while the next ones are under way. A GPU
@@ -90,7 +91,9 @@ class Engine:
     def submit(self, request: Request, streams: bool = False) -> int:
         """Take a request; its number comes back with each event. ``streams``: letters come as they are written."""
         request.settings.check_vocabulary(self._rows.vocab_size)
-        answer = Answer(next(self._numbers), request, self._ids(request.prompt), self.tokenizer, streams)
+        # Nothing beyond the context is read; but what was said there counts where saying it again is made less likely.
+        most = self.model.config.context_length if request.settings.repetition_penalty is None else None
+        answer = Answer(next(self._numbers), request, self._ids(request.prompt, most), self.tokenizer, streams)
         if request.tokens == 0:
             answer.finish("length")
             self._news.append(Event(answer.number, "", answer.result()))
@@ -143,12 +146,17 @@ class Engine:
 
     # -- answering --------------------------------------------------------------------------------------------------
 
-    def _ids(self, prompt: str | tuple[int, ...]) -> list[int]:
+    def _ids(self, prompt: str | tuple[int, ...], most: int | None) -> list[int]:
+        """A prompt's tokens; of one that is far longer than ``most``, no more than its end."""
         if isinstance(prompt, str) and prompt and self.tokenizer is None:
             raise UsageError("a prompt of text needs a tokenizer; give token ids")
         if isinstance(prompt, str):
             start = [] if self._start is None else [self._start]
-            ids = start if self.tokenizer is None else start + self.tokenizer.encode(prompt)
+            read: list[int] = []
+            whole = True
+            if self.tokenizer is not None:
+                read, whole = encode_end(self.tokenizer, prompt, len(prompt) if most is None else most)
+            ids = start + read if whole else read
         else:
             ids = list(prompt)
         wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)

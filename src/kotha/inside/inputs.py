@@ -22,6 +22,7 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.decoding import BufferedDecoder
+from kotha.text.tokenizer.ending import encode_end
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
 from kotha.wording import counted
@@ -160,17 +161,19 @@ def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...
 
 
 def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
-    ids = tokenizer.encode(text) or [_special(tokenizer, "eos", "the text is empty")]
     most, remarks = model.config.context_length, _nothing(text)
+    read, whole = encode_end(tokenizer, text, most)
+    ids = read or [_special(tokenizer, "eos", "the text is empty")]
+    n_tokens = f"{len(ids):,}" if whole else f"more than {len(ids):,}"
     if write is None:
         if len(ids) > most:
-            remarks.append(f"the text has {len(ids):,} tokens; the model sees the last {most:,}, its context")
+            remarks.append(f"the text has {n_tokens} tokens; the model sees the last {most:,}, its context")
         ids, added = ids[-most:], []
     else:
         added = list(write(ids))
         if len(ids) + len(added) > most:
             raise UsageError(
-                f"{len(ids):,} tokens and {len(added):,} written ones are more than the context of {most:,}, so the "
+                f"{n_tokens} tokens and {len(added):,} written ones are more than the context of {most:,}, so the "
                 "first would be gone before the last is written; use a shorter text or generate fewer"
             )
     remarks += _many(len(ids) + len(added))
