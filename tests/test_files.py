@@ -223,6 +223,24 @@ def test_a_folder_that_a_link_of_ours_leads_to_is_not_emptied(tmp_path: Path, en
     assert names(tmp_path) == ["home", "out"]
 
 
+@pytest.mark.parametrize("ending", ["partial", "old"])
+def test_what_another_user_made_is_refused_and_not_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    theirs = tmp_path / f".out.kotha-{ending}"
+    theirs.mkdir()
+    (theirs / "diary").write_text("dear diary")
+    monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
+    wording = f"kotha-{ending} belongs to another user; have it removed, or choose another place"
+    with pytest.raises(KothaError, match=wording), whole_folder(tmp_path / "out", lambda _: True):
+        raise AssertionError("never reached")
+    assert (theirs / "diary").read_text() == "dear diary" and not (tmp_path / "out").exists()
+    (tmp_path / ".page.kotha-partial").write_text("theirs")
+    with pytest.raises(KothaError, match="belongs to another user"):
+        write_whole(tmp_path / "page", "mine")
+    assert (tmp_path / ".page.kotha-partial").read_text() == "theirs"
+
+
 def test_what_others_call_partial_or_old_is_left_alone(tmp_path: Path) -> None:
     theirs = [".out.old", ".out.partial", ".page.partial"]
     for name in theirs:

@@ -6,8 +6,8 @@ old state or the new one and nothing between. A folder takes another's place in 
 
 What is being written is ``.NAME.kotha-partial`` beside its target, under a lock (``flock``) that the kernel lets go
 when the process ends, however it ends. So two writers never meet, and what a killed one left is cleared by the next. A
-file system without such locks is written to without them. A link of that name is taken away, never followed: in a
-shared folder anyone can put one there.
+file system without such locks is written to without them. In a shared folder anyone can put something of that name
+there: a link is taken away, never followed, and what another user made is refused and not emptied.
 """
 
 import fcntl
@@ -73,8 +73,9 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
     here, place = Path.cwd(), checked_path(out).resolve()
     if place in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
         raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one")
-    with _partial(out, lambda partial: partial.mkdir(exist_ok=True)) as (partial, descriptor):
+    with _partial(out, Path.mkdir) as (partial, descriptor):
         old = out.with_name(f".{out.name}{_OLD}")
+        _refuse_others(old)
         is_whole = old.is_dir() and not old.is_symlink()
         if is_whole and not out.exists():  # killed between two renames, where there was no exchange
             old.rename(out)
@@ -275,7 +276,8 @@ class _Unfinished:
     def _is_free(self) -> bool:
         try:
             os.close(lock(self.partial, os.O_NOFOLLOW))
-        except (InUseError, OSError):
+            _refuse_others(self.partial)
+        except (KothaError, OSError):
             return False
         return True
 
@@ -313,7 +315,10 @@ def _claim(partial: Path, make: Callable[[Path], None]) -> int:
     """Make and hold it; if another writer moved it to its target just then, make it again."""
     while True:
         _clear_way(partial)
-        make(partial)
+        try:
+            make(partial)
+        except FileExistsError:  # only then: some file systems say of all files that they are another's
+            _refuse_others(partial)
         try:
             descriptor = lock(partial, os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -333,8 +338,15 @@ def _clear_way(partial: Path) -> None:
             partial.unlink()
 
 
+def _refuse_others(path: Path) -> None:
+    """Refuse something of a name of ours that another user made, if it is there."""
+    with suppress(FileNotFoundError):
+        if path.lstat().st_uid != os.geteuid():
+            raise KothaError(f"{path} belongs to another user; have it removed, or choose another place")
+
+
 def _make_file(partial: Path) -> None:
-    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666))
+    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
 
 
 # -- a place to write, looked at before the work for it ---------------------------------------------------------------
