@@ -97,3 +97,12 @@ def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
 def test_mistakes_are_answered(capsys, arguments: list[str], code: int, wording: str) -> None:
     assert main(["plan", "--no-time", *arguments]) == code
     assert wording in capsys.readouterr().err
+
+
+def test_too_little_text_is_refused_before_the_machine_is_measured(
+    capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "short.txt").write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
+    monkeypatch.setattr("kotha.train.plan.page.use_fastest_threads", lambda: pytest.fail("it was measured"))
+    assert main(["plan", "--minutes", "1", "--data", str(tmp_path / "short.txt")]) == 1
+    assert "bytes to train on; a model needs at least" in capsys.readouterr().err

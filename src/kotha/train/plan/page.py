@@ -67,9 +67,8 @@ def tell_plan(
 ) -> tuple[dict[str, Any], PlanText]:
     """Plan what is asked for: ready for JSON, and as it is told; ``doors`` say where a model can go."""
     text = None if data is None else measure_text(data)
-    if request.minutes is not None and request.gpu is None:
-        use_fastest_threads()
-    choice = choose_settings(request, text)
+    timed_here = request.minutes is not None and request.gpu is None
+    choice = choose_settings(request, text, use_fastest_threads if timed_here else lambda: None)
     model, settings = choice.model, choice.settings
     plan = plan_training(
         model,
