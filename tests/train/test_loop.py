@@ -120,6 +120,39 @@ def test_a_few_slow_steps_do_not_shorten_a_run(data, tmp_path: Path, monkeypatch
     assert training.run()["steps"] == pytest.approx(steps, abs=2)
 
 
+@pytest.mark.parametrize(("most", "steps"), [(None, 40), (90, 90), (1000, 190)])
+def test_a_machine_that_was_busy_when_it_was_timed_uses_its_time(
+    data, tmp_path: Path, monkeypatch, most: int | None, steps: int
+) -> None:
+    """On a clock of its own: there is time for 200 steps of a second, and 40 were planned; the text bears so many."""
+    peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, by the true clock
+    clock = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    planned = SHORT.change(steps=40, evaluate_every=5, evaluate_tokens=32, schedule="stable", decay_steps=24)
+    training, said = start(data, tmp_path / "run", planned), []
+    read = training.task.batch
+
+    def batch(step: int, first: int, count: int):
+        clock[0] += 1.0
+        return read(step, first, count)
+
+    monkeypatch.setattr(training.task, "batch", batch)
+    training.fitting.micro_batch_size = SHORT.batch_size
+    monkeypatch.setattr(training.fitting, "settle", lambda gradients: None)
+    training.fitting.on_remark = said.append
+    training.deadline, training.most_steps = 200.0, most
+    assert training.run()["steps"] == pytest.approx(steps, abs=2)
+    if most is None:
+        assert not said
+        return
+    assert "faster than when this machine was timed" in said[0]
+    assert training.config.decay_steps == pytest.approx(0.6 * steps, abs=2)
+    as_if = start(data, tmp_path / "as if", training.config)  # planned so from the first step
+    as_if.fitting.micro_batch_size = SHORT.batch_size
+    as_if.run()
+    assert_same(training, as_if)
+
+
 def test_what_the_process_computed_before_changes_nothing(data, tmp_path: Path) -> None:
     torch._C._set_mkldnn_enabled(True)  # as in a new process
     first = start(data, tmp_path / "first")

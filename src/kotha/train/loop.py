@@ -90,6 +90,7 @@ class Training:
         self.watch = Watch(config.spike)
         self.progress = Progress()
         self.deadline = math.inf  # on the clock of time.perf_counter
+        self.most_steps: int | None = None  # that the text bears; None: no more than were planned
         self._planned = config
         self._clock = Clock()
         self._speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens a second, of the last steps
@@ -141,7 +142,7 @@ class Training:
         return self._asked()
 
     def _keep_to_time(self, began: float) -> None:
-        """Go on with fewer steps if all would take too long, and with more again once it is faster.
+        """Go on with fewer steps if all would take too long, and with more once it is faster.
 
         The median passes over a few slow steps, such as the first. Who resumes this run finds the steps in its config.
         """
@@ -150,9 +151,11 @@ class Training:
         done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
         usual = self.progress.tokens / done / median_high(self._speeds)
         pace = usual + (spent - self.progress.seconds) / done  # with its share of evaluations, samples and saving
-        config = fit_to_time(self._planned, self.config.steps, done, spent, pace, seconds)
+        config = fit_to_time(self._planned, self.config.steps, done, spent, pace, seconds, self.most_steps)
         if config.steps != self.config.steps:
             how = "slower than when this machine was timed" if config.steps < self.config.steps else "faster again"
+            if config.steps > self._planned.steps:
+                how = "faster than when this machine was timed"
             self.fitting.on_remark(f"{how}: {config.steps:,} steps instead of {self.config.steps:,}")
             self.config = config
             self.folder.change(config.to_dict())

@@ -111,7 +111,9 @@ def _start(
         say(choice.sentence)
     about = {"seconds_per_step": choice.seconds_per_step, **about}
     if origin is None:
-        return start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+        training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+    training.most_steps = None if choice.design is None else choice.design.most_steps
+    return training
     origin.check(choice.model, data.tokenizer)
     counts: dict[str, int] = {}
     about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}

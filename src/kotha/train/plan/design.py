@@ -202,6 +202,11 @@ class Design:
         return by_time, max(LEAST_STEPS, int(self._most_tokens / self.tokens_per_step))
 
     @property
+    def most_steps(self) -> int:
+        """Steps after which more passes would only memorise the text."""
+        return self._steps_by[1]
+
+    @property
     def text_ends(self) -> bool:
         """Is it the text and not the time that ends it?"""
         by_time, by_text = self._steps_by

@@ -21,6 +21,8 @@ _SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
 # A run that would take this much longer than its time is shortened, one that could do so many more steps lengthened.
 _LATE = 0.15
+# Of the time, what a run that is lengthened beyond its plan leaves for its end.
+_SPARE = 0.05
 EVALUATIONS = 8
 
 
@@ -90,22 +92,44 @@ def decay_for(steps: int) -> dict[str, int]:
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
 
 
-def fit_to_time(planned: TrainConfig, steps: int, done: int, spent: float, pace: float, seconds: float) -> TrainConfig:
+def fit_to_time(
+    planned: TrainConfig,
+    steps: int,
+    done: int,
+    spent: float,
+    pace: float,
+    seconds: float,
+    most_steps: int | None = None,
+) -> TrainConfig:
     """What was planned, with as many steps as end in time; with the same ``steps`` as now where that is no matter.
 
-    ``done`` steps took ``spent`` seconds, and each further one will take ``pace`` with all that goes with it. There
-    are never more steps than were planned. In its second half a run is left as it is.
+    ``done`` steps took ``spent`` seconds, and each further one will take ``pace`` with all that goes with it. A machine
+    that was busy when it was timed can do more than was planned, up to ``most_steps``, while the learning rate is still
+    at its height (WSD): then nothing that was done would have been done otherwise. In its second half a run is left as
+    it is.
 
-    >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480)
+    >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480, schedule="stable")
     >>> fit_to_time(plan, 800, 100, spent=30.0, pace=0.3, seconds=120.0).steps
     400
     >>> fit_to_time(plan, 400, 150, spent=40.0, pace=0.1, seconds=120.0).steps
     800
+    >>> fit_to_time(plan, 800, 100, spent=5.0, pace=0.05, seconds=120.0, most_steps=5000).steps
+    2280
     """
-    affordable = min(planned.steps, max(done + 1, EVALUATIONS, done + int((seconds - spent) / pace)))
+    decay = _scaled(planned, steps).get("decay_steps", steps // 5)
+    at_its_height = planned.schedule == "stable" and done <= steps - decay
+    most = max(planned.steps, most_steps or 0) if at_its_height else planned.steps
+    left = int((seconds - spent) / pace)
+    affordable = min(planned.steps, max(done + 1, EVALUATIONS, done + left))
+    if done + left > planned.steps:
+        affordable = max(affordable, min(most, done + int(((1 - _SPARE) * seconds - spent) / pace)))
     late = spent + pace * (steps - done) > (1 + _LATE) * seconds and 2 * done <= steps
     early = affordable > (1 + _LATE) * steps and 2 * done <= planned.steps
-    chosen = affordable if late or early else steps
-    share = chosen / planned.steps
-    decay = None if planned.decay_steps is None else math.ceil(share * planned.decay_steps)
-    return planned.change(steps=chosen, evaluate_every=math.ceil(share * planned.evaluate_every), decay_steps=decay)
+    return planned.change(**_scaled(planned, affordable if late or early else steps))
+
+
+def _scaled(planned: TrainConfig, steps: int) -> dict[str, int]:
+    """A plan's steps, and what goes by them."""
+    share = steps / planned.steps
+    decay = {} if planned.decay_steps is None else {"decay_steps": math.ceil(share * planned.decay_steps)}
+    return {"steps": steps, "evaluate_every": math.ceil(share * planned.evaluate_every), **decay}
