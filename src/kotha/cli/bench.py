@@ -6,8 +6,21 @@ from typing import Annotated, Any, Literal
 
 from kotha.cli.flags import Json, flag, page
 from kotha.cli.terminal import print_json, print_table, progress
+from kotha.errors import UsageError
 
 _DOCUMENTS, _PIECES = 400, 2000
+# Which flags belong to which work.
+_FITTING = {
+    "a run or a text": ("generate", "tokenize"),
+    "--preset": ("train", "generate"),
+    "--batch-size": ("train", "generate"),
+    "--precision": ("train", "growth"),
+    "--tokens": ("generate",),
+    "--weights": ("generate",),
+    "--tokenizer": ("tokenize",),
+    "--rounds": ("train", "generate", "tokenize"),
+    "--html": ("growth",),
+}
 
 
 def bench(
@@ -15,13 +28,17 @@ def bench(
     source: Annotated[str | None, flag("A run to generate with, or a text to tokenize; left out: new ones.")] = None,
     /,
     *,
-    preset: Annotated[str, flag("To train, and to generate without a run: a preset's exact name.")] = "pocket",
-    batch_size: Annotated[int, flag("Sequences in a step of training; texts that are generated together.")] = 8,
-    precision: Annotated[Literal["auto", "float32", "bfloat16"], flag("To train: type of the products.")] = "auto",
-    tokens: Annotated[int, flag("To generate: tokens of each text.")] = 64,
-    weights: Annotated[Literal["float32", "bfloat16", "int8"], flag("To generate: their type.")] = "float32",
+    preset: Annotated[str | None, flag("To train, and to generate without a run; left out: pocket.")] = None,
+    batch_size: Annotated[int | None, flag("Sequences in a step, or texts generated together; left out: 8.")] = None,
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"] | None, flag("To train: type of the products; left out: auto.")
+    ] = None,
+    tokens: Annotated[int | None, flag("To generate: tokens of each text; left out: 64.")] = None,
+    weights: Annotated[
+        Literal["float32", "bfloat16", "int8"] | None, flag("To generate: their type; left out: float32.")
+    ] = None,
     tokenizer: Annotated[str | None, flag("To tokenize: a file, folder or hub name; left out: a new one.")] = None,
-    rounds: Annotated[int, flag("Turns of each side; the median counts.")] = 5,
+    rounds: Annotated[int | None, flag("Turns of each side; the median counts; left out: 5.")] = None,
     html: Annotated[Path | None, page("For growth: the page to write.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -30,9 +47,16 @@ def bench(
     `kotha bench growth` measures how speed and memory of training change with width, depth, context and vocabulary,
     beside what `kotha plan` foretells: a few minutes, each model in a process of its own.
     """
+    given = (source, preset, batch_size, precision, tokens, weights, tokenizer, rounds, html)
+    for name, value in zip(_FITTING, given, strict=True):
+        if value is not None and what not in _FITTING[name]:
+            raise UsageError(f"{name} is for bench {' and '.join(_FITTING[name])}, and this is bench {what}")
     if what == "growth":
-        _growth(precision, html, as_json)
+        _growth(precision or "auto", html, as_json)
         return
+    if what == "generate" and source is not None and preset is not None:
+        raise UsageError("a run and --preset are two models; give one of them")
+    preset, batch_size, rounds = preset or "pocket", _or(batch_size, 8), _or(rounds, 5)
     import kotha
     from kotha.bench import sides
     from kotha.evaluate.tables import Table
@@ -44,13 +68,13 @@ def bench(
     from kotha.text.tokenizer.trainers import train
     from kotha.train.device.precision import choose_arithmetic
 
-    how = choose_arithmetic(precision)
+    how = choose_arithmetic(precision or "auto")
     with progress() as tell:
         if what == "train":
             found = sides.bench_training(sides.gpt_only(named(preset)), batch_size, how, rounds, tell)
         elif what == "generate":
             model = kotha.load(source).gpt[0] if source else GPT(sides.gpt_only(named(preset))).to(how.device)
-            found = sides.bench_writing(model, weights, batch_size, tokens, rounds, tell)
+            found = sides.bench_writing(model, weights or "float32", batch_size, _or(tokens, 64), rounds, tell)
         else:
             documents: Any = read_documents([source]) if source else stories()
             texts = [document.text for document in islice(documents, _DOCUMENTS)]
@@ -62,6 +86,10 @@ def bench(
     header = ["", f"{found.unit} a second", "slowest", "fastest", "kotha is so many times as fast"]
     rows = [[name, *(f"{figure:,.4g}" for figure in side.values())] for name, side in found.sides().items()]
     print_table(Table(found.title, header, rows, found.remarks))
+
+
+def _or(given: int | None, usual: int) -> int:
+    return usual if given is None else given
 
 
 def _growth(precision: str, html: Path | None, as_json: bool) -> None:
