@@ -1,50 +1,127 @@
 """The recipe of the model in the box, in stages, so that the training may happen on another machine.
 
-python benchmarks/box_model.py text ../shared/data carry/box      plain text, a tokenizer, token shards
-python benchmarks/box_model.py train carry/box carry/box/trained  one training for each entry of settings.json
+    python benchmarks/box_model.py all ../shared/data WORK        every stage, one after the other
+
+    python benchmarks/box_model.py text ../shared/data WORK       WORK/text, WORK/tokenizer, WORK/data
+    python benchmarks/box_model.py train WORK                     WORK/trained; needs a GPU, about six minutes
+    python benchmarks/box_model.py pack WORK                      the student as int8, into src/kotha/box
+    python benchmarks/box_model.py measure WORK                   benchmarks/results/box_model.json
+    python benchmarks/box_model.py card                           src/kotha/box/README.md, from that file
+
+What it is measured on was held out before anything else: neither the teachers nor the student have learned from it.
 """
 
 import argparse
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "src"))
 
-import box_text
-
-import kotha
+import box_text  # noqa: E402 - beside this file
 
 VOCABULARY = 8192
+# Two teachers, larger and of different shapes, then the one that is packed: most of its loss is theirs.
+STUDENT = "box"
+TRIALS: list[dict[str, Any]] = [
+    {
+        "name": "box-t1",
+        "model": {"n_layers": 8, "d_model": 768, "n_heads": 12, "d_ff": 2048},
+        "set": {"steps": 2600, "evaluate_every": 650, "dropout": 0.4, "muon_learning_rate": 0.004}
+        | {"weight_decay": 0.8, "decay_steps": 1300},
+    },
+    {
+        "name": "box-t2",
+        "model": {"n_layers": 12, "d_model": 512, "n_heads": 8, "d_ff": 1408},
+        "set": {"steps": 2600, "evaluate_every": 650, "dropout": 0.35, "muon_learning_rate": 0.005}
+        | {"decay_steps": 1300, "seed": 1},
+    },
+    {
+        "name": STUDENT,
+        "bring": True,
+        "teachers": ["box-t1", "box-t2"],
+        "weigh": 0.8,
+        "model": {"n_layers": 8, "d_model": 384, "n_heads": 6, "d_ff": 768},
+        "set": {"steps": 4000, "evaluate_every": 500, "dropout": 0.1, "muon_learning_rate": 0.005}
+        | {"learning_rate": 0.002, "decay_steps": 2500, "seed": 2},
+    },
+]
 
 
-def write_text(data: Path, out: Path) -> None:
+def write_text(data: Path, work: Path) -> None:
     """Plain text of each part, a tokenizer of the training part, and the shards of both."""
+    import kotha
+
     parts = box_text.split(box_text.documents(data))
     for part, sources in parts.items():
         for source, passages in sources.items():
             lines = (json.dumps({"text": passage, "source": source}, ensure_ascii=False) for passage in passages)
-            path = out / "text" / part / f"{source}.jsonl"
+            path = work / "text" / part / f"{source}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    held_out = out / "text" / "held_out.jsonl"
-    everything = sorted((out / "text" / "held_out").glob("*.jsonl"))
+    held_out = work / "text" / "held_out.jsonl"
+    everything = sorted((work / "text" / "held_out").glob("*.jsonl"))
     held_out.write_text("".join(path.read_text(encoding="utf-8") for path in everything), encoding="utf-8")
-    train = out / "text" / "train"
+    train = work / "text" / "train"
     tokenizer = kotha.train_tokenizer(
-        [train], kind="unigram", vocab_size=VOCABULARY, out=out / "tokenizer", overwrite=True
+        [train], kind="unigram", vocab_size=VOCABULARY, out=work / "tokenizer", overwrite=True
     )
-    report = kotha.prepare([train], tokenizer, out / "data", validation=held_out, overwrite=True)
-    print(report)
+    print(kotha.prepare([train], tokenizer, work / "data", validation=held_out, overwrite=True))
+
+
+def train(work: Path) -> None:
+    """The teachers and their student, by the program that any trial here goes by."""
+    trials = work / "trials.json"
+    trials.write_text(json.dumps([{**each, "data": str(work / "data")} for each in TRIALS], indent=1))
+    program = ROOT / "benchmarks" / "learning.py"
+    subprocess.run([sys.executable, str(program), str(trials), str(work / "trained")], check=True)
+
+
+def pack(work: Path) -> None:
+    """Join the parts of the student's weights, and store them as int8 in the package."""
+    from kotha import box, bundle
+    from kotha.text.tokenizer.tokenizer import Tokenizer
+
+    trained, whole = work / "trained" / STUDENT, work / "float32"
+    shutil.rmtree(whole, ignore_errors=True)
+    whole.mkdir(parents=True)
+    shutil.copyfile(trained / "best-config.json", whole / bundle.CONFIG_FILE)
+    Tokenizer.load(work / "tokenizer").save(whole)
+    with (whole / bundle.WEIGHTS_FILE).open("wb") as file:
+        for part in sorted(trained.glob("best.[0-9]*")):
+            file.write(part.read_bytes())
+    opened = bundle.load(whole)
+    bundle.save(work / "int8", opened.model, opened.tokenizer, overwrite=True, stored="int8")
+    for packed in sorted((work / "int8").iterdir()):
+        shutil.copyfile(packed, box.FOLDER / packed.name)
+    print(f"{sum(path.stat().st_size for path in (work / 'int8').iterdir()):,} bytes in {box.FOLDER}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("stage", choices=["text"])
-    parser.add_argument("source", type=Path)
-    parser.add_argument("out", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=["all", "text", "train", "pack", "measure", "card"])
+    parser.add_argument("folders", nargs="*", type=Path)
     options = parser.parse_args()
-    write_text(options.source, options.out)
+    every = options.stage == "all"
+    work = options.folders[-1] if options.folders else Path()
+    if every or options.stage == "text":
+        write_text(options.folders[0], work)
+    if every or options.stage == "train":
+        train(work)
+    if every or options.stage == "pack":
+        pack(work)
+    if every or options.stage == "measure":
+        from box_measure import measure
+
+        measure(work)
+    if every or options.stage == "card":
+        from box_card import write_card
+
+        write_card()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+"""The card of the model in the box, written from what was measured: no figure in it is typed by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+CARD = Path(__file__).parent.parent / "src" / "kotha" / "box" / "README.md"
+NAMES = {"tagore": "Tagore's fiction", "wikipedia": "leads of Bangla Wikipedia", "stories": "the built-in stories"}
+
+TEMPLATE = Path(__file__).parent / "box_card.template.md"
+LICENCES = {"tagore": "public domain", "wikipedia": "CC BY-SA 4.0", "stories": "this project's, Apache-2.0"}
+
+
+def read(name: str) -> Any:
+    """The figures of a results file."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+
+
+def card() -> str:
+    """The card, as Markdown."""
+    found, samples = read("box_model"), read("box_samples")
+    trained, splits = found["trials"]["box"]["summary"], found["data"]["splits"]
+    held = found["int8"]["all"]
+    sources = [
+        f"| {NAMES[name]} | {each['passages']:,} | {each['bytes']:,} | {LICENCES[name]} |"
+        for name, each in found["sources"].items()
+    ]
+    scores = [_score(NAMES.get(name, "all of it"), each) for name, each in found["int8"].items()]
+    recitation = [
+        f"| {NAMES[name]} | {found['recitation'][name]['written']:.2%} | {found['recitation'][name]['held_out']:.2%} |"
+        for name in NAMES
+    ]
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        **{name: found["model"][name] for name in ("n_layers", "d_model", "n_heads", "context_length", "vocab_size")},
+        parameters=found["parameters"],
+        megabytes=sum(found["bytes"].values()) / 1e6,
+        cost=held["bits_per_byte"] - found["float32"]["all"]["bits_per_byte"],
+        seconds=trained["seconds"],
+        tokens=trained["tokens"],
+        teachers=" and ".join(f"{found['trials'][name]['summary']['seconds']:.0f} s" for name in ("box-t1", "box-t2")),
+        epochs=trained["tokens"] / splits["train"]["tokens"],
+        train_tokens=splits["train"]["tokens"],
+        train_bytes=splits["train"]["bytes"],
+        held_documents=held["documents"],
+        held_bytes=held["bytes"],
+        sources="\n".join(sources),
+        scores="\n".join(scores),
+        recitation="\n".join(recitation),
+        run=found["recitation"]["words"],
+        coherent=sum(each["coherent"] for each in samples["texts"]),
+        samples=len(samples["texts"]),
+    )
+
+
+def _score(name: str, found: dict[str, Any]) -> str:
+    counted = [f"{found['baselines'][each]:.3f}" for each in ("5-gram", "3-gram", "unigram")]
+    return f"| {name} | {found['bits_per_byte']:.3f} | {found['bits_per_character']:.3f} | {' | '.join(counted)} |"
+
+
+def write_card() -> None:
+    """Put it beside the model."""
+    CARD.write_text(card(), encoding="utf-8")

@@ -1,0 +1,116 @@
+"""How a model should write unless told otherwise: settings measured beside what people wrote.
+
+    python benchmarks/writing_defaults.py WORK [MODEL]
+
+WORK is the folder of ``box_model.py``. The model goes on from the first words of held-out passages; what it writes is
+set beside how these passages go on, as many words of each: how varied it is, how much it repeats itself, and whether
+its words are words of the training text (``writing_figures.py``). Nearest to the people is best.
+"""
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from box_measure import PROMPT_WORDS, SOURCES, TOKENS, beginning, texts_of
+from record import save
+from writing_figures import Figures, words_of
+
+import kotha
+from kotha.api.model import LanguageModel
+from kotha.generate.answers import Request
+from kotha.generate.settings import SamplingSettings
+
+# Passages of each source, and how many words of a text count: shorter ones are left out.
+PASSAGES, WORDS = 20, 60
+ROUNDS, LOOKED_AT = 2, 64
+OFF: dict[str, Any] = {"top_k": None, "repetition_penalty": None}
+SETTINGS: list[dict[str, Any]] = [
+    {"temperature": 0.8, "top_k": 40},  # the default until this was measured
+    {"temperature": 0.0, "repetition_penalty": 1.2},
+    *({"temperature": heat} for heat in (0.6, 0.8, 0.9, 1.0)),
+    *({"temperature": 0.9, **cut} for cut in ({"top_p": 0.95}, {"min_p": 0.05})),
+    *(
+        {"temperature": heat, "repetition_penalty": penalty}
+        for heat in (0.5, 0.6, 0.7, 0.8)
+        for penalty in (1.05, 1.1, 1.15, 1.2)
+    ),
+]
+
+
+def human(work: Path) -> list[tuple[str, list[str]]]:
+    """Beginnings of held-out passages, and the words that they go on with."""
+    found = []
+    for source in SOURCES:
+        long = [text for text in texts_of(work / "text" / "held_out" / f"{source}.jsonl") if len(text.split()) > 80]
+        for text in long[:PASSAGES]:
+            start = beginning(text)
+            found.append((start, words_of(text[len(start) :])[:WORDS]))
+    return found
+
+
+def written(lm: LanguageModel, prompts: list[str], how: dict[str, Any]) -> list[list[str]]:
+    """What it writes after each prompt, as words; as many as count. Each text has its own seed."""
+    engine = lm.engine(len(prompts), "int8")
+    found = []
+    for turn in range(ROUNDS):
+        settings = [SamplingSettings(seed=turn * len(prompts) + place, **OFF | how) for place in range(len(prompts))]
+        pairs = zip(prompts, settings, strict=True)
+        requests = [Request(prompt=each, tokens=TOKENS, settings=drawn) for each, drawn in pairs]
+        found += [words_of(result.text)[:WORDS] for result in engine.generate(requests)]
+    return [words for words in found if len(words) == WORDS]
+
+
+def nats_after_a_beginning(lm: LanguageModel, texts: list[str]) -> dict[str, float]:
+    """The mean loss on how held-out passages go on after three words, with and without the token that starts one."""
+    model, tokenizer = lm.gpt
+    start, found = tokenizer.special["eos"], {}
+    for name, first in (("behind the start of a document", [start]), ("bare", [])):
+        sums = []
+        for text in texts:
+            given, ids = len(tokenizer.encode(beginning(text))), tokenizer.encode(text)[:LOOKED_AT]
+            nats = -model(torch.tensor([first + ids]))[0].log_softmax(dim=-1)
+            places = range(given, len(ids))
+            sums += [float(nats[place - 1 + len(first), ids[place]]) for place in places]
+        found[name] = fmean(sums)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("model", nargs="?", default="box")
+    options = parser.parse_args()
+    lm = kotha.load(options.model)
+    learned = (text for source in SOURCES for text in texts_of(options.work / "text" / "train" / f"{source}.jsonl"))
+    vocabulary = {word for text in learned for word in words_of(text)}
+    pairs = human(options.work)
+    people = Figures.of([words for _, words in pairs], vocabulary)
+    held_out = [text for source in SOURCES for text in texts_of(options.work / "text/held_out" / f"{source}.jsonl")]
+    with torch.no_grad():
+        nats = nats_after_a_beginning(lm, held_out)
+    print(nats, people, file=sys.stderr, flush=True)
+    rows = []
+    for how in SETTINGS:
+        texts = written(lm, [start for start, _ in pairs], how)
+        figures = Figures.of(texts, vocabulary)
+        rows.append({"settings": how, "texts": len(texts), **asdict(figures), "distance": figures.distance(people)})
+        print(rows[-1], file=sys.stderr, flush=True)
+    save(
+        "writing_defaults",
+        {
+            "prompt_words": PROMPT_WORDS,
+            "words": WORDS,
+            "nats_after_a_beginning": nats,
+            "people": {"texts": len(pairs), **asdict(people)},
+            "rows": rows,
+        },
+        ["torch"],
+    )
+
+
+if __name__ == "__main__":
+    main()
