@@ -19,7 +19,7 @@ from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.train.origin import GENTLER, Origin, carried
+from kotha.train.origin import Origin, carried
 from kotha.train.settings import TrainRequest, choose_settings
 from kotha.train.start import train_run
 
@@ -114,14 +114,6 @@ def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
     assert again < fresh - 0.3
     about = json.loads((tmp_path / "again" / "config.json").read_text())
     assert about["origin"] == str(first.path)
-    usual = json.loads((tmp_path / "fresh" / "config.json").read_text())["training"]["learning_rate"]
-    assert about["training"]["learning_rate"] == pytest.approx(GENTLER * usual)
-
-
-def test_rates_that_were_asked_for_stay() -> None:
-    chosen = choose_settings(TrainRequest(changes={"steps": 5, "learning_rate": 0.02}, model=sizes()))
-    assert chosen.settings.learning_rate == 0.02
-    assert chosen.settings.muon_learning_rate == pytest.approx(GENTLER * 3e-3)
 
 
 def test_a_model_keeps_its_context_and_its_spare_rows(data: Dataset, old: Tokenizer) -> None:

@@ -1,9 +1,9 @@
 """Starting from weights instead of chance: continued pre-training, fine-tuning, transfer learning.
 
-A model that learned one text goes on with another: its sizes stay, its rates are gentler. Under another tokenizer the
-body stays too, and each row of the tables that belongs to a word is carried over: a piece that the old vocabulary has
-keeps its row, another begins as the mean of the pieces that the old tokenizer would cut it into, and one that it cannot
-write stays as chance made it.
+A model that learned one text goes on with another: its sizes stay, and it learns at the rates of a new one (lower ones
+were worse: docs/experiments.md). Under another tokenizer the body stays too, and of the tables each row that belongs
+to a piece is carried over: a piece that the old vocabulary has keeps its row, another begins as the mean of those that
+the old tokenizer would cut it into, and one that it cannot write stays as chance made it.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,6 @@ from kotha.model.config import ModelConfig, TextConfig
 from kotha.model.family import Model
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Of the rates for a model that knows nothing: measured, see docs/experiments.md.
-GENTLER = 0.3
 # What may differ from the model that the weights are of; with rotary positions the context too.
 _CHANGEABLE = {"dropout", "attention_dropout"}
 _UNKNOWN = "\ufffd"

@@ -13,7 +13,6 @@ from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.model.fields import is_number
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
-from kotha.train.origin import GENTLER
 from kotha.train.plan.budget import Budget, budget_here, budget_on
 from kotha.train.plan.design import RECIPE, Design, as_learned, check_enough, propose
 from kotha.train.plan.gpus import GPU
@@ -26,7 +25,6 @@ from kotha.wording import count, counted, duration, passes, size
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0
 USUAL_PRESET = "pocket"
-_RATES = ("learning_rate", "muon_learning_rate")
 # A year.
 LONGEST_MINUTES = 525_600
 
@@ -42,7 +40,7 @@ class TrainRequest:
     device: str | None = None  # cpu or cuda; None for this machine's best
     gpu: GPU | None = None  # A GPU that need not be here, for a plan
     changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the training and sizes of the model, by name
-    model: ModelConfig | None = None  # of weights to start from; its rates are gentler
+    model: ModelConfig | None = None  # of weights to start from
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
@@ -89,7 +87,7 @@ def choose_settings(
         model = model.replace(dropout=settings.dropout)
     if not request.timed:
         model = as_learned(model, settings.context_length) if isinstance(model, GPTConfig) else model
-        return Choice(model, _gentler(settings, request))
+        return Choice(model, settings)
     if text is None:
         raise UsageError("what suits a time depends on the text too: name the data")
     if request.recipe == RECIPE and isinstance(model, GPTConfig) and not sized:
@@ -97,16 +95,8 @@ def choose_settings(
     before_timing()
     budget = _budget(request, settings)
     if request.recipe != RECIPE or not isinstance(model, GPTConfig):
-        return _fitted(model, _gentler(settings, request), budget, rest)
-    return _designed(text, budget, rest, model if sized else None, request)
-
-
-def _gentler(settings: TrainConfig, request: TrainRequest) -> TrainConfig:
-    """Lower rates for a model that has learned already, but for those that were asked for."""
-    if request.model is None:
-        return settings
-    asked = {name: float(f"{GENTLER * getattr(settings, name):.2g}") for name in _RATES if name not in request.changes}
-    return settings.change(**asked)
+        return _fitted(model, settings, budget, rest)
+    return _designed(text, budget, rest, model if sized else None)
 
 
 def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
@@ -136,12 +126,10 @@ def _fitted(model: ModelConfig, settings: TrainConfig, budget: Budget, fixed: Ma
     )
 
 
-def _designed(
-    text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None, request: TrainRequest
-) -> Choice:
+def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:
     """Settings by the rules, and without a model its sizes too."""
     design = propose(text, budget, fixed, model)
-    settings = _gentler(design.settings, request)
+    settings = design.settings
     sizes = (
         f"{counted(design.model.n_layers, 'layer')} of {design.model.d_model} ({count(design.parameters)} parameters)"
     )

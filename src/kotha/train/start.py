@@ -110,16 +110,15 @@ def _start(
     if choice.sentence:
         say(choice.sentence)
     about = {"seconds_per_step": choice.seconds_per_step, **about}
-    if origin is None:
-        training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
-    training.most_steps = None if choice.design is None else choice.design.most_steps
-    return training
-    origin.check(choice.model, data.tokenizer)
     counts: dict[str, int] = {}
-    about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
+    if origin is not None:
+        origin.check(choice.model, data.tokenizer)
+        about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
     training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
-    pieces = "".join(f", {count:,} pieces {how}" for how, count in counts.items())
-    say(f"from {origin.name}{pieces}")
+    training.most_steps = None if choice.design is None else choice.design.most_steps
+    if origin is not None:
+        pieces = "".join(f", {count:,} pieces {how}" for how, count in counts.items())
+        say(f"from {origin.name}{pieces}")
     return training
 
 
