@@ -12,8 +12,10 @@ import pytest
 import torch
 
 from kotha import bundle
+from kotha.cli.flags import Writing
 from kotha.cli.main import main
 from kotha.generate.plain import write
+from kotha.generate.settings import SamplingSettings
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.stories.corpus import stories
@@ -81,6 +83,10 @@ def test_probabilities_and_other_settings(capsys: Any, run: Path) -> None:
     assert shown.out.startswith("মা")
     assert "%" in shown.out
     assert "4 tokens" in shown.err
+
+
+def test_the_flags_begin_where_the_settings_do() -> None:
+    assert Writing().settings() == SamplingSettings()
 
 
 def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:

@@ -43,7 +43,7 @@ from kotha.train.tasks.next_token import NextToken
 from kotha.train.tasks.task import Batch
 from kotha.wording import OnProgress
 
-DRAWN = SamplingSettings(temperature=0.8, top_k=40)
+DRAWN = SamplingSettings(temperature=0.8, top_k=40, repetition_penalty=None)
 _PROMPT, _MOST_ROWS = 16, 1024
 _MISSING = "it is not installed (pip install transformers)"
 

@@ -61,7 +61,9 @@ class Writing:
     top_k: Annotated[int | None, flag("Draw among this many of the best tokens.", negative="--no-top-k")] = 40
     top_p: Annotated[float | None, flag("Draw among the fewest best tokens with this probability together.")] = None
     min_p: Annotated[float | None, flag("Draw among tokens at least this share as likely as the best.")] = None
-    repetition_penalty: Annotated[float | None, flag("Above 1: what was said becomes less likely.")] = None
+    repetition_penalty: Annotated[
+        float | None, flag("Above 1: what was said becomes less likely.", negative="--no-repetition-penalty")
+    ] = None
     seed: Annotated[int, flag("The same seed gives the same text.")] = 0
     stop: Annotated[tuple[str, ...], flag("End before this text; may be given again.")] = ()
     weights: Annotated[

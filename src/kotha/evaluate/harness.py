@@ -120,7 +120,8 @@ def _task_name(path: Path) -> str:
 def _request(context: str, asked: dict[str, Any]) -> Request:
     until = asked.get("until") or []
     temperature = float(asked.get("temperature", 1.0)) if asked.get("do_sample") else 0.0
-    settings = SamplingSettings(temperature=max(0.0, temperature), top_k=asked.get("top_k"), top_p=asked.get("top_p"))
+    cut: dict[str, Any] = {name: asked.get(name) for name in ("top_k", "top_p", "repetition_penalty")}
+    settings = SamplingSettings(temperature=max(0.0, temperature), **cut)
     return Request(
         prompt=context,
         tokens=int(asked.get("max_gen_toks", asked.get("max_new_tokens", _WRITTEN_TOKENS))),

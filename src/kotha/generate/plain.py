@@ -17,6 +17,7 @@ top-p and min-p cut the very distribution that is drawn from.
 import math
 from collections.abc import Collection, Sequence
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,19 +33,11 @@ _DRAWN_AT_ONCE = 256
 NO_NUMBERS = "the model's scores are NaN or infinite: its weights are broken, or too large for their type"
 
 
-def write(
-    model: GPT,
-    tokenizer: Tokenizer,
-    prompt: str,
-    tokens: int = 100,
-    temperature: float = 0.8,
-    top_k: int | None = 40,
-    seed: int = 0,
-) -> str:
-    """The prompt and what the model writes after it, up to the end of the text."""
+def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **how: Any) -> str:
+    """The prompt and what the model writes after it, up to the end of the text; ``how`` as ``SamplingSettings``."""
     end = tokenizer.special["eos"]  # also what a document begins behind
     start = [end, *tokenizer.encode(prompt)]
-    settings = SamplingSettings(temperature=temperature, top_k=top_k, seed=seed)
+    settings = SamplingSettings(**how)
     return tokenizer.decode(start + continue_plainly(model, start, tokens, settings, ends={end}))
 
 

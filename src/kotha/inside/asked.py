@@ -101,7 +101,7 @@ def _writer(bundle: Bundle, asked: Asked) -> Write | None:
         return None
     if not isinstance(model, GPT):
         return lambda _ids: ()  # `read` says why this body cannot write
-    settings = SamplingSettings(temperature=asked.temperature, seed=asked.seed)
+    settings = SamplingSettings(temperature=asked.temperature, seed=asked.seed, repetition_penalty=None)
     ends = {special["eos"]} if "eos" in special else set()
     return lambda ids: continue_plainly(model, ids, asked.generate or 0, settings, ends)
 

@@ -124,7 +124,9 @@ def _side_by_side(models: Sequence[Any], folders: Sequence[Path], examined: Exam
     if examined.bundle.config.family == "gpt":
         start = tuple(examined.passages[0].tokens[:4].tolist())
         n_tokens = min(_WRITTEN, examined.context_length - len(start))
-        request = Request(prompt=start, tokens=n_tokens, settings=SamplingSettings(top_k=1))
+        request = Request(
+            prompt=start, tokens=n_tokens, settings=SamplingSettings(temperature=0, repetition_penalty=None)
+        )
         engines = [Engine(model, None, max_batch=1, weights="float32") for model in models]
         writers = _in_turns([partial(_write, engine, request) for engine in engines], rounds)
     whole = examined.bundle.model
