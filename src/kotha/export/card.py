@@ -1,9 +1,11 @@
 """The model card: what a model is, what it read, how it was trained, how good it is and how that was measured.
 
-Written from what a run left behind. What is not known is said to be not known.
+Written from what a run left behind. What is not known is said to be not known. A model folder that has a card of its
+own, as the model in the box does, hands it on, licence and all.
 """
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +36,13 @@ class About:
 
     config: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
+    own_card: str = ""  # Markdown, with front matter
+
+    @property
+    def license(self) -> str:
+        """The licence that its own card names."""
+        found = re.search(r"^license: (\S+)$", self.own_card, re.MULTILINE)
+        return found[1] if found else _UNKNOWN
 
     @property
     def trained_here(self) -> bool:
@@ -42,8 +51,10 @@ class About:
 
     @classmethod
     def of(cls, run: Path) -> "About":
-        """Read a run folder's ``config.json`` and ``summary.json``, where they are there and can be read."""
-        return cls(_read(run / "config.json"), _read(run / "summary.json"))
+        """Read what is there and can be read of a folder's ``config.json``, ``summary.json`` and ``README.md``."""
+        card = run / "README.md"
+        own = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+        return cls(_read(run / "config.json"), _read(run / "summary.json"), own)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -57,6 +68,9 @@ def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license
     title = f"# A {layout.title} {'trained' if about.trained_here else 'written'} with Kotha"
     parts = [_front(layout, bundle, about, license), title, _what(layout, bundle, dtype)]
     parts += [_data(about), _recipe(about), _scores(about), _use(layout, bundle)]
+    if about.own_card:
+        own = re.sub(r"\A---\n.*?^---\n", "", about.own_card, flags=re.DOTALL | re.MULTILINE)
+        parts.append(re.sub(r"^#", "##", own, flags=re.MULTILINE).strip())
     return "\n\n".join(parts) + "\n"
 
 
@@ -64,7 +78,7 @@ def _front(layout: Layout, bundle: Bundle, about: About, license: str | None) ->
     lines = ["---"]
     if bundle.tokenizer is not None and about.trained_here:
         lines.append("language: bn")
-    lines += [f"license: {json.dumps(license or _UNKNOWN, ensure_ascii=False)}", "library_name: transformers"]
+    lines += [f"license: {json.dumps(license or about.license, ensure_ascii=False)}", "library_name: transformers"]
     lines += [f"pipeline_tag: {_TASKS.get(layout.model_type, 'text-generation')}", "tags: [kotha]", "---"]
     return "\n".join(lines)
 
