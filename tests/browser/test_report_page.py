@@ -57,7 +57,9 @@ def first_page(folder: Path) -> str:
     made = {"written": written, "tokenizer": tokenizer, "shards": shards, "cards": cards, "record": record()}
     counted = SimpleNamespace(rows=[SimpleNamespace(name="unigram", bits_per_byte=0.81)])
     score = SimpleNamespace(bits_per_byte=0.725, documents=150, baselines=counted)
-    demo: Any = SimpleNamespace(**made, prompts=prompts, before=told[0], told=read, score=score, floor=0.047)
+    demo: Any = SimpleNamespace(
+        **made, prompts=prompts, before=told[0], told=read, score=score, floor=0.047, from_the_box=told[0]
+    )
     shown = "a/long/path/kotha-demo"
     return demo_page(demo, shown, next_steps(shown, ".venv/bin/kotha", 2.0))
 

@@ -1,5 +1,7 @@
 """The whole way on the built-in corpus: stories, a tokenizer, shards, a model that learns, writes and is looked into.
 
+Where a model is in the box, it opens with that, which writes at once; the one that is then trained is set beside it.
+
 Each step does its work and gives what there is to tell of it; who calls it shows that, and how it goes.
 """
 
@@ -10,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kotha import box
 from kotha.api import data as making
 from kotha.api.demo_page import PAGES, Told, demo_page, fewer_pieces, sample_of, shard_rows
 from kotha.api.model import load
@@ -33,10 +36,12 @@ MARK = ".kotha-demo"
 # One held-out document for so many to learn from.
 _LEARNED_PER_HELD_OUT = 20
 # How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
-_WRITING: dict[str, Any] = {"temperature": 0.3, "top_k": 10}
+_WRITING: dict[str, Any] = {"temperature": 0.3, "top_k": 10, "repetition_penalty": None}
 _TOKENS, _TOKENS_ON_THE_WAY = 150, 40
 # How many tokens it adds while its attention is watched.
 _LOOKED_AT = 12
+# What the model in the box goes on with.
+_OPENINGS = ("আমি", "নদীর ধারে")
 # Past the title, which by itself looks like a text's last sentence.
 _PROMPT_WORDS = 8
 
@@ -72,7 +77,12 @@ class Demonstration:
         self._seed = seed
         self.listeners: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
+        opening = DemoStep(
+            "The model in the box", "it came with the package; what it has read: kotha card", "", self._open_box
+        )
+        self.from_the_box: str | None = None
         self.steps = (
+            *([opening] if box.has_model() else []),
             DemoStep(
                 "Stories", "original Bangla, from a grammar; the same seed gives the same ones", "", self._stories
             ),
@@ -91,6 +101,10 @@ class Demonstration:
         self.record = read_record(self.out / "run")
         write_whole(self.out / "report.html", demo_page(self, str(self.out), commands))
         return self.out / "report.html"
+
+    def _open_box(self) -> list[str | Table]:
+        texts = load().generate(list(_OPENINGS), tokens=_TOKENS_ON_THE_WAY, seed=self._seed)
+        return [*map(Quoted, texts), "Now a model of your own, trained beside it:"]
 
     def _stories(self) -> list[str | Table]:
         """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
@@ -157,6 +171,8 @@ class Demonstration:
 
     def _write(self) -> list[str | Table]:
         texts = self.model.generate(self.prompts, tokens=_TOKENS, **_WRITING)
+        if box.has_model():
+            self.from_the_box = load().generate(self.prompts[0], tokens=_TOKENS, seed=self._seed)
         self.told = told = Told.read(texts, self.prompts, (document.text for document in self.written))
         known = f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read."
         return [*map(Quoted, texts), known if told.words else "It has not written a whole word."]

@@ -1,0 +1,171 @@
+"""The model in the box: whole, small, in the wheel, found where none is named, and its card says what was measured."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.box_card import card
+from benchmarks.box_text import passages, plain, prose_of_lead, prose_of_work, split
+from hatchling.builders.wheel import WheelBuilder
+
+import kotha
+from kotha import box, bundle
+from kotha.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+FILES = [bundle.CONFIG_FILE, bundle.WEIGHTS_FILE, "tokenizer.json", box.CARD_FILE]
+MOST_BYTES = 16_000_000
+needs_weights = pytest.mark.skipif(not box.has_model(), reason="the model in the box is not there yet")
+
+
+@pytest.fixture(scope="module")
+def lm() -> kotha.LanguageModel:
+    return kotha.load()
+
+
+@needs_weights
+def test_it_is_whole_and_small() -> None:
+    assert bundle.verify(box.FOLDER).family == "gpt"
+    assert bundle.stored_type(box.FOLDER) == "int8"
+    assert sum((box.FOLDER / name).stat().st_size for name in FILES) <= MOST_BYTES
+
+
+@needs_weights
+def test_the_wheel_has_it() -> None:
+    packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    assert {f"kotha/box/{name}" for name in FILES} <= packed
+
+
+def test_importing_kotha_does_not_touch_it() -> None:
+    code = "import sys, kotha; print([name for name in ('torch', 'safetensors', 'kotha.box') if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+@needs_weights
+def test_the_card_says_what_was_measured() -> None:
+    assert (box.FOLDER / box.CARD_FILE).read_text(encoding="utf-8") == card()
+
+
+COMMANDS = pytest.mark.parametrize(
+    "words",
+    [
+        ["generate", "আমি", "--tokens", "5"],
+        ["generate", "--tokens", "5"],
+        ["generate", "box", "আমি", "--tokens", "5"],
+        ["inside", "attention", "--text", "নদীর ধারে"],
+        ["inside", "flow", "--text", "নদীর ধারে"],
+        ["inside", "lens", "--text", "নদীর ধারে"],
+        ["inside", "trace", "--text", "নদীর ধারে", "--layer", "0"],
+        ["inside", "heads", "--text", "নদীর ধারে একটি গ্রাম। গ্রামের নাম নদী।"],
+        ["inside", "worksheet", "--text", "নদীর ধারে", "--rows", "1"],
+        ["inside", "embeddings", "মা"],
+        ["evaluate", "--text", "নদীর ধারে একটি গ্রাম।"],
+        ["evaluate", "text.txt"],
+        ["compare", "box", "--text", "text.txt"],
+        ["export", "--to", "hf", "--out", "hf", "--text", "text.txt"],
+        ["card"],
+    ],
+)
+
+
+@pytest.mark.skipif(box.has_model(), reason="the model in the box is there")
+@COMMANDS
+def test_without_weights_one_line_says_so(
+    words: list[str], capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert f"kotha: {box.EMPTY}\n" in said and "Traceback" not in said
+
+
+@needs_weights
+@COMMANDS
+def test_commands_work_with_no_training(
+    words: list[str], capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
+    assert main(words) == 0, capsys.readouterr().err
+    assert str(box.FOLDER) not in capsys.readouterr().out, "it is called box"
+    if words[0] == "export":
+        handed_on = (tmp_path / "hf" / box.CARD_FILE).read_text(encoding="utf-8")
+        assert 'license: "cc-by-sa-4.0"' in handed_on and "bn.wikipedia.org" in handed_on
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "wording"),
+    [
+        (["generate", "runn"], 2, "there is no runn; name a run folder, or for a text write: kotha generate box runn"),
+        (["evaluate"], 2, "evaluate needs PATH, a text to measure on, or --text"),
+        (["evaluate", "box"], 2, "evaluate needs PATH, a text to measure on, or --text"),
+        (["evaluate", "box", "x", "--text", "নদী"], 2, "--text is the text itself, instead of a PATH; give one"),
+        (["doctor", "box"], 1, "holds no run"),
+        (["card", "."], 1, ". has no card (README.md)"),
+    ],
+)
+def test_mistakes_are_answered(
+    words: list[str], code: int, wording: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == code
+    said = capsys.readouterr().err
+    assert wording in said and said.count("\n") == 1
+
+
+@needs_weights
+def test_python_finds_it_too(lm: kotha.LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert repr(lm).startswith("LanguageModel('box': gpt, ")
+    text = lm.generate("আমি", tokens=5)
+    assert text.startswith("আমি") and kotha.load("box").generate("আমি", tokens=5) == text
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kotha.KothaError, match="there is no box; name a run"):
+        kotha.load(Path("box"))
+
+
+@needs_weights
+def test_results_hold_what_was_packed() -> None:
+    found = json.loads((ROOT / "benchmarks" / "results" / "box_model.json").read_text(encoding="utf-8"))["figures"]
+    assert found["bytes"] == {name: (box.FOLDER / name).stat().st_size for name in FILES[:3]}
+    assert found["model"] == bundle.verify(box.FOLDER).to_dict()
+
+
+# -- the text that it has read -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ("নদী (ইংরেজি: River [a]) হল স্রোত ।তার জল", "নদী হল স্রোত। তার জল"),
+        ("সে বলিল , “ এসো। ”", "সে বলিল, “এসো।”"),
+        ("তখন – রাত্রি  -- গভীর৷", "তখন — রাত্রি — গভীর।"),
+    ],
+)
+def test_lines_are_set_as_prose(found: str, wanted: str) -> None:
+    assert plain(found) == wanted
+
+
+def test_headings_verse_and_plays_are_left_out() -> None:
+    prose = "সেদিন নদীর ধারে মেলা বসিয়াছিল, এবং গ্রামের সকল লোক সেখানে উপস্থিত ছিল।"
+    verse = "আমারে পড়েছে আজ ডাক,\nকথা কিছু বলতেই হবে।"
+    assert prose_of_work(f"ছুটি\n\n{prose}\n\n{verse}\n\n“না।”") == [prose, "“না।”"]
+    broken = "পাছে হাসপাতালে ধরিয়া লইয়া যায় এজন্য লোকে ডাক্তার ডাকিতে চাহিল না এবং ঘরের"
+    assert prose_of_work(f"{broken}\nমধ্যে রহিল।") == [f"{broken} মধ্যে রহিল।"], "a page's end is no paragraph's"
+    assert prose_of_work("শ্রীশ। তুমি যাও।\nবিপিন। আমি যাব না।\nশ্রীশ। কেন?") == [], "a play"
+
+
+def test_of_an_article_the_lead_remains() -> None:
+    lead = "মেলা হল নদীর ধারে বসা একটি বড় বাজার, যেখানে দূরের গ্রাম থেকে মানুষ আসে।"
+    assert prose_of_lead(f"{lead}\n১. রহিম\n== ইতিহাস ==\n{lead}") == [lead]
+    assert prose_of_lead(f"{lead} https://example.org দেখুন।") == []
+
+
+def test_a_document_is_wholly_held_out_or_not_at_all() -> None:
+    works = [list(passages([f"{work} " * 300 for _ in range(9)])) for work in range(100)]
+    parts = split({"tagore": works})
+    learned, held_out = ({text.split()[0] for text in parts[part]["tagore"]} for part in ("train", "held_out"))
+    assert len(held_out) == 2 and len(learned) == 98 and not learned & held_out
