@@ -9,6 +9,20 @@
     python benchmarks/box_model.py card                           src/kotha/box/README.md, from that file
 
 What it is measured on was held out before anything else: neither the teachers nor the student have learned from it.
+
+No weights are in the box yet. What is left to do, in this order:
+
+1. ``text``, then ``train`` on a GPU (WORK/data and WORK/trials.json are all that it needs); WORK/trained must then
+   hold ``results.json`` and ``box/`` with ``best-config.json`` and the parts ``best.00`` and so on.
+2. ``pack``. The four files of src/kotha/box may have 16,000,000 bytes together; the weights are committed once.
+3. ``python benchmarks/writing_defaults.py WORK`` with the packed model; where another setting is best now, change the
+   defaults in ``generate/settings.py`` and ``cli/flags.py`` and the table in ``docs/experiments.md``.
+4. ``measure`` (some ten minutes on two cores), then ``python benchmarks/box_samples.py write``. Read the fifty texts;
+   ``python benchmarks/box_samples.py judge 1 4 …`` names those that are a few coherent sentences. Then ``card``.
+5. ``pytest tests/test_box.py tests/cli/test_demo.py tests/test_docs.py``: nothing may skip for want of weights.
+6. Say in README.md, CHANGELOG.md and docs/design.md that the model is there (README: `kotha generate 'আমি'` and `kotha
+   card` at its top; `make demo` opens with it), add ``AND CC-BY-SA-4.0`` to the licence in pyproject.toml, the sizes to
+   the example of ``kotha.load`` in ``api/model.py``, and take this list out.
 """
 
 import argparse

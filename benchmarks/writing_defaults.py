@@ -29,14 +29,12 @@ PASSAGES, WORDS = 20, 60
 ROUNDS, LOOKED_AT = 2, 64
 OFF: dict[str, Any] = {"top_k": None, "repetition_penalty": None}
 SETTINGS: list[dict[str, Any]] = [
+    *({"temperature": heat} for heat in (0.6, 0.8, 1.0)),
     {"temperature": 0.8, "top_k": 40},  # the default until this was measured
-    {"temperature": 0.0, "repetition_penalty": 1.2},
-    *({"temperature": heat} for heat in (0.6, 0.8, 0.9, 1.0)),
-    *({"temperature": 0.9, **cut} for cut in ({"top_p": 0.95}, {"min_p": 0.05})),
     *(
-        {"temperature": heat, "repetition_penalty": penalty}
-        for heat in (0.5, 0.6, 0.7, 0.8)
-        for penalty in (1.05, 1.1, 1.15, 1.2)
+        {"temperature": heat, "top_k": 40, "repetition_penalty": penalty}
+        for heat in (0.6, 0.7)
+        for penalty in (1.1, 1.15)
     ),
 ]
 
