@@ -40,6 +40,6 @@ def test_figures_leave_out_what_a_mask_hides() -> None:
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(KothaError, match="could not be written"):
+    with pytest.raises(KothaError, match="is a folder; name a file in it"):
         write_arrays(tmp_path / "folder", record(small("gpt").model, input_of("gpt"), None, ["logits"]))
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]

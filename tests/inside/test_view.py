@@ -53,7 +53,7 @@ def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
     assert made == []
     assert view.html == view.html == "<p>" and made == [1]
     (tmp_path / "taken").mkdir()
-    with pytest.raises(KothaError, match="could not be written"):
+    with pytest.raises(KothaError, match="is a folder; name a file in it"):
         view.save(tmp_path / "taken")
 
 

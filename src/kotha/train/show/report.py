@@ -145,6 +145,6 @@ def _word(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple) and value:
         return ", ".join(map(_word, value))
-    return "none" if value is None else str(value)
+    return "none" if value is None or value in ([], ()) else str(value)
