@@ -71,13 +71,17 @@ COMMANDS = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.skipif(box.has_model(), reason="the model in the box is there")
-@COMMANDS
-def test_without_weights_one_line_says_so(
-    words: list[str], capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the commands are typed: a folder with a text in it."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.skipif(box.has_model(), reason="the model in the box is there")
+@COMMANDS
+def test_without_weights_one_line_says_so(words: list[str], capsys: Any, beside_a_text: Path) -> None:
     assert main(words) == 1
     said = capsys.readouterr().err
     assert f"kotha: {box.EMPTY}\n" in said and "Traceback" not in said
@@ -85,15 +89,11 @@ def test_without_weights_one_line_says_so(
 
 @needs_weights
 @COMMANDS
-def test_commands_work_with_no_training(
-    words: list[str], capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
+def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_text: Path) -> None:
     assert main(words) == 0, capsys.readouterr().err
     assert str(box.FOLDER) not in capsys.readouterr().out, "it is called box"
     if words[0] == "export":
-        handed_on = (tmp_path / "hf" / box.CARD_FILE).read_text(encoding="utf-8")
+        handed_on = (beside_a_text / "hf" / box.CARD_FILE).read_text(encoding="utf-8")
         assert 'license: "cc-by-sa-4.0"' in handed_on and "bn.wikipedia.org" in handed_on
 
 

@@ -50,5 +50,6 @@ def test_the_page_has_both_lines_of_every_size() -> None:
     html = Growth(costs, SMALL, {"processor": "a <slow> one"}, "float32").page()
     assert html.count("<svg") == 8
     assert html.count("measured") >= 8
+    assert "From 1 layer of 32," in html
     assert "4 times the width: 4 times as long." in html
     assert "a &lt;slow&gt; one" in html

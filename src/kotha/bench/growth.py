@@ -21,7 +21,7 @@ from kotha.train.device.hardware import describe_machine, now, peak_memory
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.plan.memory import how_planned, plan_memory
 from kotha.train.plan.step_time import predict_seconds_per_step
-from kotha.wording import OnProgress, size
+from kotha.wording import OnProgress, counted, size
 
 _WARM_UP = {"cpu": 2, "cuda": 8}  # a GPU compiles first, and records what it then replays
 _LEAST_STEPS, _SECONDS = 3, 1.0
@@ -76,9 +76,9 @@ class Growth:
         """One offline page: two pictures for each size, measured and foretold on the same axes."""
         what, at = self.machine.get("gpu", self.machine["processor"]), self.start
         lead = (
-            f"From {at.depth} layers of {at.width}, context {at.context} and {at.words:,} words, one size grows at a "
-            f"time; {at.tokens:,} tokens a step in {self.precision} on {what}, each model in a process of its own. "
-            "Foretold is what `kotha plan` says."
+            f"From {counted(at.depth, 'layer')} of {at.width}, context {at.context} and {at.words:,} words, one size "
+            f"grows at a time; {at.tokens:,} tokens a step in {self.precision} on {what}, each model in a process of "
+            "its own. Foretold is what `kotha plan` says."
         )
         page = Page("How the cost of training grows", lead)
         for name, costs in self.lines().items():
