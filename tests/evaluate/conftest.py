@@ -1,18 +1,15 @@
 """What the tests of measuring share: one thread, a small data folder, small models."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.prepared import prepared, some_stories, write_lines
 
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
-from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
-from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
@@ -29,8 +26,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def texts() -> list[str]:
-    source = stories(seed=3)
-    return [next(source).text for _ in range(400)]
+    return some_stories(seed=3, n_documents=400)
 
 
 @pytest.fixture(scope="session")
@@ -46,8 +42,7 @@ def make_data(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) ->
         held_out = options.pop("held_out", None)
         if held_out is not None:
             options["validation"] = str(write_lines(folder / "held_out.jsonl", held_out))
-        prepare([write_lines(folder / "texts.jsonl", texts)], tokenizer, folder / "data", PrepareOptions(**options))
-        return Dataset(folder / "data")
+        return prepared(folder, texts, tokenizer, **options)
 
     return make
 
@@ -55,11 +50,6 @@ def make_data(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def data(make_data: Callable[..., Dataset], texts: list[str]) -> Dataset:
     return make_data(texts[:60], validation=0.1)
-
-
-def write_lines(path: Path, texts: Sequence[str]) -> Path:
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="session")

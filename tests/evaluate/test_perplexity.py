@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.evaluate.plain_twins import token_nats_plainly
+from tests.prepared import write_lines
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from kotha.errors import DataError, UsageError
@@ -116,8 +117,6 @@ def test_a_model_that_knows_nothing_has_ln_v(tiny, tokenizer) -> None:
 
 
 def test_a_file_and_a_validation_split_give_the_same(tiny, make_data, texts, tokenizer, tmp_path) -> None:
-    from tests.evaluate.conftest import write_lines
-
     file = write_lines(tmp_path / "held_out.jsonl", texts[50:53])
     folder = make_data(texts[:20], held_out=texts[50:53])
     model = tiny(context_length=32)
@@ -131,8 +130,6 @@ def test_a_file_and_a_validation_split_give_the_same(tiny, make_data, texts, tok
 
 
 def test_of_a_long_text_the_first_documents_are_read_and_counted(make_data, texts, tokenizer, tmp_path) -> None:
-    from tests.evaluate.conftest import write_lines
-
     file, folder = write_lines(tmp_path / "texts.jsonl", texts[50:60]), make_data(texts[:20], held_out=texts[50:60])
     room = sum(len(text.encode()) for text in texts[50:53]) - 1
     short = [read_held_out(place, tokenizer, most_bytes=room) for place in (file, folder.path)]

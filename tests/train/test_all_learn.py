@@ -5,7 +5,6 @@ cores; the slow one uses the presets as they are, with the vocabulary of the dat
 """
 
 import itertools
-import json
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -15,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.prepared import prepared, some_stories
 
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import ModelConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.runs import RunFolder
-from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import KINDS, stories
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -81,26 +80,16 @@ def learn_by_heart(model: ModelConfig, make: Make, path: Path, n_examples: int =
 # -- the data ---------------------------------------------------------------------------------------------------------
 
 
-def data_folder(path: Path, kind: str, vocab_size: int, n_documents: int, kinds: list[str] | None = None) -> Dataset:
-    texts = [document.text for document in itertools.islice(stories(seed=5, kinds=kinds), n_documents)]
-    return prepared(path, texts, kind, vocab_size)
-
-
-def prepared(path: Path, texts: list[str], kind: str, vocab_size: int, **options: Any) -> Dataset:
-    (path / "stories.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    tokenizer = train_tokenizer(texts, kind, vocab_size)
-    prepare([path / "stories.jsonl"], tokenizer, path / "data", PrepareOptions(validation=0.1, **options))
-    return Dataset(path / "data")
-
-
 @pytest.fixture(scope="module")
 def unigrams(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return data_folder(tmp_path_factory.mktemp("unigrams"), "unigram", 700, 150)
+    texts = some_stories(seed=5, n_documents=150)
+    return prepared(tmp_path_factory.mktemp("data"), texts, train_tokenizer(texts, "unigram", 700), validation=0.1)
 
 
 @pytest.fixture(scope="module")
 def wordpieces(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return data_folder(tmp_path_factory.mktemp("wordpieces"), "wordpiece", 500, 400, ["entry"])
+    texts = some_stories(seed=5, n_documents=400, kinds=["entry"])
+    return prepared(tmp_path_factory.mktemp("data"), texts, train_tokenizer(texts, "wordpiece", 500), validation=0.1)
 
 
 TOPICS = [
@@ -116,7 +105,8 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """Documents of one topic each, its words at random: a hidden word is one of six, whatever stands around it."""
     chance = np.random.default_rng(0)
     texts = [" ".join(chance.choice(TOPICS[chance.integers(4)], 60)) for _ in range(400)]
-    return prepared(tmp_path_factory.mktemp("topics"), texts, "wordpiece", 300, leak_threshold=None)
+    options = {"validation": 0.1, "leak_threshold": None}
+    return prepared(tmp_path_factory.mktemp("data"), texts, train_tokenizer(texts, "wordpiece", 300), **options)
 
 
 DIGITS = "০১২৩৪৫৬৭৮৯"

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.prepared import prepared, some_stories
 
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, TrainingError
 from kotha.model.config import GPTConfig
 from kotha.runs import RunFolder
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
-from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
 from kotha.train.config import TrainConfig
@@ -29,13 +29,8 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    folder = tmp_path_factory.mktemp("data")
-    source = stories(seed=3)
-    texts = [next(source).text for _ in range(60)]
-    (folder / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    tokenizer = train_tokenizer(texts, "unigram", 700)
-    prepare([folder / "s.jsonl"], tokenizer, folder / "data", PrepareOptions(validation=0.1))
-    return Dataset(folder / "data")
+    texts = some_stories(seed=3, n_documents=60)
+    return prepared(tmp_path_factory.mktemp("data"), texts, train_tokenizer(texts, "unigram", 700), validation=0.1)
 
 
 def model_config(**changes: object) -> GPTConfig:
@@ -415,7 +410,7 @@ def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
 
 def test_a_run_that_goes_on_with_other_data_remembers_it(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
-    prepare([data.path.parent / "s.jsonl"], data.tokenizer, tmp_path / "other", PrepareOptions(validation=0.3))
+    prepare([data.path.parent / "texts.jsonl"], data.tokenizer, tmp_path / "other", PrepareOptions(validation=0.3))
     for each in (data, Dataset(tmp_path / "other"), data):
         resumed(each, tmp_path / "run")
     told = RunFolder(tmp_path / "run").about()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.prepared import prepared, some_stories
 
 import kotha
 from kotha import bundle
@@ -14,9 +15,7 @@ from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN
 from kotha.runs import RunFolder
-from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
-from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.origin import Origin, carried
@@ -26,27 +25,19 @@ from kotha.train.start import train_run
 torch.set_num_threads(1)
 
 
-def texts(seed: int) -> list[str]:
-    source = stories(seed=seed)
-    return [next(source).text for _ in range(40)]
-
-
 @pytest.fixture(scope="module")
 def old() -> Tokenizer:
-    return train_tokenizer(texts(3), "unigram", 700)
+    return train_tokenizer(some_stories(seed=3, n_documents=40), "unigram", 700)
 
 
 @pytest.fixture(scope="module")
 def new() -> Tokenizer:
-    return train_tokenizer(texts(9), "unigram", 900)
+    return train_tokenizer(some_stories(seed=9, n_documents=40), "unigram", 900)
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory, old: Tokenizer) -> Dataset:
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts(5)))
-    prepare([folder / "s.jsonl"], old, folder / "data", PrepareOptions())
-    return Dataset(folder / "data")
+    return prepared(tmp_path_factory.mktemp("data"), some_stories(seed=5, n_documents=40), old)
 
 
 def sizes(**changes: object) -> GPTConfig:
@@ -95,7 +86,7 @@ def test_under_another_tokenizer_pieces_that_both_have_keep_their_rows(
 
 
 def test_special_tokens_meet_by_what_they_do(old: Tokenizer) -> None:
-    other = train_tokenizer(texts(3), "wordpiece", 700)
+    other = train_tokenizer(some_stories(seed=3, n_documents=40), "wordpiece", 700)
     rows, _ = carried(old, other)
     assert rows[other.special["mask"]] == [old.special["mask"]]
     assert rows[other.special["pad"]] == [old.special["pad"]]
@@ -141,9 +132,9 @@ def test_what_weights_cannot_become_is_refused(data: Dataset, old: Tokenizer, tm
 
 
 def test_a_bert_goes_on_with_masked_words(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
-    words = train_tokenizer(texts(5), "wordpiece", 600)
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts(5)))
-    prepare([tmp_path / "s.jsonl"], words, tmp_path / "data", PrepareOptions())
+    texts = some_stories(seed=5, n_documents=40)
+    words = train_tokenizer(texts, "wordpiece", 600)
+    prepared(tmp_path, texts, words)
     config = BERTConfig(vocab_size=words.vocab_size, context_length=32, n_layers=1, d_model=16, n_heads=2)
     folder = bundle.save(tmp_path / "bert", build(config), words)
     run = kotha.train(tmp_path / "data", start=folder, steps=2, out=tmp_path / "run", batch_size=4)

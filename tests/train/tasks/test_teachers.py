@@ -1,19 +1,17 @@
 """Learning from teachers: what is learned, what is refused, and that a run that goes on still has them."""
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
+from tests.prepared import prepared, some_stories
 
 from kotha import bundle
 from kotha.errors import ConfigError, KothaError
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.family import build
 from kotha.runs import RunFolder
-from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
-from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.start import resume_run, start_run
@@ -30,12 +28,8 @@ def sizes(**changes: object) -> GPTConfig:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    folder = tmp_path_factory.mktemp("data")
-    source = stories(seed=3)
-    texts = [next(source).text for _ in range(40)]
-    (folder / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    prepare([folder / "s.jsonl"], train_tokenizer(texts, "unigram", 700), folder / "data", PrepareOptions())
-    return Dataset(folder / "data")
+    texts = some_stories(seed=3, n_documents=40)
+    return prepared(tmp_path_factory.mktemp("data"), texts, train_tokenizer(texts, "unigram", 700))
 
 
 @pytest.fixture

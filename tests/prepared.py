@@ -1,0 +1,27 @@
+"""A little data folder, as the tests of training and of measuring want one: some texts, cut by a tokenizer."""
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.shards import Dataset
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+
+def some_stories(seed: int, n_documents: int, kinds: list[str] | None = None) -> list[str]:
+    return [story.text for story in islice(stories(seed=seed, kinds=kinds), n_documents)]
+
+
+def write_lines(path: Path, texts: Sequence[str]) -> Path:
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    return path
+
+
+def prepared(folder: Path, texts: Sequence[str], tokenizer: Tokenizer, **options: Any) -> Dataset:
+    """``data`` in that folder, made of the ``texts.jsonl`` beside it."""
+    prepare([write_lines(folder / "texts.jsonl", texts)], tokenizer, folder / "data", PrepareOptions(**options))
+    return Dataset(folder / "data")
