@@ -138,13 +138,19 @@ T5_FOLDERS = {
 }
 
 
-def t5_folder(folder: Path, files: dict) -> Path:
-    """A SentencePiece model with T5's three control pieces, in T5's order, and settings beside it."""
+@cache
+def t5_bytes() -> bytes:
+    """A SentencePiece model with T5's three control pieces, in T5's order, trained once."""
     model = io.BytesIO()
     ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
-    options = {"vocab_size": 400, "hard_vocab_limit": False, "minloglevel": 2, **ids}
+    options = {"vocab_size": 400, "hard_vocab_limit": False, "minloglevel": 2, "num_threads": 1, **ids}
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=model, **options)
-    (folder / "spiece.model").write_bytes(model.getvalue())
+    return model.getvalue()
+
+
+def t5_folder(folder: Path, files: dict) -> Path:
+    """T5's model, and settings beside it."""
+    (folder / "spiece.model").write_bytes(t5_bytes())
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
     return folder
