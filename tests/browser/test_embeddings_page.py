@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests.browser.inside_pages import OUTSIDE
+from tests.browser.inside_pages import check_it_fits, opened
 
 from kotha.inside.embeddings.near import Dot, WordMap
 from kotha.inside.embeddings.page import embeddings_page
@@ -46,16 +46,10 @@ def a_plan() -> str:
 def test_it_fits_the_window_and_asks_for_nothing(browser, tmp_path: Path, made, width: int) -> None:
     path = tmp_path / "page.html"
     path.write_text(made(), encoding="utf-8")
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(path.as_uri())
-    assert asked == [path.as_uri()]
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert page.evaluate(OUTSIDE) == []
-    covered, labels = page.evaluate(COVERED)
-    assert covered <= labels / 20
-    page.close()
+    with opened(browser, path, width) as page:
+        check_it_fits(page, width)
+        covered, labels = page.evaluate(COVERED)
+        assert covered <= labels / 20
 
 
 @pytest.mark.browser
@@ -64,9 +58,7 @@ def test_a_phone_shows_fewer_labels_and_every_dot_says_its_word(browser, tmp_pat
     path.write_text(words_page(), encoding="utf-8")
     shown = {}
     for width in (400, 1200):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.goto(path.as_uri())
-        shown[width] = page.evaluate(COVERED)[1]
-        assert page.evaluate("document.querySelectorAll('circle > title').length") == 250
-        page.close()
+        with opened(browser, path, width) as page:
+            shown[width] = page.evaluate(COVERED)[1]
+            assert page.evaluate("document.querySelectorAll('circle > title').length") == 250
     assert 20 < shown[400] < shown[1200]

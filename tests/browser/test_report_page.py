@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.browser.inside_pages import check_it_fits, opened
+from tests.browser.inside_pages import check_it_fits, opened, window
 
 from kotha.api.demo_page import PAGES, Told, demo_page
 from kotha.cli.demo import next_steps
@@ -99,13 +99,12 @@ def test_the_demo_leads_to_its_other_pages(browser, pages: dict[str, Path]) -> N
     for address, *_ in PAGES:
         (pages["demo"].parent / address).parent.mkdir(exist_ok=True)
         (pages["demo"].parent / address).write_text(f"<title>{address}</title>", encoding="utf-8")
+    page = window(browser)
     for place, (address, *_) in enumerate(PAGES):
-        page = browser.new_page()
         page.goto(pages["demo"].as_uri())
         page.locator("nav a").nth(place).click()
         page.wait_for_url(f"**/{address}")
         assert page.title() == address
-        page.close()
 
 
 @pytest.mark.browser

@@ -1,10 +1,11 @@
 """The worksheet's page in a real browser: it asks no network, fits its window, and keeps conjuncts whole."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from tests.browser.inside_pages import OUTSIDE
+from tests.browser.inside_pages import check_it_fits, opened
 
 from kotha.inside.worksheet.model import read_head
 from kotha.inside.worksheet.page import Look, sheet_view
@@ -19,7 +20,7 @@ WIDTH = """text => { const span = document.createElement("span"); span.textConte
 
 
 @pytest.fixture(scope="module")
-def addresses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     config = GPTConfig(
         d_model=48, n_heads=2, n_layers=1, vocab_size=9, context_length=9, positions="rotary", qk_norm=True
@@ -31,38 +32,26 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
     found = {}
     for name, sheet in sheets.items():
-        (folder / f"{name}.html").write_text(sheet_view(sheet, Look(4)).html, encoding="utf-8")
-        found[name] = (folder / f"{name}.html").as_uri()
+        found[name] = folder / f"{name}.html"
+        found[name].write_text(sheet_view(sheet, Look(4)).html, encoding="utf-8")
     return found
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["workshop", "model"])
 @pytest.mark.parametrize("width", [400, 1200])
-def test_it_fits_the_window_and_asks_for_nothing(
-    browser: Any, addresses: dict[str, str], name: str, width: int
-) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    asked: list[str] = []
-    said: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
-    page.goto(addresses[name])
-    page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
-    assert (asked, said) == ([addresses[name]], [])
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert page.evaluate(OUTSIDE) == []
-    page.close()
+def test_it_fits_the_window_and_asks_for_nothing(browser: Any, pages: dict[str, Path], name: str, width: int) -> None:
+    with opened(browser, pages[name], width) as page:
+        page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
+        check_it_fits(page, width)
 
 
 @pytest.mark.browser
-def test_labels_are_whole_and_weights_are_shaded(browser: Any, addresses: dict[str, str]) -> None:
-    page = browser.new_page(color_scheme="dark")
-    page.goto(addresses["model"])
-    labels = page.eval_on_selector_all("table.matrix tbody th", "all => all.map(each => each.textContent)")
-    assert {"ক্লান্ত", "র‍্যাব", "<script>", "ক্ষ"} <= set(labels)
-    assert page.evaluate(WIDTH, "ক্ষ") < page.evaluate(WIDTH, "ক") + page.evaluate(WIDTH, "ষ")
-    shade = "getComputedStyle(document.querySelector('td[style]')).backgroundColor"
-    assert page.evaluate(shade) != "rgba(0, 0, 0, 0)"
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 24, 22)"
-    page.close()
+def test_labels_are_whole_and_weights_are_shaded(browser: Any, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["model"], scheme="dark") as page:
+        labels = page.eval_on_selector_all("table.matrix tbody th", "all => all.map(each => each.textContent)")
+        assert {"ক্লান্ত", "র‍্যাব", "<script>", "ক্ষ"} <= set(labels)
+        assert page.evaluate(WIDTH, "ক্ষ") < page.evaluate(WIDTH, "ক") + page.evaluate(WIDTH, "ষ")
+        shade = "getComputedStyle(document.querySelector('td[style]')).backgroundColor"
+        assert page.evaluate(shade) != "rgba(0, 0, 0, 0)"
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 24, 22)"
