@@ -1,6 +1,6 @@
 """All objectives learn: each family learns a small batch by heart, and beats the trivial baseline on held-out data.
 
-The ordinary tests use smaller siblings of the pocket presets, so that the whole file takes a minute or two on two
+The ordinary tests use smaller siblings of the pocket presets, so that the whole file takes less than a minute on two
 cores; the slow one uses the presets as they are, with the vocabulary of the data.
 """
 
@@ -40,6 +40,9 @@ QUICK = TrainConfig(
     batch_size=32, warmup_steps=10, learning_rate=3e-3, precision="float32", evaluate_every=10_000, evaluate_tokens=8192
 )
 
+# Learns in a third of the steps.
+BOLD: dict[str, Any] = {"optimizer": "muon", "learning_rate": 1e-2, "muon_learning_rate": 2e-2}
+
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Any:
@@ -72,8 +75,10 @@ def learn(model: ModelConfig, config: TrainConfig, task: Task, path: Path) -> di
     return Training(model, config, task, folder).run()
 
 
-def learn_by_heart(model: ModelConfig, make: Make, path: Path, n_examples: int = 4, steps: int = 150) -> dict[str, Any]:
-    config = QUICK.change(batch_size=n_examples, steps=steps, weight_decay=0.0)
+def learn_by_heart(
+    model: ModelConfig, make: Make, path: Path, n_examples: int = 4, steps: int = 80, learning_rate: float = 6e-3
+) -> dict[str, Any]:
+    config = QUICK.change(batch_size=n_examples, steps=steps, learning_rate=learning_rate, weight_decay=0.0)
     return learn(model, config, OneBatch(make(model, config), n_examples), path)
 
 
@@ -154,8 +159,8 @@ def test_gpt_learns_a_batch_by_heart(unigrams: Dataset, tmp_path: Path) -> None:
 
 
 def test_gpt_beats_the_unigram(unigrams: Dataset, tmp_path: Path) -> None:
-    model = preset("pocket").replace(vocab_size=700, context_length=64, **SMALL)
-    config = QUICK.change(steps=120, batch_size=16, optimizer="muon")
+    model = preset("pocket").replace(vocab_size=700, context_length=32, **{**SMALL, "n_layers": 1})
+    config = QUICK.change(steps=80, batch_size=16, **BOLD)
     task = NextToken(model, config, unigrams)
     assert learn(model, config, task, tmp_path)["loss_nats"] < task.references()["unigram"] - 0.4
 
@@ -170,19 +175,12 @@ def test_bert_learns_a_batch_by_heart(wordpieces: Dataset, tmp_path: Path) -> No
     assert score["words_accuracy"] == score["pairs_accuracy"] == 1
 
 
-def test_bert_beats_the_unigram(wordpieces: Dataset, tmp_path: Path) -> None:
-    model = preset("pocket-bert").replace(vocab_size=500, context_length=32, **SMALL)
-    config = QUICK.change(steps=300)
-    task = MaskedWords(model, config, wordpieces)
-    score = learn(model, config, task, tmp_path)
-    assert 3 < score["words_nats"] < task.references()["unigram"] - 0.2, "far lower, and the words would be in sight"
-
-
-def test_bert_learns_what_belongs_together(topics: Dataset, tmp_path: Path) -> None:
+def test_bert_beats_the_unigram_and_learns_what_belongs_together(topics: Dataset, tmp_path: Path) -> None:
     model = preset("pocket-bert").replace(vocab_size=topics.tokenizer.vocab_size, context_length=32, **SMALL)
-    config = QUICK.change(steps=250)
+    config = QUICK.change(steps=120, **{**BOLD, "muon_learning_rate": 4e-2})
     task = MaskedWords(model, config, topics)
     score = learn(model, config, task, tmp_path)
+    assert score["words_nats"] < task.references()["unigram"] - 1
     assert math.log(6) - 0.2 < score["words_nats"] < math.log(6) + 0.15, "the topic is known, and no more"
     # An unrelated document is of the same topic one time in four, which nobody can tell: 7 of 8 is the most on average.
     assert score["pairs_accuracy"] > 0.8
@@ -203,7 +201,7 @@ def test_seq2seq_learns_a_batch_by_heart(tmp_path: Path) -> None:
 def test_seq2seq_reads_numbers_that_it_never_saw(tmp_path: Path) -> None:
     pairs, tokenizer = numbers()
     model = preset("pocket-seq2seq").replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
-    config = QUICK.change(steps=150, label_smoothing=0.1)
+    config = QUICK.change(steps=80, label_smoothing=0.1, **BOLD)
     task = Translation(model, config, pairs[:2000], tokenizer, pairs[2000:])
     score = learn(model, config, task, tmp_path)
     # Who knows the language but not the source still has to guess the first letters of each name.
@@ -218,7 +216,12 @@ def test_vit_learns_a_batch_by_heart(tmp_path: Path) -> None:
     images, labels = drawn_digits(0, 8)
     model = preset("vit-digits").replace(**SMALL)
     score = learn_by_heart(
-        model, lambda *how: ImageClasses(*how, images, labels, images, labels), tmp_path, n_examples=8
+        model,
+        lambda *how: ImageClasses(*how, images, labels, images, labels),
+        tmp_path,
+        n_examples=8,
+        steps=150,  # twice as fast, and it now and then goes astray
+        learning_rate=3e-3,
     )
     assert score["loss_nats"] < 0.05
     assert score["accuracy"] == 1
