@@ -2,14 +2,15 @@
 
 import io
 import json
+import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from tests.conftest import SHARED_DATA
+from tests.launching import Launcher
 from tests.text.conftest import trained
 
 from kotha.errors import CorpusError, DataError, KothaError, UsageError
@@ -230,22 +231,23 @@ def test_nothing_left_to_train_on_is_said_so(tokenizer, tmp_path: Path) -> None:
         prepare([corpus], tokenizer, tmp_path / "data", PrepareOptions(validation=0.9))
 
 
-def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(tokenizer, texts, tmp_path: Path) -> None:
+def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(
+    launcher: Launcher, tokenizer, texts, tmp_path: Path
+) -> None:
     corpus = write(tmp_path / "stories.jsonl", [f"{text}\n{number}" for number, text in enumerate(texts * 8)])
     tokenizer.save(tmp_path / "tokenizer")
-    command = [sys.executable, "-m", "kotha", "prepare", str(corpus), "--tokenizer", str(tmp_path / "tokenizer")]
-    out = tmp_path / "data"
+    out, log = tmp_path / "data", tmp_path / "log"
+    command = ["prepare", str(corpus), "--tokenizer", str(tmp_path / "tokenizer"), "--out", str(out)]
     for attempt in range(6):
-        process = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        time.sleep(0.3 + 0.25 * attempt)
-        process.send_signal(signal.SIGKILL if attempt % 2 else signal.SIGINT)
-        process.wait()
+        process = launcher.start(command, log)
+        time.sleep(0.05 + 0.2 * attempt)
+        os.kill(process, signal.SIGKILL if attempt % 2 else signal.SIGINT)
+        code = launcher.wait(process)
         if out.exists():
             Dataset(out)  # whole, or this raises
             break
-        assert process.returncode != 0
-    final = subprocess.run([*command, "--out", str(out), "--overwrite"], capture_output=True, text=True, check=False)
-    assert final.returncode == 0, final.stderr
+        assert code != 0
+    launcher.run([*command, "--overwrite"], log)
     Dataset(out)
 
 
