@@ -168,7 +168,7 @@ def test_narrow_weights_are_widened_and_the_model_stays_as_it_was(tmp_path: Path
 
 
 def test_a_pruned_model_keeps_the_keys_that_are_left(tmp_path: Path) -> None:
-    whole = filled(GPTConfig(**{**TEXT, "n_layers": 2, "context_length": 24}, **MODERN, n_kv_heads=2))
+    whole = filled(GPTConfig(**{**TEXT, "n_layers": 2, "context_length": 24}, n_kv_heads=2))
     pruned = remove_heads(whole, ["blocks.0.attention.0", "blocks.0.attention.1", "blocks.1.attention.3"])
     report = export_onnx(Bundle(pruned, None), tmp_path / "pruned")
     assert report.checked and report.passed, report.failures
