@@ -1,16 +1,20 @@
 """Many trainings on one GPU, side by side, each from an entry of a JSON file: for finding out what helps.
 
-    python benchmarks/learning.py TRIALS.json OUT [--at-once 3]
+    python benchmarks/learning.py TRIALS.json OUT [--at-once 3] [--work FOLDER]
 
 TRIALS.json is a list of objects: ``name``, ``data`` (a prepared folder), ``preset``, ``recipe``, ``model`` and ``set``
 (changes of the model and of the training), ``teachers`` (names of earlier trials, whose models it learns from too).
 Each is scored on its data's validation split as `kotha evaluate` does, in windows that move by half a context.
 
+An entry with ``together`` trains nothing: it scores its ``teachers`` as one, the mean of their probabilities, which is
+about what their student can reach.
+
 What the package does not offer, and was tried here: ``hide`` (that share of the inputs is masked), ``mirror`` (that
 share of the sequences is read backwards, until ``mirror_until`` of the steps), ``float8`` (see ``float8_head.py``).
 
-OUT/results.json says what was asked, what was found, and the curves; the best model of those with ``bring`` comes
-along, in parts of 16 MB. The other weights are gone at the end.
+OUT/results.json says what was asked, what was found, and the curves; the models of those with ``bring`` come along,
+in parts of 16 MB. The weights lie in a work folder; one that is named is kept, and trials which ended there are not
+run again, so that a later list may name them as teachers.
 """
 
 import argparse
@@ -39,6 +43,9 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     from kotha.train.recipes import recipe
     from kotha.train.start import start_run
 
+    if asked.get("together"):
+        score_together(asked, work)
+        return
     if asked.get("float8"):
         from float8_head import use
 
@@ -69,6 +76,32 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     (work / f"{asked['name']}.json").write_text(json.dumps(found, default=str))
     tokens, seconds = training.progress.tokens, training.progress.seconds
     print(f"== {asked['name']:24} {score.bits_per_byte:.4f}  tokens {tokens:,}  training {seconds:.0f} s", flush=True)
+
+
+def score_together(asked: dict[str, Any], work: Path) -> None:
+    """Bits a byte of the mean of what some models foretell: of the first, of the first two, and so on."""
+    import numpy as np
+    import torch
+
+    from kotha import bundle
+    from kotha.evaluate.held_out import from_dataset
+    from kotha.evaluate.perplexity import check_windows, score, token_nats
+    from kotha.text.shards import Dataset
+
+    data = Dataset(asked["data"])
+    text = from_dataset(data, data.tokenizer)
+    likely = np.zeros(0)  # the probabilities that each model in turn gave to what came, added up
+    found = []
+    for number, name in enumerate(asked["teachers"], 1):
+        model = bundle.load(work / name, "cuda").model
+        context, stride = check_windows(model, None, None)
+        with torch.autocast("cuda", torch.bfloat16):
+            sequences = (np.concatenate([[text.end], document]) for document in text)
+            alone = np.exp(-np.concatenate(list(token_nats(model, sequences, context, stride))))
+        likely = alone if number == 1 else likely + alone
+        found.append(score(float(-np.log(likely / number).sum()), text, context, stride).bits_per_byte)
+    (work / f"{asked['name']}.json").write_text(json.dumps({**asked, "bits_per_byte": found}))
+    print(f"== {asked['name']:24} together {' '.join(f'{each:.4f}' for each in found)}", flush=True)
 
 
 def change_what_it_reads(training: Any, asked: dict[str, Any]) -> None:
@@ -107,29 +140,34 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--at-once", type=int, default=3)
     parser.add_argument("--trial", help=argparse.SUPPRESS)
-    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path)
     options = parser.parse_args()
     trials = json.loads(options.trials.read_text())
     if options.trial:
         run_trial(next(each for each in trials if each["name"] == options.trial), options.work)
         return
     options.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        run_all(trials, Path(folder), options)
-        found = [json.loads(path.read_text()) for path in Path(folder).glob("*.json")]
-        bring_best([each for each in found if each.get("bring")], Path(folder), options.out)
+    with tempfile.TemporaryDirectory() as passing:
+        work = options.work or Path(passing)
+        work.mkdir(parents=True, exist_ok=True)
+        run_all(trials, work, options)
 
 
 def run_all(trials: list[dict[str, Any]], work: Path, options: argparse.Namespace) -> None:
     """All trials, some at once, a student after its teachers; results.json grows with each that ends."""
-    waiting, running, done = list(trials), dict[str, subprocess.Popen[bytes]](), set[str]()
+    done = {path.stem for path in work.glob("*.json")}
+    waiting, running = [each for each in trials if each["name"] not in done], dict[str, subprocess.Popen[bytes]]()
+    asked = {each["name"]: each for each in trials}
     while waiting or running:
         for name, process in list(running.items()):
-            if process.poll() is not None:
-                done.add(name)
-                del running[name]
-                found = [json.loads(path.read_text()) for path in sorted(work.glob("*.json"))]
-                (options.out / "results.json").write_text(json.dumps(found, indent=1))
+            if process.poll() is None:
+                continue
+            done.add(name)
+            del running[name]
+            found = [json.loads(path.read_text()) for path in sorted(work.glob("*.json"))]
+            (options.out / "results.json").write_text(json.dumps(found, indent=1))
+            if asked[name].get("bring") and process.returncode == 0:
+                bring(work / name, options.out / name)
         ready = [each for each in waiting if set(each.get("teachers", [])) <= done]
         if ready and len(running) < options.at_once:
             waiting.remove(ready[0])
@@ -139,16 +177,13 @@ def run_all(trials: list[dict[str, Any]], work: Path, options: argparse.Namespac
         time.sleep(0.2)
 
 
-def bring_best(found: list[dict[str, Any]], work: Path, out: Path) -> None:
-    """The weights of the best of some trials."""
-    if not found:
-        return
+def bring(run: Path, out: Path) -> None:
+    """The weights of one trial, in parts."""
     import torch
     from train_course import bring_weights
 
-    name = min(found, key=lambda each: each["score"]["bits_per_byte"])["name"]
-    (out / name).mkdir()
-    bring_weights(work / name, out / name, torch.float32)
+    out.mkdir()
+    bring_weights(run, out, torch.float32)
 
 
 if __name__ == "__main__":
