@@ -19,15 +19,14 @@ SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Stories, two tokenizers, data for each, and three short runs."""
     folder = tmp_path_factory.mktemp("made")
-    stories = str(folder / "s.jsonl")
-    assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
-    for size, name in (("700", "a"), ("500", "b")):
-        tokenizer, data = str(folder / f"tok-{name}"), str(folder / f"data-{name}")
-        assert main(["tokenizer", "train", stories, "--vocab-size", size, "--out", tokenizer]) == 0
-        assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", data]) == 0
+    for shared, name in ((data.parent / "s.jsonl", "s.jsonl"), (data.parent / "tok", "tok-a"), (data, "data-a")):
+        (folder / name).symlink_to(shared)
+    stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok-b")
+    assert main(["tokenizer", "train", stories, "--vocab-size", "500", "--out", tokenizer]) == 0
+    assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", str(folder / "data-b")]) == 0
     for run, name, steps in (("one", "a", "6"), ("two", "a", "4"), ("three", "b", "4")):
         settings = [*SMALL, "--steps", steps, "--set", "evaluate_every=2"]
         assert main(["train", str(folder / f"data-{name}"), "--out", str(folder / run), *settings]) == 0

@@ -24,16 +24,12 @@ from kotha.text.tokenizer.trainers import train as train_tokenizer
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of `kotha train`."""
     folder = tmp_path_factory.mktemp("generate")
-    texts, tokenizer, data = str(folder / "s.jsonl"), str(folder / "tok"), str(folder / "data")
-    assert main(["corpus", "stories", "--documents", "60", "--out", texts]) == 0
-    assert main(["tokenizer", "train", texts, "--vocab-size", "700", "--out", tokenizer]) == 0
-    assert main(["prepare", texts, "--tokenizer", tokenizer, "--out", data]) == 0
     settings = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--set", "precision=float32"]
     settings += ["--set", "evaluate_every=5", "--steps", "5"]
-    assert main(["train", data, "--out", str(folder / "run"), *settings]) == 0
+    assert main(["train", str(data), "--out", str(folder / "run"), *settings]) == 0
     return folder / "run"
 
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 from tests.launching import Launcher
 
-from kotha.cli.main import main
 from kotha.train.checkpoint import checkpoint_path, load_checkpoint
 
 SETTINGS = [
@@ -21,16 +20,6 @@ SETTINGS = [
     *("--set", "n_layers=1", "d_model=32", "n_heads=2", "context_length=16"),
     *("--set", "evaluate_every=40", "--set", "evaluate_tokens=256", "--set", "warmup_steps=2"),
 ]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok")
-    assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
-    assert main(["tokenizer", "train", stories, "--vocab-size", "700", "--out", tokenizer]) == 0
-    assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", str(folder / "data")]) == 0
-    return folder / "data"
 
 
 def command(data: Path, run: Path) -> list[str]:

@@ -13,16 +13,6 @@ from kotha import bundle
 from kotha.cli.main import main
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok")
-    assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
-    assert main(["tokenizer", "train", stories, "--vocab-size", "700", "--out", tokenizer]) == 0
-    assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", str(folder / "data")]) == 0
-    return folder / "data"
-
-
 def listen_to_ctrl_c() -> None:
     """Undo what a background shell does to its children: they ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
