@@ -22,9 +22,9 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # A command as printed, and what makes it quick: less to read, and a model that does not take its time for everything
 # that comes after it.
 SHORTER = {
-    r"--documents \d+": "--documents 120",
+    r"--documents \d+": "--documents 60",
     r"--vocab-size \d+": "--vocab-size 700",
-    r"--minutes \d+": "--preset pocket --steps 2 --set batch_size=4 --set context_length=64",
+    r"--minutes \d+": "--preset pocket --steps 2 --set batch_size=4 context_length=64 d_model=64 n_heads=2 d_ff=128",
     r"bench tokenize": "bench tokenize --rounds 1",
 }
 
@@ -55,10 +55,11 @@ def test_the_make_targets_of_the_readme_exist() -> None:
 
 def test_the_python_of_the_readme_runs(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    kotha.write_stories("news.jsonl", documents=100)
+    kotha.write_stories("news.jsonl", documents=60)
     kotha.write_stories("held-out.txt", documents=3, seed=7)
     (code,) = blocks(README, "python")
-    shorter = code.replace("minutes=10", "preset='pocket', steps=2, batch_size=4")
+    small = "preset='pocket', steps=2, batch_size=4, context_length=64, d_model=64, n_heads=2, d_ff=128"
+    shorter = code.replace("minutes=10", small)
     shorter = shorter.replace("vocab_size=8192", "vocab_size=700")
     names: dict[str, Any] = {}
     exec(compile(shorter, "README.md", "exec"), names)
