@@ -9,8 +9,8 @@ Each is scored on its data's validation split as `kotha evaluate` does, in windo
 An entry with ``together`` trains nothing: it scores its ``teachers`` as one, the mean of their probabilities, which is
 about what their student can reach.
 
-What the package does not offer, and was tried here: ``hide`` (that share of the inputs is masked), ``mirror`` (that
-share of the sequences is read backwards, until ``mirror_until`` of the steps), ``float8`` (see ``float8_head.py``).
+What the package does not offer, and was tried here: ``hide`` (that share of the inputs is masked), ``float8`` (see
+``float8_head.py``). In older results ``mirror`` is what became the setting ``backwards``.
 
 OUT/results.json says what was asked, what was found, and the curves; the models of those with ``bring`` come along,
 in parts of 16 MB. The weights lie in a work folder; one that is named is kept, and trials which ended there are not
@@ -67,12 +67,15 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
         print(f"{asked['name']:24} {seconds:5.0f} s  step {event['step']:6d}  {found['bits_per_byte']:.4f}", flush=True)
 
     training = start_run(model, config, data, run, on_event=tell)
-    change_what_it_reads(training, asked)
+    if asked.get("hide"):
+        hide_inputs(training, asked["hide"])
+    began = time.time()
     summary = training.run()
     best = bundle.load(run.path, "cuda" if torch.cuda.is_available() else "cpu")
     with training.arithmetic.autocast():
         score = evaluate_text(best.model, from_dataset(data, best.tokenizer))
-    found = {**asked, "score": score.to_dict(), "curve": curve, "summary": summary}
+    hours = {"began": began, "ended": time.time()}  # they show what ran beside what
+    found = {**asked, **hours, "score": score.to_dict(), "curve": curve, "summary": summary}
     (work / f"{asked['name']}.json").write_text(json.dumps(found, default=str))
     tokens, seconds = training.progress.tokens, training.progress.seconds
     print(f"== {asked['name']:24} {score.bits_per_byte:.4f}  tokens {tokens:,}  training {seconds:.0f} s", flush=True)
@@ -104,34 +107,20 @@ def score_together(asked: dict[str, Any], work: Path) -> None:
     print(f"== {asked['name']:24} together {' '.join(f'{each:.4f}' for each in found)}", flush=True)
 
 
-def change_what_it_reads(training: Any, asked: dict[str, Any]) -> None:
-    """Hide inputs, or read sequences backwards, in a task that knows of neither."""
+def hide_inputs(training: Any, share: float) -> None:
+    """Mask a share of the inputs, in a task that knows nothing of it."""
     import torch
 
     from kotha.model.loss import next_token_loss
 
-    hidden, mirrored, task = asked.get("hide", 0.0), asked.get("mirror", 0.0), training.task
-    if not hidden and not mirrored:
-        return
-    special, as_written = task.data.tokenizer.special, task.batch
-    last = asked.get("mirror_until", 0.7) * training.config.steps
-
-    def batch(step: int, first: int, count: int) -> Any:
-        made = as_written(step, first, count)
-        share = mirrored if step < last else 0.0
-        coin = torch.rand(count, 1, generator=torch.Generator().manual_seed(step))
-        made.tensors["mirrored"] = coin < share
-        return made
+    mask = training.task.data.tokenizer.special["mask"]
 
     def losses(model: Any, tensors: Any) -> Any:
-        sequences, turned = tensors["sequences"], tensors["mirrored"]
-        sequences = torch.where(turned, sequences.flip(1), sequences)
-        inputs, targets = sequences[:, :-1].clone(), sequences[:, 1:]
-        inputs[:, :1] = torch.where(turned, special["system"], inputs[:, :1])  # says in which direction it goes
-        inputs = torch.where(torch.rand(inputs.shape, device=inputs.device) < hidden, special["mask"], inputs)
+        inputs, targets = tensors["sequences"][:, :-1], tensors["sequences"][:, 1:]
+        inputs = torch.where(torch.rand(inputs.shape, device=inputs.device) < share, mask, inputs)
         return {"tokens": next_token_loss(model.hidden(inputs), model.head.weight, targets, model.head.bias)}
 
-    task.batch, task.losses = batch, losses
+    training.task.losses = losses
 
 
 def main() -> None:

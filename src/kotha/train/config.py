@@ -34,7 +34,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         lambda value: 0 <= value < 1,
         "a share from 0 up to, but not including, 1",
     ),
-    ("floor teacher_share", lambda value: 0 <= value <= 1, "a share from 0 to 1"),
+    ("floor teacher_share backwards", lambda value: 0 <= value <= 1, "a share from 0 to 1"),
 )
 
 
@@ -64,6 +64,7 @@ class TrainConfig:
 
     dropout: float | None = None  # overrides the model's dropout
     label_smoothing: float = 0.0  # share of each target spread over the vocabulary
+    backwards: float = 0.0  # share of the sequences read from their end, but in the last quarter of the steps
     teachers: tuple[str, ...] = ()  # folders of trained models whose guesses it learns from too (distillation)
     teacher_share: float = 0.8  # share of the loss that is the teachers'
     ema_decay: float | None = None  # memory of the average of the weights that is evaluated and kept; None for none

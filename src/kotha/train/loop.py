@@ -158,6 +158,7 @@ class Training:
                 how = "faster than when this machine was timed"
             self.fitting.on_remark(f"{how}: {config.steps:,} steps instead of {self.config.steps:,}")
             self.config = config
+            self.task.expect(config.steps)
             self.folder.change(config.to_dict())
             self.save()
 

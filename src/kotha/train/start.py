@@ -218,7 +218,8 @@ def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: Ru
             f"a {model.family} model learns from {needs}, and {data.path} holds plain text; "
             "use a gpt or bert preset, or train it from Python (kotha.train.tasks)"
         )
-    if config.teachers and not isinstance(model, GPTConfig):
-        raise ConfigError("teachers are for a gpt, which learns next tokens; train this one without")
+    for name in ("teachers", "backwards"):
+        if getattr(config, name) and not isinstance(model, GPTConfig):
+            raise ConfigError(f"{name} is for a gpt, which learns next tokens; train this one without")
     task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
     return Training(model, config, task, folder, tokenizer=data.tokenizer, **how)

@@ -111,7 +111,7 @@ def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_pat
 
 def test_a_model_of_masked_words_has_no_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
     bert = BERTConfig(vocab_size=700, context_length=16, n_layers=1, d_model=16, n_heads=2)
-    with pytest.raises(ConfigError, match="teachers are for a gpt"):
+    with pytest.raises(ConfigError, match="teachers is for a gpt"):
         start_run(bert, SHORT.change(teachers=teachers), data, RunFolder(tmp_path / "run"))
 
 

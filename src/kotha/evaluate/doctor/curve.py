@@ -61,7 +61,8 @@ def read_curve(
     rates = [rate for row in learned if (rate := figure(row, "learning_rate")) is not None]
     tokens, corpus = _last(learned, "tokens"), figure(config, "data", "train_tokens")
     model, training = mapping(config, "model"), mapping(config, "training")
-    noisy = (figure(model, "dropout"), figure(training, "label_smoothing"), figure(training, "ema_decay"))
+    harder = ("label_smoothing", "ema_decay", "backwards")
+    noisy = (figure(model, "dropout"), *(figure(training, name) for name in harder))
     named = mapping(config, "references").items()
     known = {name: float(value) for name, value in named if isinstance(value, int | float)}
     vocab_size = figure(model, "vocab_size")

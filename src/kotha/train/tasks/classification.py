@@ -21,7 +21,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import classes, judge
 from kotha.train.tasks.order import Order, Ragged, measuring_slices
-from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
+from kotha.train.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
 
 _PART = "examples"
 
@@ -29,7 +29,7 @@ Images = NDArray[Any] | Tensor
 Labels = Sequence[int] | NDArray[Any] | Tensor
 
 
-class _Classes:
+class _Classes(Task):
     """Examples with a class each, to learn from and held out; what a model reads of them is each task's own."""
 
     reads: tuple[str, ...]  # the tensors of a batch that a model is called with

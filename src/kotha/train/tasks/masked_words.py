@@ -31,7 +31,7 @@ from kotha.train.objectives import guessed_rows, judge, judge_words, masked_word
 from kotha.train.tasks.masking import Hidden, Ids, Masking, n_chosen
 from kotha.train.tasks.next_token import count_tokens
 from kotha.train.tasks.order import Order, measuring_slices
-from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
+from kotha.train.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
 
 _WORDS, _PAIRS = "words", "pairs"
 _MARKS = 3  # [CLS], and [SEP] twice
@@ -51,7 +51,7 @@ class Example:
     documents: list[int]  # where both come from
 
 
-class MaskedWords:
+class MaskedWords(Task):
     """Guess hidden words, and whether two stretches of text belong together."""
 
     name = "masked-words"

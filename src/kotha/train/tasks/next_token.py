@@ -3,7 +3,7 @@
 What a step sees is a function of the seed and the step, so a resumed run misses nothing. ``PackedBatches`` lays the
 documents of an epoch end to end in a new order, epoch after epoch, and cuts the endless line into sequences: every
 token is a target exactly once an epoch, and none is wasted on padding. ``OffsetBatches`` is the course's: each sequence
-starts at a random place.
+starts at a random place. Some may be read backwards (``backwards.py``).
 
 It is measured on the validation documents end to end, cut into windows that do not overlap, each token a target once:
 the quick figure of a running training. Each window starts with no context, so it is a little higher than what a sliding
@@ -24,8 +24,9 @@ from kotha.text.frequencies import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.train.config import Sampling, TrainConfig
 from kotha.train.objectives import next_token, next_token_sum, taught_token
+from kotha.train.tasks.backwards import Backwards
 from kotha.train.tasks.order import measuring_slices
-from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
+from kotha.train.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
 from kotha.train.tasks.teachers import Teachers
 
 _PART = "tokens"
@@ -33,7 +34,7 @@ _PART = "tokens"
 Ids = NDArray[np.int64]
 
 
-class NextToken:
+class NextToken(Task):
     """Guess each token from those before it."""
 
     name = "next-token"
@@ -54,12 +55,20 @@ class NextToken:
             )
         how = (self.context_length, config.batch_size, config.seed)
         self._batches = make_batches(config.sampling, data["train"], *how)
+        self._backwards = Backwards(config.backwards, config.seed, config.steps, data.tokenizer)
         if config.teachers:
+            if config.backwards:
+                raise ConfigError("teachers foretell what comes next; give either teachers or a share of backwards")
             self._teachers = Teachers(config.teachers, data.tokenizer, self.context_length)
             self._teacher_share = config.teacher_share
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        return _as_batch(torch.from_numpy(self._batches.sequences(step, first, count)))
+        sequences = self._batches.sequences(step, first, count)
+        self._backwards.turn(sequences, step, first)
+        return _as_batch(torch.from_numpy(sequences))
+
+    def expect(self, steps: int) -> None:
+        self._backwards.steps = steps
 
     def sources(self, step: int) -> list[int]:
         return self._batches.documents(step)

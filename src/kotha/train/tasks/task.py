@@ -47,6 +47,10 @@ class Task(Protocol):
     def sources(self, step: int) -> list[int]:
         """Which documents or examples a step reads, to be named when something is wrong with them."""
 
+    def expect(self, steps: int) -> None:
+        """How many steps there will be, if on the way that becomes another number than the config's."""
+        return
+
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
         """The loss to go down on, in nats: for each part the mean over its targets."""
 

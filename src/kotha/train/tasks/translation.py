@@ -20,7 +20,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import forced, judge_words, teacher_forcing
 from kotha.train.tasks.order import Order, Ragged, measuring_slices
-from kotha.train.tasks.task import Batch, Score, Tensors, check_vocabulary
+from kotha.train.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
 
 _PART = "tokens"
 
@@ -36,7 +36,7 @@ class _Pairs(NamedTuple):
     numbers: list[int]
 
 
-class Translation:
+class Translation(Task):
     """Write a target, token by token, from its source."""
 
     name = "translation"
