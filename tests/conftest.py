@@ -23,13 +23,16 @@ SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2]
 # The files that take the longest, longest first: begun last, one of them would keep a whole suite waiting.
 LONGEST = (
     "train/test_all_learn.py",
-    "test_docs.py",
-    "cli/test_demo.py",
     "train/test_distributed.py",
-    "cli/test_interrupts.py",
+    "generate/test_engine.py",
+    "export/onnx/test_onnx.py",
+    "evaluate/doctor/test_doctor.py",
+    "test_docs.py",
     "test_api.py",
-    "test_notebook.py",
-    "test_damaged.py",
+    "export/gguf/test_gguf.py",
+    "train/test_loop.py",
+    "text/test_prepare.py",
+    "cli/test_demo.py",
 )
 
 
