@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 def run_trial(asked: dict[str, Any], work: Path) -> None:
     """One training, in a process of its own."""
+    import record
     import torch
 
     from kotha import bundle
@@ -75,7 +76,8 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     with training.arithmetic.autocast():
         score = evaluate_text(best.model, from_dataset(data, best.tokenizer))
     hours = {"began": began, "ended": time.time()}  # they show what ran beside what
-    found = {**asked, **hours, "score": score.to_dict(), "curve": curve, "summary": summary}
+    where = {"machine": record.machine() | {"torch": torch.__version__}}
+    found = {**asked, **hours, **where, "score": score.to_dict(), "curve": curve, "summary": summary}
     (work / f"{asked['name']}.json").write_text(json.dumps(found, default=str))
     tokens, seconds = training.progress.tokens, training.progress.seconds
     print(f"== {asked['name']:24} {score.bits_per_byte:.4f}  tokens {tokens:,}  training {seconds:.0f} s", flush=True)

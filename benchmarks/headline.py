@@ -1,0 +1,77 @@
+"""The headline run: the best model from the news set in ten minutes of one H200, beside the course's.
+
+    python benchmarks/headline.py all ../shared/data WORK [--seeds 0 1 2]    everything, one after the other
+
+    python benchmarks/headline.py trials WORK [--seeds 0]     WORK/headline.json, for a machine with a GPU; it needs
+                                                              WORK/news-8192 and WORK/news (prepare_learning.py)
+    python benchmarks/learning.py WORK/headline.json WORK/trained --at-once 2
+    python benchmarks/headline.py figure RESULTS.json …       benchmarks/results/headline.json, docs/images/headline.svg
+
+Three teachers, of two sizes, two of which read half of their sequences backwards, then one student of all three; the
+time that is claimed is that of the four trainings together, evaluations aside.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+WIDE = {"n_layers": 12, "d_model": 768, "n_heads": 12, "d_ff": 2048}
+
+
+def trials(work: Path, seeds: list[int]) -> list[dict[str, Any]]:
+    """What is trained, for each seed: the course's model, three teachers, and their student."""
+    made = []
+    for seed in seeds:
+        news, names = str(work / "news-8192"), [f"{name}-{seed}" for name in ("wide", "backwards", "plain")]
+        others = 10 * seed  # no two models of a seed begin alike, nor do two seeds share one
+        made += [
+            {"name": names[0], "data": news, "model": WIDE}
+            | {"set": _set(4000, 0.005, others, backwards=0.5, dropout=0.35, weight_decay=0.8)},
+            {"name": names[1], "data": news, "set": _set(4800, 0.006, others + 1, backwards=0.5)},
+            {"name": names[2], "data": news, "set": _set(2400, 0.006, others + 2)},
+            {"name": f"course-{seed}", "data": str(work / "news"), "preset": "bangla-58m", "recipe": "course"}
+            | {"set": {"seed": seed, "patience": 5, "checkpoint_every": 20_000}},
+            {"name": f"student-{seed}", "data": news, "model": WIDE, "teachers": names}
+            | {"set": _set(5000, 0.005, others + 3, dropout=0.2)},
+        ]
+    return made
+
+
+def _set(steps: int, muon_learning_rate: float, seed: int, **more: float) -> dict[str, Any]:
+    """Settings of one training: the rate falls over five sixths of it."""
+    pace = {"steps": steps, "evaluate_every": steps // 8, "decay_steps": 5 * steps // 6, "checkpoint_every": 20_000}
+    return {**pace, "muon_learning_rate": muon_learning_rate, "seed": seed, **more}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=["all", "trials", "figure"])
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    options = parser.parse_args()
+    work = options.paths[-1]
+    if options.stage == "all":
+        _program("prepare_learning.py", options.paths[0], work, "--only", "news", "question")
+    if options.stage in ("all", "trials"):
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "headline.json").write_text(json.dumps(trials(work, options.seeds), indent=1))
+    if options.stage == "all":
+        _program("learning.py", work / "headline.json", work / "trained", "--at-once", "2")
+    if options.stage in ("all", "figure"):
+        from headline_figure import show
+
+        show([work / "trained" / "results.json"] if options.stage == "all" else options.paths)
+
+
+def _program(name: str, *arguments: object) -> None:
+    subprocess.run([sys.executable, str(ROOT / "benchmarks" / name), *map(str, arguments)], check=True)
+
+
+if __name__ == "__main__":
+    main()

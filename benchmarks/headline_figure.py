@@ -1,0 +1,94 @@
+"""What the headline run came to: a results file, and its curves over tokens and over seconds as one picture."""
+
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import record
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from kotha.chart import HEIGHT, WIDTH, Chart, Point, Series  # noqa: E402
+from kotha.train.config import TrainConfig  # noqa: E402
+
+PICTURE = ROOT / "docs" / "images" / "headline.svg"
+_GAP = 40  # between the two charts
+_TEACHERS = ("wide", "backwards", "plain")
+_LOOKS = {"course": ("the course", "warm"), "wide": ("one model", "soft"), "student": ("student of three", "accent")}
+
+Run = dict[str, Any]
+
+
+def show(paths: list[Path]) -> None:
+    """Read the results of ``learning.py``, write ours, and draw."""
+    runs = {run["name"]: run for path in paths for run in json.loads(path.read_text()) if "curve" in run}
+    seeds = sorted(int(name.split("-")[1]) for name in runs if name.startswith("student-"))
+    kinds = ("course", *_TEACHERS, "student")
+    runs = {f"{kind}-{seed}": runs[f"{kind}-{seed}"] for kind in kinds for seed in seeds}
+    scores = {kind: [runs[f"{kind}-{seed}"]["score"]["bits_per_byte"] for seed in seeds] for kind in kinds}
+    figures = {
+        "bits_per_byte": {kind: {"mean": statistics.mean(found), "each": found} for kind, found in scores.items()},
+        "seconds": {f"{seed}": seconds(runs, seed) for seed in seeds},
+        "runs": [{key: value for key, value in run.items() if key != "summary"} for run in runs.values()],
+    }
+    record.save("headline", figures, ["torch"])
+    PICTURE.write_text(picture(runs, seeds[0]), encoding="utf-8")
+    print(f"drawn in {PICTURE}", file=sys.stderr)
+
+
+def seconds(runs: dict[str, Run], seed: int) -> dict[str, float]:
+    """Seconds of training: of the teachers, two of whom ran beside the first, and of the student."""
+    teachers = [runs[f"{name}-{seed}"] for name in _TEACHERS]
+    wide, beside = _seconds(teachers[0]), sum(map(_seconds, teachers[1:]))
+    student = _seconds(runs[f"student-{seed}"])
+    return {"teachers": max(wide, beside), "student": student, "all": max(wide, beside) + student}
+
+
+def _seconds(run: Run) -> float:
+    return float(run["curve"][-1][1])
+
+
+def picture(runs: dict[str, Run], seed: int) -> str:
+    """Two charts side by side, as one SVG file that stands by itself."""
+    spent = seconds(runs, seed)["teachers"]
+    read = sum(_tokens(runs[f"{name}-{seed}"])[-1] for name in _TEACHERS)
+    over_tokens, over_seconds = [], []
+    for kind, (name, colour) in _LOOKS.items():
+        run = runs[f"{kind}-{seed}"]
+        bits = [each[3] for each in run["curve"]]
+        before = (read, spent) if kind == "student" else (0, 0)  # what its teachers took is counted as its own
+        tokens: list[Point] = [(before[0] + at, y) for at, y in zip(_tokens(run), bits, strict=True)]
+        times: list[Point] = [(before[1] + each[1], each[3]) for each in run["curve"]]
+        over_tokens.append(Series(name, tokens, colour, dots=True))
+        over_seconds.append(Series(name, times, colour, dots=True))
+    title = "News articles it has not seen: bits a byte, less is better"
+    charts = [
+        Chart(title, "tokens read", "bits a byte", over_tokens),
+        Chart(title, "seconds of training on one H200", "bits a byte", over_seconds),
+    ]
+    placed = [
+        chart.svg().replace("<svg ", f'<svg x="{place * (WIDTH + _GAP)}" y="0" width="{WIDTH}" height="{HEIGHT}" ', 1)
+        for place, chart in enumerate(charts)
+    ]
+    width = 2 * WIDTH + _GAP
+    size = f'viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}"'
+    paper = '<rect width="100%" height="100%" fill="#fff"/>'
+    whole = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">{paper}{"".join(placed)}</svg>\n'
+    return re.sub(r"var\(--[a-z]+,\s*(#[0-9a-f]+)\)", r"\1", whole)  # no page lends it colours
+
+
+def _tokens(run: Run) -> list[int]:
+    """Tokens read at each evaluation."""
+    last, steps = run["curve"][-1][0], [each[0] for each in run["curve"]]
+    total = run["score"]["context"] * run["set"].get("batch_size", _usual_batch(run)) * last
+    return [total * step // last for step in steps]
+
+
+def _usual_batch(run: Run) -> int:
+    from kotha.train.recipes import RECIPES
+
+    return int(RECIPES[run.get("recipe", "modern")].get("batch_size", TrainConfig().batch_size))
