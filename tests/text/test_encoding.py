@@ -35,6 +35,16 @@ MOMENTS = (None, 0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="counts the processes of a group in /proc")
 
 
+# As people write scripts: nothing keeps a second run of it from starting everything again.
+SCRIPT = """
+import sys
+import kotha
+
+kotha.prepare([sys.argv[1]], sys.argv[2], sys.argv[3], workers=2)
+print(__file__, __spec__)
+"""
+
+
 @pytest.fixture
 def begin(tmp_path):
     """Start preparations, one after the other, in a process group of their own."""
@@ -108,3 +118,24 @@ def _group(leader: int) -> list[int]:
             if int(fields[2]) == leader and fields[0] != "Z":
                 found.append(int(entry.name))
     return found
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_script_without_a_guard_is_not_run_again_by_its_workers(tmp_path, piped):
+    (tmp_path / "corpus.jsonl").write_text(
+        "\n".join([json.dumps({"text": " ".join(SENTENCES)})] * 30), encoding="utf-8"
+    )
+    trained("bpe-words").save(tmp_path / "tokenizer")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    words = [
+        sys.executable,
+        "-" if piped else script,
+        tmp_path / "corpus.jsonl",
+        tmp_path / "tokenizer",
+        tmp_path / "out",
+    ]
+    done = subprocess.run(words, input=SCRIPT if piped else None, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["<stdin>" if piped else str(script), "None"]
+    assert (tmp_path / "out" / "dataset.json").is_file()

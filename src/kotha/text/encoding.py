@@ -6,6 +6,7 @@ does not depend on the number of workers.
 
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -99,6 +100,22 @@ def _interrupt_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def _script_left_alone() -> Iterator[None]:
+    """A process started here does not run the caller's script again, as it otherwise would: it needs nothing of it.
+
+    A script without ``if __name__ == "__main__":`` would start everything anew in each worker, one that came through a
+    pipe cannot be found by it; both would end before reading what they are sent, and their parent wait forever.
+    """
+    script = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {name: script[name] for name in ("__file__", "__spec__") if name in script}
+    script.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        script.update(hidden)
+
+
 def _work(batch: Batch) -> list[EncodedDocument]:
     assert _worker is not None, "a worker was asked before it was started"
     return _worker(batch)
@@ -112,7 +129,7 @@ def _mapped(found: Iterator[Batch], workers: int, state: tuple[Any, ...]) -> Ite
     waiting: deque[Future[list[EncodedDocument]]] = deque()
     with _pool(workers, state) as pool:
         for batch in found:
-            with _interrupt_held_back():  # a submission starts a worker where there are too few
+            with _interrupt_held_back(), _script_left_alone():  # starts a worker where there are too few
                 waiting.append(pool.submit(_work, batch))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
@@ -128,10 +145,7 @@ def _pool(workers: int, state: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]
     try:
         yield pool
     except BrokenProcessPool as error:
-        raise DataError(
-            "a worker process ended early, perhaps for lack of memory; try fewer workers "
-            '(in a script of your own, call this under `if __name__ == "__main__":`)'
-        ) from error
+        raise DataError("a worker process ended early, perhaps for lack of memory; try fewer workers") from error
     except BaseException:
         for process in list((pool._processes or {}).values()):
             process.kill()
