@@ -33,7 +33,11 @@ def show(paths: list[Path]) -> None:
     figures = {
         "bits_per_byte": {kind: {"mean": statistics.mean(found), "each": found} for kind, found in scores.items()},
         "seconds": {f"{seed}": seconds(runs, seed) for seed in seeds},
-        "runs": [{key: value for key, value in run.items() if key != "summary"} for run in runs.values()],
+        "runs": [
+            {key: value for key, value in run.items() if key != "summary"}
+            | {"tokens": run["summary"]["tokens"], "seconds": _seconds(run)}
+            for run in runs.values()
+        ],
     }
     record.save("headline", figures, ["torch"])
     PICTURE.write_text(picture(runs, seeds[0]), encoding="utf-8")

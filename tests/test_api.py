@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 import kotha
+from kotha import bundle
 from kotha.cli.main import main
+from kotha.model.config import BERTConfig
+from kotha.model.family import build
 
 NAMES = [
     "KothaError",
@@ -52,6 +55,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600, out="tokenizer")
         kotha.prepare(["stories.jsonl"], tokenizer, "data")
         run = kotha.train("data", preset="pocket", steps=8, out="run", batch_size=2, context_length=32)
+        wordpiece = kotha.train_tokenizer("stories.jsonl", kind="wordpiece", vocab_size=600)
+        bert = BERTConfig(vocab_size=600, context_length=32, n_layers=1, d_model=16, n_heads=2)
+        bundle.save(Path("bert"), build(bert), wordpiece)
         yield {"kotha": kotha, "run": run, "lm": run.model}
 
 

@@ -29,6 +29,7 @@ from kotha.generate.conversation import Conversation
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.generate.weights import Weights
+from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -39,6 +40,7 @@ from kotha.wording import OnProgress, counted
 if TYPE_CHECKING:
     from kotha.evaluate.perplexity import TextScore
     from kotha.export.parity import ParityReport
+    from kotha.generate.filling import Filled
     from kotha.text.corpus.documents import OnProblem
 
 # Texts that are written side by side; more wait for a free row.
@@ -227,6 +229,37 @@ class LanguageModel(LooksInside):
     @staticmethod
     def _request(prompt: str, tokens: int, seed: int, stop: Sequence[str], how: Sampling) -> Request:
         return Request(prompt=prompt, tokens=tokens, stop=tuple(stop), settings=SamplingSettings(seed=seed, **how))
+
+    # -- filling gaps -----------------------------------------------------------------------------------------------
+
+    @checked()
+    def fill(self, text: str, *, words: int = 5) -> "Filled":
+        """The likeliest words for each ``[MASK]`` of a text; a BERT does this.
+
+        >>> filled = kotha.load("bert").fill("নদীর ধারে [MASK] থাকে।", words=3)
+        >>> len(filled.words), len(filled.words[0])
+        (1, 3)
+        """
+        from kotha.generate.filling import fill
+
+        return fill(*self._bert, text, words)
+
+    @checked()
+    def follows(self, first: str, second: str) -> float:
+        """How likely one sentence comes after another, as a BERT judges.
+
+        >>> 0 < kotha.load("bert").follows("মা বাজারে গেল।", "সে মাছ কিনল।") < 1
+        True
+        """
+        from kotha.generate.filling import follows
+
+        return follows(*self._bert, first, second)
+
+    @property
+    def _bert(self) -> tuple[BERT, Tokenizer]:
+        if not isinstance(self.model, BERT) or self.tokenizer is None:
+            raise UsageError(f"{self._called} is a {self.config.family} model; only a BERT fills gaps")
+        return self.model, self.tokenizer
 
     # -- measuring --------------------------------------------------------------------------------------------------
 

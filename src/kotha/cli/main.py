@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("kotha.cli.compare:compare", "Set several models side by side, fairly across tokenizers."),
     "generate": ("kotha.cli.generate:generate", "Let a model go on with a text."),
     "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
+    "fill": ("kotha.cli.fill:fill", "Fill the gaps of a text, or judge whether a sentence follows another (BERT)."),
     "card": ("kotha.cli.card:card", "Show a model's card: what it has read, its licence, what it is not for."),
     "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
     "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),

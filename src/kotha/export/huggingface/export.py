@@ -34,7 +34,7 @@ from kotha.export.weight_map import with_zeros
 from kotha.files import is_made_of, whole_folder, write_whole
 from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
-from kotha.model.config import ModelConfig, TextConfig, ViTConfig
+from kotha.model.config import BERTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -77,7 +77,7 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
             _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config))
             if bundle.tokenizer is not None:
                 bundle.tokenizer.save(partial)
-                settings_there = _tokenizer_settings(bundle.tokenizer, bundle.config.context_length, chat)
+                settings_there = _tokenizer_settings(bundle.tokenizer, bundle.config, chat)
                 _write_json(partial / "tokenizer_config.json", settings_there)
         write_weights(partial / WEIGHTS_FILE, weights)
         write_whole(partial / "README.md", model_card(layout, bundle, about, dtype, settings.license))
@@ -106,13 +106,15 @@ def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str,
     return {**ids, **longest, **({"num_beams": 1} if layout is MARIAN else {})}
 
 
-def _tokenizer_settings(tokenizer: Tokenizer, context_length: int, chat: bool) -> dict[str, Any]:
+def _tokenizer_settings(tokenizer: Tokenizer, config: TextConfig, chat: bool) -> dict[str, Any]:
     """What ``tokenizer_config.json`` says; with a chat template where turns were taught."""
+    reads = ["input_ids", "token_type_ids", "attention_mask"]  # a BERT is told which sentence each token is of
     texts = {role: tokenizer.pieces[token] for role, token in tokenizer.special.items()}
     template = chat_template(tokenizer) if chat else None
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": context_length,
+        "model_max_length": config.context_length,
+        **({"model_input_names": reads} if isinstance(config, BERTConfig) else {}),
         "clean_up_tokenization_spaces": False,
         **{f"{role}_token": texts[role] for role in _ROLES if role in texts},
         **({} if template is None else {"chat_template": template}),
