@@ -1,4 +1,4 @@
-"""Filling gaps (fill-mask): which words a BERT puts where a text has ``[MASK]``, and whether one sentence follows another.
+"""Filling gaps (fill-mask): the words a BERT puts where a text has ``[MASK]``, and whether a sentence follows another.
 
 Every gap is guessed by itself, in the light of all the rest; what is read is ``[CLS] text [SEP]``, as in training. The
 chances are a softmax over the whole vocabulary; only ordinary pieces are offered, as nobody asked for marks.
