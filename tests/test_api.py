@@ -17,7 +17,7 @@ import pytest
 import kotha
 from kotha import bundle
 from kotha.cli.main import main
-from kotha.model.config import BERTConfig
+from kotha.model.config import BERTConfig, Seq2SeqConfig
 from kotha.model.family import build
 
 NAMES = [
@@ -58,6 +58,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         wordpiece = kotha.train_tokenizer("stories.jsonl", kind="wordpiece", vocab_size=600)
         bert = BERTConfig(vocab_size=600, context_length=32, n_layers=1, d_model=16, n_heads=2)
         bundle.save(Path("bert"), build(bert), wordpiece)
+        seq2seq = Seq2SeqConfig(
+            vocab_size=600, context_length=16, n_layers=1, n_decoder_layers=1, d_model=16, n_heads=2
+        )
+        bundle.save(Path("seq2seq"), build(seq2seq), tokenizer)
         yield {"kotha": kotha, "run": run, "lm": run.model}
 
 

@@ -4,13 +4,9 @@ import math
 import sys
 
 import pytest
-import torch
 
 from kotha.errors import DataError, KothaError
-from kotha.evaluate.translation import score_translations, translate
-from kotha.generate.beam import BeamSettings, beam_search
-from kotha.model.family import build
-from kotha.model.presets import preset
+from kotha.evaluate.translation import score_translations
 
 
 def test_a_translation_that_is_its_reference() -> None:
@@ -42,17 +38,3 @@ def test_what_cannot_be_compared_is_refused(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(KothaError, match=r"pip install 'kotha\[scores\]'"):
         score_translations(["ক"], ["ক"])
-
-
-def test_a_model_translates_with_the_marks_of_training(tokenizer) -> None:
-    torch.manual_seed(0)
-    model = build(preset("pocket-seq2seq").replace(vocab_size=700, context_length=8, d_model=32, n_heads=2)).eval()
-    told: list[tuple[str, int, int]] = []
-    sources = ["সে বই পড়ে।", "আমি ভাত খাই। " * 9]
-    found = translate(model, tokenizer, sources, beams=2, on_progress=lambda *each: told.append(each))
-    start, end = tokenizer.special["bos"], tokenizer.special["eos"]
-    ids = [*tokenizer.encode("সে বই পড়ে।")[:7], end]
-    best = beam_search(model, ids, BeamSettings(start=start, end=end, beams=2))[0]
-    assert found[0] == tokenizer.decode(best.ids)
-    assert len(found) == 2, "of a long source the beginning is read"
-    assert told[-1] == ("translating", 2, 2)

@@ -33,6 +33,7 @@ from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress, counted
@@ -260,6 +261,31 @@ class LanguageModel(LooksInside):
         if not isinstance(self.model, BERT) or self.tokenizer is None:
             raise UsageError(f"{self._called} is a {self.config.family} model; only a BERT fills gaps")
         return self.model, self.tokenizer
+
+    # -- translating ------------------------------------------------------------------------------------------------
+
+    @overload
+    def translate(self, text: str, *, beams: int = 4, on_progress: OnProgress | None = None) -> str: ...
+
+    @overload
+    def translate(self, text: list[str], *, beams: int = 4, on_progress: OnProgress | None = None) -> list[str]: ...
+
+    @checked()
+    def translate(
+        self, text: str | Sequence[str], *, beams: int = 4, on_progress: OnProgress | None = None
+    ) -> str | list[str]:
+        """A text, or each of a list, in the other language, by beam search; a Seq2Seq does this.
+
+        >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)
+        True
+        """
+        from kotha.generate.translating import translate
+
+        if not isinstance(self.model, Seq2Seq) or self.tokenizer is None:
+            raise UsageError(f"{self._called} is a {self.config.family} model; only a Seq2Seq translates")
+        several = [text] if isinstance(text, str) else list(text)
+        found = translate(self.model, self.tokenizer, several, beams, on_progress)
+        return found[0] if isinstance(text, str) else found
 
     # -- measuring --------------------------------------------------------------------------------------------------
 

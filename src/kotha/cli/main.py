@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "generate": ("kotha.cli.generate:generate", "Let a model go on with a text."),
     "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
     "fill": ("kotha.cli.fill:fill", "Fill the gaps of a text, or judge whether a sentence follows another (BERT)."),
+    "translate": ("kotha.cli.translate:translate", "Translate a text, or a file line by line (Seq2Seq)."),
     "card": ("kotha.cli.card:card", "Show a model's card: what it has read, its licence, what it is not for."),
     "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
     "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),

@@ -12,11 +12,10 @@ from pathlib import Path
 
 from kotha.bundle import Bundle
 from kotha.errors import DataError, KothaError
-from kotha.generate.beam import BeamSettings, beam_search
+from kotha.generate.translating import translate
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.documents import read_pairs
 from kotha.text.corpus.problems import Errors
-from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
 
 # chrF with words is chrF++: runs of up to two.
@@ -74,21 +73,3 @@ def evaluate_pairs(
     sources = [pair.source_text for pair in pairs]
     found = translate(bundle.model, bundle.tokenizer, sources, on_progress=on_progress)
     return score_translations(found, [pair.target_text for pair in pairs])
-
-
-def translate(
-    model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str], beams: int = 4, on_progress: OnProgress | None = None
-) -> list[str]:
-    """Translate by beam search, with the marks of training; of a source that is too long the beginning is read."""
-    if not {"bos", "eos"} <= tokenizer.special.keys():
-        raise DataError("the tokenizer has no mark to start and end a target; use the one the model was trained with")
-    settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=beams)
-    room = model.config.context_length - 1
-    found = []
-    for done, source in enumerate(sources, 1):
-        ids = [*tokenizer.encode(source)[:room], settings.end]
-        best = beam_search(model, ids, settings)
-        found.append(tokenizer.decode(best[0].ids) if best else "")
-        if on_progress is not None:
-            on_progress("translating", done, len(sources))
-    return found

@@ -1,0 +1,48 @@
+"""``kotha translate``: a text, or a file line by line, in the other language."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from kotha.cli.flags import Json, Run, flag
+from kotha.errors import UsageError
+
+
+def translate(
+    run: Run,
+    text: Annotated[str | None, flag("The text to translate.")] = None,
+    /,
+    *,
+    file: Annotated[Path | None, flag("A file to translate line by line, instead of a text; - is stdin.")] = None,
+    beams: Annotated[int, flag("Translations that are followed side by side; 1 takes the best token each time.")] = 4,
+    as_json: Json = False,
+) -> None:
+    """Translate with a model that learned from pairs (`kotha inside attention` shows what it looks at)."""
+    if (text is None) == (file is None):
+        raise UsageError("give either a text to translate, or --file")
+    from kotha.api.model import load
+    from kotha.cli.terminal import print_json, progress
+
+    lm = load(run)
+    if text is not None:
+        found = lm.translate(text, beams=beams)
+        if as_json:
+            print_json({"text": found})
+        else:
+            print(found)
+        return
+    lines = (sys.stdin.read() if str(file) == "-" else _read(file)).splitlines()
+    with progress() as on_progress:
+        several = lm.translate(lines, beams=beams, on_progress=on_progress)
+    if as_json:
+        print_json([{"source": source, "text": target} for source, target in zip(lines, several, strict=True)])
+    else:
+        print("\n".join(several))
+
+
+def _read(file: Path | None) -> str:
+    assert file is not None, "looked at above"
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text") from error
