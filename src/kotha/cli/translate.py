@@ -13,7 +13,10 @@ def translate(
     text: Annotated[str | None, flag("The text to translate.")] = None,
     /,
     *,
-    file: Annotated[Path | None, flag("A file to translate line by line, instead of a text; - is stdin.")] = None,
+    file: Annotated[
+        Path | None,
+        flag("A file to translate line by line, instead of a text; - is stdin.", allow_leading_hyphen=True),
+    ] = None,
     beams: Annotated[int, flag("Translations that are followed side by side; 1 takes the best token each time.")] = 4,
     as_json: Json = False,
 ) -> None:
