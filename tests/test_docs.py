@@ -19,12 +19,16 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
+# `make demo` runs the first; a model for the second is trained from Python so far, or imported.
+NOT_SHOWN = {"demo", "translate"}
 # A command as printed, and what makes it quick: less to read, and a model that does not take its time for everything
 # that comes after it.
 SHORTER = {
     r"--documents \d+": "--documents 60",
     r"--vocab-size \d+": "--vocab-size 700",
-    r"--minutes \d+": "--preset pocket --steps 2 --set batch_size=4 context_length=64 d_model=64 n_heads=2 d_ff=128",
+    r"train data --minutes \d+": "train data --preset pocket --steps 2",
+    r"--minutes \d+": "--steps 2",
+    r"(--steps 2)": r"\1 --set batch_size=4 context_length=64 d_model=64 n_heads=2 d_ff=128",
     r"bench tokenize": "bench tokenize --rounds 1",
 }
 
@@ -37,7 +41,7 @@ def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody says anything to `kotha chat`
     lines = [line for block in blocks(README, "console") for line in block.splitlines() if line.startswith("kotha ")]
-    assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo"}, "every command is shown (demo by make)"
+    assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - NOT_SHOWN, "every command is shown"
     for line in lines:
         quick = line
         for printed, shorter in SHORTER.items():
