@@ -26,6 +26,10 @@ def card() -> str:
         f"| {NAMES[name]} | {each['passages']:,} | {each['bytes']:,} | {LICENCES[name]} |"
         for name, each in found["sources"].items()
     ]
+    last = found["last"]["splits"]["train"]
+    sources.append(
+        f"| read last: new stories, and some of the others again | {last['documents']:,} | {last['bytes']:,} | |"
+    )
     scores = [_score(NAMES.get(name, "all of it"), each) for name, each in found["int8"].items()]
     recitation = [
         f"| {NAMES[name]} | {found['recitation'][name]['written']:.2%} | {found['recitation'][name]['held_out']:.2%} |"
@@ -39,6 +43,10 @@ def card() -> str:
         seconds=trained["seconds"],
         tokens=trained["tokens"],
         teachers=" and ".join(f"{found['trials'][name]['summary']['seconds']:.0f} s" for name in ("box-t1", "box-t2")),
+        last_seconds=found["settled"]["seconds"],
+        last_tokens=found["settled"]["tokens"],
+        taught_tagore=found["taught"]["tagore"]["bits_per_byte"],
+        taught_wikipedia=found["taught"]["wikipedia"]["bits_per_byte"],
         epochs=trained["tokens"] / splits["train"]["tokens"],
         train_tokens=splits["train"]["tokens"],
         train_bytes=splits["train"]["bytes"],

@@ -11,9 +11,11 @@ import kotha
 from kotha.api.model import LanguageModel
 
 SOURCES = ("tagore", "wikipedia", "stories")
+# Of the results of the training, those that made this model; the last is the student.
+TRIALS = ("box-t1", "box-t2", "box")
 # Runs of so many words of what it writes are looked for in what it has read.
 RECITED = 12
-PROMPT_WORDS, TOKENS, SEEDS = 3, 150, 2
+PROMPT_WORDS, TOKENS, SEEDS = 3, 150, 1
 
 
 def texts_of(path: Path) -> list[str]:
@@ -26,15 +28,31 @@ def beginning(text: str) -> str:
     return " ".join(text.split()[:PROMPT_WORDS])
 
 
-def scores(lm: LanguageModel, work: Path, baselines: Path | None) -> dict[str, Any]:
-    """Bits per byte and per character on what was held out: all of it, and each source; n-grams beside all of it."""
+def scores(lm: LanguageModel, work: Path, baselines: Path | None = None) -> dict[str, Any]:
+    """Bits per byte and per character on what was held out of each source, and of all of it; n-grams beside them."""
     found: dict[str, Any] = {}
-    for name, path in {"all": "held_out.jsonl", **{each: f"held_out/{each}.jsonl" for each in SOURCES}}.items():
-        score = lm.evaluate(work / "text" / path, baselines=baselines)
+    for name in SOURCES:
+        score = lm.evaluate(work / "text" / "held_out" / f"{name}.jsonl", baselines=baselines)
         found[name] = {"bits_per_byte": score.bits_per_byte, "bits_per_character": score.bits_per_character}
-        found[name] |= {"documents": score.documents, "bytes": score.bytes, "tokens": score.tokens}
+        found[name] |= {part: getattr(score, part) for part in ("documents", "bytes", "characters", "tokens")}
         if score.baselines is not None:
             found[name]["baselines"] = {row.name: row.bits_per_byte for row in score.baselines.rows}
+    return {"all": _together(list(found.values())), **found}
+
+
+def _together(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The score of several texts as one: no window reaches from one document into the next."""
+    found: dict[str, Any] = {
+        name: sum(part[name] for part in parts) for name in ("documents", "bytes", "characters", "tokens")
+    }
+    for unit in ("byte", "character"):
+        bits = sum(part[f"bits_per_{unit}"] * part[f"{unit}s"] for part in parts)
+        found[f"bits_per_{unit}"] = bits / found[f"{unit}s"]
+    if "baselines" in parts[0]:
+        found["baselines"] = {
+            name: sum(part["baselines"][name] * part["bytes"] for part in parts) / found["bytes"]
+            for name in parts[0]["baselines"]
+        }
     return found
 
 
@@ -57,21 +75,23 @@ def recitation(lm: LanguageModel, work: Path) -> dict[str, Any]:
 
 def measure(work: Path) -> None:
     """Everything that the card says, as one results file."""
-    whole, packed = kotha.load(work / "float32"), kotha.load()
+    taught, whole, packed = kotha.load(work / "taught"), kotha.load(work / "settled"), kotha.load()
     trials = json.loads((work / "trained" / "results.json").read_text())
     texts = {source: texts_of(work / "text" / "train" / f"{source}.jsonl") for source in SOURCES}
     figures = {
         "parameters": sum(weight.numel() for weight in packed.model.parameters()),
         "bytes": {path.name: path.stat().st_size for path in sorted((work / "int8").iterdir())},
         "model": packed.config.to_dict(),
-        "trials": {each["name"]: each for each in trials},
-        "data": json.loads((work / "data" / "dataset.json").read_text()),
+        "trials": {each["name"]: each for each in trials if each["name"] in TRIALS},
+        "settled": json.loads((work / "settled" / "summary.json").read_text()),
+        **{name: json.loads((work / name / "dataset.json").read_text()) for name in ("data", "last")},
         "sources": {
             source: {"passages": len(every), "bytes": sum(len(text.encode()) for text in every)}
             for source, every in texts.items()
         },
-        "float32": scores(whole, work, None),
-        "int8": scores(packed, work, work / "data"),
+        "taught": scores(taught, work),
+        "float32": scores(whole, work),
+        "int8": scores(packed, work, baselines=work / "data"),
         "recitation": recitation(packed, work),
     }
     save("box_model", figures, ["torch"])

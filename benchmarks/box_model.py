@@ -2,27 +2,28 @@
 
     python benchmarks/box_model.py all ../shared/data WORK        every stage, one after the other
 
-    python benchmarks/box_model.py text ../shared/data WORK       WORK/text, WORK/tokenizer, WORK/data
-    python benchmarks/box_model.py train WORK                     WORK/trained; needs a GPU, about six minutes
-    python benchmarks/box_model.py pack WORK                      the student as int8, into src/kotha/box
+    python benchmarks/box_model.py text ../shared/data WORK       WORK/text, WORK/tokenizer, WORK/data, WORK/last
+    python benchmarks/box_model.py train WORK                     WORK/trained; needs a GPU, about ten minutes
+    python benchmarks/box_model.py join WORK                      WORK/taught: the student, in one piece
+    python benchmarks/box_model.py settle WORK                    WORK/settled; needs a GPU, about a minute
+    python benchmarks/box_model.py pack WORK                      the settled student as int8, into src/kotha/box
     python benchmarks/box_model.py measure WORK                   benchmarks/results/box_model.json
     python benchmarks/box_model.py card                           src/kotha/box/README.md, from that file
 
-What it is measured on was held out before anything else: neither the teachers nor the student have learned from it.
+Between the last two, ``box_samples.py write`` has the model write fifty texts, which a person reads and judges. What
+it is measured on was held out before anything else: no stage has learned from it. The weights are committed once.
 
-No weights are in the box yet. What is left to do, in this order:
+No weights are in the box yet: after ``train`` alone, too few beginnings go on coherently (docs/experiments.md). What is
+left to do, in this order:
 
-1. ``text``, then ``train`` on a GPU (WORK/data and WORK/trials.json are all that it needs); WORK/trained must then
-   hold ``results.json`` and ``box/`` with ``best-config.json`` and the parts ``best.00`` and so on.
-2. ``pack``. The four files of src/kotha/box may have 16,000,000 bytes together; the weights are committed once.
-3. ``python benchmarks/writing_defaults.py WORK`` with the packed model; where another setting is best now, change the
+1. ``settle`` on a GPU (WORK/last and WORK/taught are all that it needs; the student may be an int8 folder), ``pack``.
+   The four files of src/kotha/box may have 16,000,000 bytes together.
+2. ``python benchmarks/writing_defaults.py WORK`` with the packed model; where another setting is best now, change the
    defaults in ``generate/settings.py`` and ``cli/flags.py`` and the table in ``docs/experiments.md``.
-4. ``measure`` (some ten minutes on two cores), then ``python benchmarks/box_samples.py write``. Read the fifty texts;
+3. ``measure`` (some ten minutes on two cores), then ``python benchmarks/box_samples.py write``. Read the fifty texts;
    ``python benchmarks/box_samples.py judge 1 4 …`` names those that are a few coherent sentences. Then ``card``.
-5. ``pytest tests/test_box.py tests/cli/test_demo.py tests/test_docs.py``: nothing may skip for want of weights.
-6. Say in README.md, CHANGELOG.md and docs/design.md that the model is there (README: `kotha generate 'আমি'` and `kotha
-   card` at its top; `make demo` opens with it), add ``AND CC-BY-SA-4.0`` to the licence in pyproject.toml, the sizes to
-   the example of ``kotha.load`` in ``api/model.py``, and take this list out.
+4. ``box.has_model`` and all that asks it goes; README.md, CHANGELOG.md, docs/design.md and the licence in
+   pyproject.toml (``AND CC-BY-SA-4.0``) say that the model is there, and this list comes out.
 """
 
 import argparse
@@ -36,7 +37,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-import box_text  # noqa: E402 - beside this file
+import box_openings  # noqa: E402 - beside this file
+import box_text  # noqa: E402
 
 VOCABULARY = 8192
 # Two teachers, larger and of different shapes, then the one that is packed: most of its loss is theirs.
@@ -64,6 +66,12 @@ TRIALS: list[dict[str, Any]] = [
         | {"learning_rate": 0.002, "decay_steps": 2500, "seed": 2},
     },
 ]
+# What it goes on with at last, with no teacher: stories that it has not read, begun anywhere.
+LAST_STORIES, LAST_SEED = 20_000, 21
+SETTLING: dict[str, Any] = {
+    **{"steps": 900, "batch_size": 32, "warmup_steps": 50, "decay_steps": 600, "dropout": 0.05, "evaluate_every": 300},
+    **{"optimizer": "muon", "learning_rate": 0.0008, "muon_learning_rate": 0.002, "seed": 3},
+}
 
 
 def write_text(data: Path, work: Path) -> None:
@@ -85,6 +93,11 @@ def write_text(data: Path, work: Path) -> None:
         [train], kind="unigram", vocab_size=VOCABULARY, out=work / "tokenizer", overwrite=True
     )
     print(kotha.prepare([train], tokenizer, work / "data", validation=held_out, overwrite=True))
+    last = work / "text" / "last.jsonl"
+    others = [text for source in ("tagore", "wikipedia") for text in parts["train"][source]]
+    passages = box_openings.last_reading(box_text.told(LAST_SEED, LAST_STORIES), others)
+    last.write_text("".join(json.dumps({"text": each}, ensure_ascii=False) + "\n" for each in passages), "utf-8")
+    print(kotha.prepare([last], tokenizer, work / "last", validation=held_out, overwrite=True))
 
 
 def train(work: Path) -> None:
@@ -95,20 +108,32 @@ def train(work: Path) -> None:
     subprocess.run([sys.executable, str(program), str(trials), str(work / "trained")], check=True)
 
 
-def pack(work: Path) -> None:
-    """Join the parts of the student's weights, and store them as int8 in the package."""
-    from kotha import box, bundle
+def join(work: Path) -> None:
+    """The student as a model folder, from the parts in which its weights came."""
+    from kotha import bundle
     from kotha.text.tokenizer.tokenizer import Tokenizer
 
-    trained, whole = work / "trained" / STUDENT, work / "float32"
-    shutil.rmtree(whole, ignore_errors=True)
-    whole.mkdir(parents=True)
-    shutil.copyfile(trained / "best-config.json", whole / bundle.CONFIG_FILE)
-    Tokenizer.load(work / "tokenizer").save(whole)
-    with (whole / bundle.WEIGHTS_FILE).open("wb") as file:
+    trained, taught = work / "trained" / STUDENT, work / "taught"
+    taught.mkdir(exist_ok=True)
+    shutil.copyfile(trained / "best-config.json", taught / bundle.CONFIG_FILE)
+    Tokenizer.load(work / "tokenizer").save(taught)
+    with (taught / bundle.WEIGHTS_FILE).open("wb") as file:
         for part in sorted(trained.glob("best.[0-9]*")):
             file.write(part.read_bytes())
-    opened = bundle.load(whole)
+
+
+def settle(work: Path) -> None:
+    """Let the student go on with stories that begin anywhere."""
+    import kotha
+
+    print(kotha.train(work / "last", out=work / "settled", start=work / "taught", **SETTLING).summary)
+
+
+def pack(work: Path) -> None:
+    """Store the settled student as int8 in the package."""
+    from kotha import box, bundle
+
+    opened = bundle.load(work / "settled" / bundle.RUN_MODEL)
     bundle.save(work / "int8", opened.model, opened.tokenizer, overwrite=True, stored="int8")
     for packed in sorted((work / "int8").iterdir()):
         shutil.copyfile(packed, box.FOLDER / packed.name)
@@ -117,7 +142,7 @@ def pack(work: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=["all", "text", "train", "pack", "measure", "card"])
+    parser.add_argument("stage", choices=["all", "text", "train", "join", "settle", "pack", "measure", "card"])
     parser.add_argument("folders", nargs="*", type=Path)
     options = parser.parse_args()
     every = options.stage == "all"
@@ -126,6 +151,10 @@ def main() -> None:
         write_text(options.folders[0], work)
     if every or options.stage == "train":
         train(work)
+    if every or options.stage == "join":
+        join(work)
+    if every or options.stage == "settle":
+        settle(work)
     if every or options.stage == "pack":
         pack(work)
     if every or options.stage == "measure":

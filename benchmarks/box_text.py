@@ -112,12 +112,17 @@ def passages(paragraphs: Iterable[str]) -> Iterator[str]:
         yield "\n".join(waiting)
 
 
+def told(seed: int, count: int) -> list[str]:
+    """So many of the built-in stories, as prose."""
+    written = itertools.islice(stories(seed), count)
+    return ["\n".join(filter(_is_prose, map(plain, each.text.split("\n")))) for each in written]
+
+
 def documents(data: Path) -> dict[str, list[list[str]]]:
     """Every document of each source as its passages; copies and near copies are left out."""
     prose = data / "prose"
     works = [prose_of_work(each.text) for each in read_documents([prose / "tagore-000.jsonl.zst"])]
     leads = [prose_of_lead(each.text) for each in read_documents([prose / "wiki_concepts-000.jsonl.zst"])]
-    written = [each.text for each in itertools.islice(stories(STORIES_SEED), STORIES)]
     seen = NearDuplicates()
 
     def is_new(paragraphs: list[str]) -> bool:
@@ -126,7 +131,7 @@ def documents(data: Path) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {
         "tagore": [list(passages(work)) for work in works if is_new(work)],
         "wikipedia": [["\n".join(lead)] for lead in leads if is_new(lead)],
-        "stories": [["\n".join(filter(_is_prose, map(plain, text.split("\n"))))] for text in written],
+        "stories": [[text] for text in told(STORIES_SEED, STORIES)],
     }
     return {
         source: [each for each in every if sum(map(len, each)) >= _LEAST_DOCUMENT] for source, every in found.items()

@@ -26,16 +26,14 @@ from kotha.generate.settings import SamplingSettings
 
 # Passages of each source, and how many words of a text count: shorter ones are left out.
 PASSAGES, WORDS = 20, 60
-ROUNDS, LOOKED_AT = 2, 64
+ROUNDS, LOOKED_AT = 1, 64
 OFF: dict[str, Any] = {"top_k": None, "repetition_penalty": None}
 SETTINGS: list[dict[str, Any]] = [
     *({"temperature": heat} for heat in (0.6, 0.8, 1.0)),
     {"temperature": 0.8, "top_k": 40},  # the default until this was measured
-    *(
-        {"temperature": heat, "top_k": 40, "repetition_penalty": penalty}
-        for heat in (0.6, 0.7)
-        for penalty in (1.1, 1.15)
-    ),
+    *({"temperature": heat, "top_k": 40, "repetition_penalty": 1.1} for heat in (0.5, 0.6, 0.7)),
+    {"temperature": 0.6, "top_k": 40, "repetition_penalty": 1.15},
+    {"temperature": 0.7, "min_p": 0.1, "repetition_penalty": 1.1},
 ]
 
 

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from benchmarks.box_card import card
+from benchmarks.box_openings import begun_elsewhere, last_reading, phrases, sentences
 from benchmarks.box_text import passages, plain, prose_of_lead, prose_of_work, split
 from hatchling.builders.wheel import WheelBuilder
 
@@ -169,3 +171,23 @@ def test_a_document_is_wholly_held_out_or_not_at_all() -> None:
     parts = split({"tagore": works})
     learned, held_out = ({text.split()[0] for text in parts[part]["tagore"]} for part in ("train", "held_out"))
     assert len(held_out) == 2 and len(learned) == 98 and not learned & held_out
+
+
+STORY = "এক গ্রামে থাকত রাজু। রাজু রোজ মাঠে যেত। মা বলতেন, “যাও। তাড়াতাড়ি ফিরো।” রাজু হাসত। সন্ধ্যা হলো। সবাই ঘরে ফিরল।"
+
+
+def test_stories_begin_elsewhere() -> None:
+    assert "".join(sentences(STORY)) == STORY
+    assert "মা বলতেন, “যাও। তাড়াতাড়ি ফিরো।” রাজু হাসত। " in sentences(STORY), "nobody is cut off in mid-speech"
+    begun = {begun_elsewhere(STORY, ["ঘরের মধ্যে"], Random(seed)) for seed in range(20)}
+    behind_an_opening = {text for text in begun if text.startswith("ঘরের মধ্যে রাজু রোজ মাঠে যেত। ")}
+    assert behind_an_opening and all(STORY.endswith(text) for text in begun - behind_an_opening)
+    without_a_child = "নদীটি বড়। নদীতে মাছ আছে।"
+    assert begun_elsewhere(without_a_child, ["ঘরের মধ্যে"], Random(0)) == without_a_child
+
+
+def test_openings_are_phrases_of_place_and_time() -> None:
+    assert phrases(["ঘরের মধ্যে কেহ নাই। ঘরের মধ্যে আলো। মহেন্দ্র কহিল, ঘরের মধ্যে কে।"] * 2) == ["ঘরের মধ্যে"]
+    others = ["ঘরের মধ্যে কেহ নাই। ঘরের মধ্যে আলো জ্বলে।"] * 3
+    read = last_reading([STORY] * 9, others)
+    assert len(read) > 9 and set(read[9:]) == set(others), "some of the rest is read again"
