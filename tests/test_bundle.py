@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from kotha import bundle
 from kotha.errors import ConfigError, KothaError
-from kotha.model.config import GPTConfig
+from kotha.model.config import GPTConfig, classifying
+from kotha.model.family import build
 from kotha.model.gpt import GPT
+from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
@@ -302,3 +304,14 @@ def test_large_weights_are_numbers(tmp_path: Path) -> None:
     with torch.no_grad():
         model.tokens.weight.fill_(torch.finfo(torch.float32).max)  # their sum is not
     assert bundle.load(bundle.save(tmp_path / "model", model)).config == CONFIG
+
+
+@pytest.mark.parametrize("name", ["pocket", "pocket-bert"])
+def test_a_classifier_comes_back_with_the_names_of_its_classes(name: str, tmp_path: Path) -> None:
+    sizes = {"vocab_size": 40, "context_length": 8, "n_layers": 1, "d_model": 16, "n_heads": 2, "d_ff": 32}
+    model = build(classifying(preset(name).replace(**sizes), ["ভালো", "মন্দ", "মাঝারি"])).eval()
+    bundle.save(tmp_path / "model", model)
+    again = bundle.load(tmp_path / "model").model
+    assert again.config == model.config and again.config.labels == ("ভালো", "মন্দ", "মাঝারি")  # type: ignore[union-attr]
+    tokens, real = torch.randint(40, (2, 8)), torch.ones(2, 8, dtype=torch.bool)
+    assert torch.equal(again(tokens, real), model(tokens, real))

@@ -11,6 +11,7 @@ from kotha.inside.sites import attentions, layers
 from kotha.inside.trace import trace
 from kotha.model.attention import set_reading
 from kotha.model.classifier import TextClassifier
+from kotha.model.config import classifying
 
 Member = tuple[nn.Module, list[torch.Tensor]]
 
@@ -102,7 +103,7 @@ def test_hooks_go_when_the_model_fails(gpt: Member) -> None:
 
 def test_a_classifier_is_traced_too(bert: Member) -> None:
     body, inputs = bert
-    model = TextClassifier(body, 3).eval()  # type: ignore[arg-type]
+    model = TextClassifier(classifying(body.config, "abc")).eval()
     with trace(model) as seen:
         answer = model(*inputs, torch.ones(2, 7, dtype=torch.bool))
     assert torch.equal(seen["logits"], answer) and "tokens" in seen and "blocks.1.attention.weights" in seen

@@ -13,7 +13,15 @@ from kotha.errors import ConfigError
 from kotha.inside.sites import attentions
 from kotha.model.attention import Attention, set_reading
 from kotha.model.classifier import TextClassifier
-from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig, config_from_dict
+from kotha.model.config import (
+    BERTConfig,
+    GPTConfig,
+    ModelConfig,
+    Seq2SeqConfig,
+    ViTConfig,
+    classifying,
+    config_from_dict,
+)
 from kotha.model.family import build
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import MODERN, preset
@@ -210,8 +218,8 @@ def test_a_pruned_model_learns_on() -> None:
 
 
 def test_a_classifier_loses_heads_with_its_body() -> None:
-    body, (tokens,) = made(CASES["bert"][0])
-    model = TextClassifier(body, 3).eval()
+    whole, (tokens,) = made(CASES["bert"][0])
+    model = TextClassifier(classifying(whole.config, "abc")).eval()
     pruned = remove_heads(model, ["blocks.0.attention.1"])
     real = torch.ones_like(tokens, dtype=torch.bool)
     assert pruned.body.config.removed_heads == pruned.config.removed_heads == ("blocks.0.attention.1",)

@@ -6,7 +6,6 @@ cores; the slow one uses the presets as they are, with the vocabulary of the dat
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,7 @@ import pytest
 import torch
 from tests.prepared import prepared, some_stories
 
-from kotha.model.classifier import TextClassifier
-from kotha.model.config import ModelConfig
-from kotha.model.family import build
+from kotha.model.config import ModelConfig, classifying
 from kotha.model.presets import preset
 from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
@@ -30,7 +27,7 @@ from kotha.train.loop import Training
 from kotha.train.tasks.classification import ImageClasses, TextClasses
 from kotha.train.tasks.masked_words import MaskedWords
 from kotha.train.tasks.next_token import NextToken
-from kotha.train.tasks.task import Batch, Learner, Score, Task
+from kotha.train.tasks.task import Batch, Task
 from kotha.train.tasks.translation import Translation
 
 Make = Callable[[ModelConfig, TrainConfig], Task]
@@ -237,19 +234,20 @@ def test_vit_beats_the_majority(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("pocket-bert", "wordpiece"), ("pocket", "unigram")])
-def test_a_text_classifier_learns_by_heart(name: str, kind: str) -> None:
+def test_a_text_classifier_learns_by_heart(name: str, kind: str, tmp_path: Path) -> None:
     documents = list(itertools.islice(stories(seed=2), 100))
     tokenizer = train_tokenizer([each.text for each in documents], kind, 600)
     # Four texts of three kinds: of eight, two now and then stay mixed up for two hundred steps.
     texts, labels = [each.text for each in documents[:4]], [list(KINDS).index(each.kind) for each in documents[:4]]
     model = preset(name).replace(vocab_size=600, context_length=48, **SMALL)
     config = QUICK.change(steps=120, learning_rate=2e-3, batch_size=4)
-    task = TextClasses(model, config, texts, labels, texts, labels, tokenizer, n_classes=3)
-    assert learn_plainly(model, config, task)["loss_nats"] < 0.05
+    classifier = classifying(model, [*KINDS])
+    task = TextClasses(classifier, config, texts, labels, texts, labels, tokenizer)
+    assert learn(classifier, config, task, tmp_path)["loss_nats"] < 0.05
 
 
 @pytest.mark.parametrize(("name", "kind"), [("pocket-bert", "wordpiece"), ("pocket", "unigram")])
-def test_a_text_classifier_beats_the_majority(name: str, kind: str) -> None:
+def test_a_text_classifier_beats_the_majority(name: str, kind: str, tmp_path: Path) -> None:
     chance = np.random.default_rng(0)
     labels = chance.integers(3, size=260).tolist()
     texts = [" ".join(chance.choice(TOPICS[label], 12)) for label in labels]
@@ -257,28 +255,11 @@ def test_a_text_classifier_beats_the_majority(name: str, kind: str) -> None:
     model = preset(name).replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
     config = QUICK.change(steps=40, learning_rate=2e-3, batch_size=24)
     sets = texts[:200], labels[:200], texts[200:], labels[200:]
-    task = TextClasses(model, config, *sets, tokenizer, n_classes=3)
-    score = learn_plainly(model, config, task)
+    classifier = classifying(model, "abc")
+    task = TextClasses(classifier, config, *sets, tokenizer)
+    score = learn(classifier, config, task, tmp_path)
     assert score["loss_nats"] < task.references()["class frequencies"] - 0.6
     assert score["accuracy"] > score["majority"] + 0.5
-
-
-def learn_plainly(model: ModelConfig, config: TrainConfig, task: TextClasses) -> Score:
-    """A loop in ten lines: a classifier is a body with a head of its own, which no model config describes."""
-    torch.manual_seed(0)
-    learner = Learner(TextClassifier(build(model), 3), task)
-    optimizer = torch.optim.AdamW(learner.parameters(), lr=config.learning_rate)
-    for step in range(config.steps):
-        optimizer.zero_grad()
-        sum(learner(task.batch(step, 0, config.batch_size).tensors).values()).backward()
-        optimizer.step()
-    learner.eval()
-    sums: Counter[str] = Counter()
-    targets: Counter[str] = Counter()
-    for batch in task.validation():
-        sums.update({name: float(each) for name, each in learner(batch.tensors).items()})
-        targets.update(batch.targets)
-    return task.score(sums, targets)
 
 
 # -- the presets as they are ------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ from transformers import BertConfig, BertForPreTraining
 from kotha.errors import ConfigError
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
-from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig
-from kotha.model.gpt import GPT
+from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig, classifying
 from kotha.model.loss import IGNORED
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
@@ -93,9 +92,9 @@ def test_image_classes_are_cross_entropy(smoothing: float) -> None:
     assert_same(mine, cross_entropy(model(images), labels, label_smoothing=smoothing), list(model.parameters()))
 
 
-@pytest.mark.parametrize("body", [BERT(BERTConfig(**TEXT)), GPT(GPTConfig(**TEXT))], ids=["bert", "gpt"])
-def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERT | GPT) -> None:
-    model = TextClassifier(body, 3).eval()
+@pytest.mark.parametrize("body", [BERTConfig(**TEXT), GPTConfig(**TEXT)], ids=["bert", "gpt"])
+def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERTConfig | GPTConfig) -> None:
+    model = TextClassifier(classifying(body, "abc")).eval()
     with torch.no_grad():
         for parameter in model.parameters():  # from 0.02 on, changes of a token hardly show
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -107,7 +106,7 @@ def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERT | G
     mine = objectives.classes(model(tokens, REAL), labels, 0.1)
     assert torch.allclose(mine, cross_entropy(torch.cat(alone), labels, label_smoothing=0.1), atol=1e-5)
     mine.backward()
-    assert body.tokens.weight.grad is not None
+    assert all(parameter.grad is not None for parameter in model.parameters()), "nothing is there that has no use"
     assert model.head.weight.grad.abs().sum() > 0
     for row, length in enumerate((10, 6, 8)):  # the last real token is read too
         changed = tokens.clone()
@@ -116,10 +115,12 @@ def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERT | G
 
 
 def test_a_classifier_needs_a_body_that_reads_text_and_a_choice() -> None:
-    with pytest.raises(ConfigError, match="a ViT gives no vector for a text; classify with a BERT or a GPT"):
-        TextClassifier(ViT(ViTConfig(**SIZES, image_size=8, patch_size=4, n_classes=3)), 3)
-    with pytest.raises(ConfigError, match="n_classes=1 leaves nothing to choose"):
-        TextClassifier(GPT(GPTConfig(**TEXT)), 1)
+    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
+        classifying(ViTConfig(**SIZES, image_size=8, patch_size=4, n_classes=3), "abc")
+    with pytest.raises(ConfigError, match=r"labels=\['a'\] leave nothing to choose; give at least 2 classes"):
+        classifying(GPTConfig(**TEXT), "a")
+    with pytest.raises(ConfigError, match="name a class twice, or not at all"):
+        classifying(GPTConfig(**TEXT), "aa")
 
 
 def test_judging_sums_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
+from kotha.model.classifier import TextClassifier
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -92,6 +93,10 @@ def read(
     """A text as the input of any model that reads text; ``second`` is BERT's other sentence, ``target`` a Seq2Seq's."""
     if isinstance(model, ViT):
         raise UsageError("this model is a ViT, it reads images and no text; give it an image")
+    if isinstance(model, TextClassifier):
+        raise UsageError(
+            "this model names classes: ask it why with classify; to look inside, open the model that it was made from"
+        )
     if tokenizer is None:
         raise UsageError("this model has no tokenizer, so it cannot read text; save them together, or train with one")
     for given, what, argument, family in (

@@ -2,36 +2,39 @@
 
 No fifth body: BERT speaks for a text through its pooled first token (Devlin et al. 2018), a GPT through the last token
 that it read, the only one that saw all (Radford et al. 2018,
-https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf).
+https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). What the body would
+only need for words, its own heads, is not there. A GPT's head has no bias, as in Hugging Face's layouts.
 """
 
 import torch
 from torch import Tensor, nn
 
-from kotha.errors import ConfigError
 from kotha.model.bert import BERT
+from kotha.model.config import BERTClassifierConfig, ClassifierConfig
 from kotha.model.gpt import GPT
 from kotha.model.initialization import STANDARD_DEVIATION
 
+_ONLY_FOR_WORDS = ("head", "pair_head", "transform", "transform_norm")
+
 
 class TextClassifier(nn.Module):
-    """Texts in, scores for each class out: (B, T) -> (B, n_classes)."""
+    """Texts in, scores for each class out: (B, T) -> (B, K)."""
 
-    def __init__(self, body: BERT | GPT, n_classes: int) -> None:
+    def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
-        if not isinstance(body, BERT | GPT):
-            raise ConfigError(f"a {type(body).__name__} gives no vector for a text; classify with a BERT or a GPT")
-        if n_classes < 2:
-            raise ConfigError(f"n_classes={n_classes} leaves nothing to choose; use at least 2")
-        self.config, self.n_classes = body.config, n_classes
-        self.body = body
-        self.dropout = nn.Dropout(body.config.dropout)
-        self.head = nn.Linear(body.config.d_model, n_classes)
+        self.config = config
+        self.body: BERT | GPT = BERT(config) if isinstance(config, BERTClassifierConfig) else GPT(config)
+        for name in _ONLY_FOR_WORDS:
+            if hasattr(self.body, name):
+                delattr(self.body, name)
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(config.d_model, len(config.labels), bias=isinstance(self.body, BERT))
         nn.init.normal_(self.head.weight, std=STANDARD_DEVIATION)
-        nn.init.zeros_(self.head.bias)
+        if self.head.bias is not None:
+            nn.init.zeros_(self.head.bias)
 
     def forward(self, tokens: Tensor, real: Tensor) -> Tensor:
-        """Logits: (B, T) -> (B, n_classes). ``real`` (B, T) is False at padding, which comes last."""
+        """Logits: (B, T) -> (B, K). ``real`` (B, T) is False at padding, which comes last."""
         logits: Tensor = self.head(self.dropout(self.summary(tokens, real)))
         return logits
 

@@ -5,6 +5,7 @@ has a class of its own. Fields that follow from others (``d_head``, ``n_kv_heads
 they are worked out once and saved as plain values. Nothing here imports torch.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
@@ -174,6 +175,53 @@ class BERTConfig(TextConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GPTClassifierConfig(GPTConfig):
+    """A GPT whose head names the class of a text instead of its next token."""
+
+    family: ClassVar[str] = "gpt-classifier"
+    marks: ClassVar[tuple[str, ...]] = ("eos",)  # roles of the tokens around a text, the last of them behind it
+
+    labels: tuple[str, ...]  # what each class is called, in the order of the head's answers
+
+    def _check(self) -> None:
+        super()._check()
+        object.__setattr__(self, "labels", _checked_labels(self.labels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, resolved, ready for JSON."""
+        return {**super().to_dict(), "labels": list(self.labels)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BERTClassifierConfig(BERTConfig):
+    """A BERT whose head names the class of a text instead of its hidden words."""
+
+    family: ClassVar[str] = "bert-classifier"
+    marks: ClassVar[tuple[str, ...]] = ("cls", "sep")
+
+    labels: tuple[str, ...]  # what each class is called, in the order of the head's answers
+
+    def _check(self) -> None:
+        super()._check()
+        object.__setattr__(self, "labels", _checked_labels(self.labels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, resolved, ready for JSON."""
+        return {**super().to_dict(), "labels": list(self.labels)}
+
+
+ClassifierConfig = GPTClassifierConfig | BERTClassifierConfig
+
+
+def _checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    if len(labels) < 2:
+        raise ConfigError(f"labels={list(labels)} leave nothing to choose; give at least 2 classes")
+    if len(set(labels)) < len(labels) or not all(label.strip() for label in labels):
+        raise ConfigError(f"labels={list(labels)} name a class twice, or not at all; give each its own name")
+    return tuple(labels)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig(TextConfig):
     """Encoder and decoder: the target sees its past and all of the source."""
 
@@ -218,8 +266,25 @@ class ViTConfig(ModelConfig):
 
 
 FAMILIES: dict[str, type[ModelConfig]] = {
-    config.family: config for config in (GPTConfig, BERTConfig, Seq2SeqConfig, ViTConfig)
+    config.family: config
+    for config in (GPTConfig, BERTConfig, Seq2SeqConfig, ViTConfig, GPTClassifierConfig, BERTClassifierConfig)
 }
+
+
+def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
+    """The config of a body with a head for classes instead of its own.
+
+    >>> from kotha.model.presets import preset
+    >>> classifying(preset("pocket-bert"), ["good", "bad"]).family
+    'bert-classifier'
+    """
+    kinds = {"gpt": GPTClassifierConfig, "bert": BERTClassifierConfig}
+    kind: Any = kinds.get(config.family.removesuffix("-classifier"))
+    if kind is None:
+        raise ConfigError(f"a {config.family} model cannot classify texts; use a bert or a gpt")
+    values = {each.name: getattr(config, each.name) for each in fields(config)}
+    made: ClassifierConfig = kind(**{**values, "labels": tuple(labels)})
+    return made
 
 
 def config_from_dict(values: dict[str, Any]) -> ModelConfig:

@@ -10,13 +10,29 @@ from torch.overrides import TorchFunctionMode
 
 from kotha.errors import ConfigError
 from kotha.model.bert import BERT
-from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.model.classifier import TextClassifier
+from kotha.model.config import (
+    BERTClassifierConfig,
+    BERTConfig,
+    GPTClassifierConfig,
+    GPTConfig,
+    ModelConfig,
+    Seq2SeqConfig,
+    ViTConfig,
+)
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 
-Model = GPT | BERT | Seq2Seq | ViT
-_BODIES: dict[Any, Callable[[Any], Model]] = {GPTConfig: GPT, BERTConfig: BERT, Seq2SeqConfig: Seq2Seq, ViTConfig: ViT}
+Model = GPT | BERT | Seq2Seq | ViT | TextClassifier
+_BODIES: dict[Any, Callable[[Any], Model]] = {
+    GPTConfig: GPT,
+    BERTConfig: BERT,
+    Seq2SeqConfig: Seq2Seq,
+    ViTConfig: ViT,
+    GPTClassifierConfig: TextClassifier,
+    BERTClassifierConfig: TextClassifier,
+}
 
 
 def build(config: ModelConfig, device: str | torch.device | None = None) -> Model:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from kotha.model.attention import Attention
+from kotha.model.classifier import TextClassifier
 from kotha.model.config import ModelConfig
 from kotha.model.family import build
 from kotha.model.feedforward import FeedForward, SwiGLU
@@ -62,7 +63,7 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
         attention_per_layer=_size(attention) - _size(attention.query_norm) - _size(attention.key_norm),
         attention_per_head=query_side // len(attention.heads) + key_side // len(attention.shares),
         feedforward_per_layer=_size(feedforward),
-        tied_head=not isinstance(model, ViT) and model.head.weight is model.tokens.weight,
+        tied_head=not isinstance(model, ViT | TextClassifier) and model.head.weight is model.tokens.weight,
     )
 
 

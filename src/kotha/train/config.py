@@ -16,6 +16,8 @@ Schedule = Literal["cosine", "stable", "constant"]
 Sampling = Literal["documents", "offsets"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Compile = Literal["auto", "on", "off"]
+BestBy = Literal["loss", "macro_f1"]
+ClassWeights = Literal["equal", "balanced"]
 
 
 _COUNTS = (
@@ -64,6 +66,7 @@ class TrainConfig:
 
     dropout: float | None = None  # overrides the model's dropout
     label_smoothing: float = 0.0  # share of each target spread over the vocabulary
+    class_weights: ClassWeights = "equal"  # balanced: examples of rare classes count more
     backwards: float = 0.0  # share of the sequences read from their end, but in the last quarter of the steps
     teachers: tuple[str, ...] = ()  # folders of trained models whose guesses it learns from too (distillation)
     teacher_share: float = 0.8  # share of the loss that is the teachers'
@@ -73,6 +76,7 @@ class TrainConfig:
 
     evaluate_every: int = 250  # steps between two looks at the validation set
     evaluate_tokens: int | None = None  # validation tokens to look at; None for all
+    best_by: BestBy = "loss"  # what decides which model is kept; macro_f1 is for classes
     patience: int | None = None  # stop after this many evaluations without gain; None to go on
     checkpoint_every: int | None = None  # steps between two checkpoints; None: at each evaluation
     keep_checkpoints: int = 2  # latest checkpoints that are kept, besides the best

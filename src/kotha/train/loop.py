@@ -282,8 +282,9 @@ class Training:
         self.progress.evaluated_step = self.progress.step
         plain = self.keeper.plain_model()
         sample = self.sampler(plain) if self.sampler is not None and plain is not None else None
-        if score["loss_nats"] < self.progress.best_loss:
-            self.progress.best_loss, self.progress.best_step = score["loss_nats"], self.progress.step
+        lack = self.task.lack(score)
+        if lack < self.progress.best_loss:
+            self.progress.best_loss, self.progress.best_step = lack, self.progress.step
             self.progress.evaluations_without_gain = 0
             self.keeper.save_best(plain, self.progress.step, score)
         else:

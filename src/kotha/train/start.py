@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
-from kotha.model.config import BERTConfig, GPTConfig, ModelConfig
+from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.runs import CONFIG, RunFolder, data_of, describe_data, mapping
 from kotha.text.shards import Dataset
 from kotha.train.config import TrainConfig
@@ -212,8 +212,8 @@ def resume_run(
 
 def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
     """What a data folder of plain text offers: next tokens to a GPT, masked words to a BERT."""
-    if not isinstance(model, GPTConfig | BERTConfig):
-        needs = {"seq2seq": "pairs of texts", "vit": "images with their classes"}[model.family]
+    if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
+        needs = {"seq2seq": "pairs of texts", "vit": "images with their classes"}.get(model.family, "texts with labels")
         raise ConfigError(
             f"a {model.family} model learns from {needs}, and {data.path} holds plain text; "
             "use a gpt or bert preset, or train it from Python (kotha.train.tasks)"
@@ -221,5 +221,7 @@ def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: Ru
     for name in ("teachers", "backwards"):
         if getattr(config, name) and not isinstance(model, GPTConfig):
             raise ConfigError(f"{name} is for a gpt, which learns next tokens; train this one without")
+    if config.class_weights != "equal" or config.best_by != "loss":
+        raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
     task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
     return Training(model, config, task, folder, tokenizer=data.tokenizer, **how)

@@ -9,8 +9,7 @@ import torch
 from tests.text.conftest import trained
 
 from kotha.errors import ConfigError, DataError
-from kotha.model.config import BERTConfig, GPTConfig, TextConfig, ViTConfig
-from kotha.model.family import build
+from kotha.model.config import BERTConfig, GPTConfig, TextConfig, ViTConfig, classifying
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
 from kotha.train.tasks.classification import ImageClasses, TextClasses
@@ -76,7 +75,7 @@ def test_unusable_images_are_refused(pixels: Any, labels: Any, message: str) -> 
 
 
 def texts(model: TextConfig, kind: str, given: list[str], labels: list[int]) -> TextClasses:
-    return TextClasses(model, CONFIG, given, labels, given, labels, trained(kind), n_classes=3)
+    return TextClasses(classifying(model, "abc"), CONFIG, given, labels, given, labels, trained(kind))
 
 
 @pytest.mark.parametrize(("family", "kind"), [(BERTConfig, "wordpiece"), (GPTConfig, "unigram")])
@@ -102,9 +101,9 @@ def test_texts_have_their_marks_and_long_ones_are_cut(family: type[TextConfig], 
 def test_unusable_texts_are_refused() -> None:
     tokenizer = trained("unigram")
     bert = BERTConfig(vocab_size=tokenizer.vocab_size, context_length=8, n_layers=1, d_model=8, n_heads=1)
-    with pytest.raises(DataError, match=r"no cls token, and a bert needs it to classify; .* of kind 'wordpiece'"):
+    with pytest.raises(DataError, match=r"no cls token, and this model needs it to classify; .* of kind 'wordpiece'"):
         texts(bert, "unigram", ["আমি"], [0])
-    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt preset"):
+    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
         texts(VIT, "unigram", ["আমি"], [0])
     with pytest.raises(ConfigError, match="use vocab_size="):
         texts(bert.replace(vocab_size=9), "unigram", ["আমি"], [0])
@@ -117,6 +116,28 @@ def test_unusable_texts_are_refused() -> None:
 def test_a_body_without_a_head_for_classes_is_told_what_to_do() -> None:
     tokenizer = trained("unigram")
     model = preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16)
-    task = TextClasses(model, CONFIG, ["নদী", "পাখি"], [0, 1], ["নদী"], [0], tokenizer, n_classes=2)
-    with pytest.raises(ConfigError, match=r"learned by a TextClassifier, and this is a GPT; .* yourself"):
-        task.losses(build(model), task.batch(0, 0, 2).tensors)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"a gpt model has no head for classes of texts; .* by classifying\(\)"):
+        TextClasses(model, CONFIG, ["নদী", "পাখি"], [0, 1], ["নদী"], [0], tokenizer)
+
+
+def test_rare_classes_count_more_and_macro_f1_chooses() -> None:
+    tokenizer = trained("unigram")
+    model = classifying(preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16), "abc")
+    labels = [0, 0, 0, 0, 1, 2]
+    config = CONFIG.change(class_weights="balanced", best_by="macro_f1", batch_size=6)
+    task = TextClasses(model, config, ["আমি"] * 6, labels, ["আমি"] * 6, labels, tokenizer)
+    batch = task.batch(0, 0, 6).tensors
+    assert {(int(label), float(weight)) for label, weight in zip(batch["labels"], batch["weights"], strict=True)} == {
+        (0, 0.5),
+        (1, 2.0),
+        (2, 2.0),
+    }, "scikit-learn's n / (K count)"
+    logits = torch.tensor([[3.0, 0.0, 0.0]]).repeat(6, 1)
+    weighted = torch.nn.functional.cross_entropy(logits, batch["labels"], torch.tensor([0.5, 2.0, 2.0]))
+    torch.testing.assert_close(task.losses(lambda *_: logits, batch)["examples"], weighted)
+    sums = task.measure(lambda *_: logits, batch)
+    score = task.score({name: float(each) for name, each in sums.items()}, {"examples": 6})
+    assert score["accuracy"] == pytest.approx(4 / 6) and score["macro_f1"] == pytest.approx(0.8 / 3)
+    assert task.lack(score) == pytest.approx(1 - 0.8 / 3)
+    with pytest.raises(DataError, match="class 2 has no training example"):
+        TextClasses(model, config, ["আমি"] * 2, [0, 1], ["আমি"], [0], tokenizer)

@@ -12,7 +12,7 @@ from torch import Tensor
 from kotha.bundle import unique_weights
 from kotha.errors import ConfigError
 from kotha.export.weight_map import THREE_IN_ONE, Renamed, WeightMap, with_zeros
-from kotha.model.config import GPTConfig, ModelConfig
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 
 _OURS, _THEIRS = "stack.blocks.{n}.", "blk.{n}."
@@ -54,8 +54,9 @@ def obstacles(config: ModelConfig) -> list[str]:
     >>> obstacles(preset("bangla-58m")), obstacles(preset("vit-digits"))
     ([], ["family='vit': GGUF takes GPT models; export this one to hf or onnx"])
     """
-    if not isinstance(config, GPTConfig):
-        return [f"family={config.family!r}: GGUF takes GPT models; export this one to hf or onnx"]
+    if not isinstance(config, GPTConfig) or isinstance(config, ClassifierConfig):
+        doors = "hf" if isinstance(config, ClassifierConfig) else "hf or onnx"
+        return [f"family={config.family!r}: GGUF takes GPT models; export this one to {doors}"]
     wanted: dict[str, tuple[object, ...]] = {"norm_order": ("pre",), "final_norm": (True,), "head_bias": (False,)}
     if config.norm == "layer":
         wanted |= {"positions": ("learned",), "activation": ("gelu", "gelu-tanh"), "qk_norm": (False,)}

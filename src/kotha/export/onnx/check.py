@@ -57,6 +57,7 @@ def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines:
             size = model.config.image_size
             images = torch.rand(3, model.config.n_channels, size, size, generator=torch.Generator().manual_seed(0))
             return with_logits(report, [(model(images).float().cpu(), session(images=images)["logits"])])
+        assert isinstance(model, GPT | BERT), "no graph was written for another"
         rows = _rows(model, tokenizer, lines)
         if isinstance(model, BERT):
             return _check_bert(report, model, session, rows)

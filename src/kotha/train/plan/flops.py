@@ -16,7 +16,14 @@ from typing import Any
 
 from torch import nn
 
-from kotha.model.config import BERTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.model.config import (
+    BERTClassifierConfig,
+    BERTConfig,
+    GPTClassifierConfig,
+    ModelConfig,
+    Seq2SeqConfig,
+    ViTConfig,
+)
 from kotha.model.family import build
 from kotha.model.parameters import count_parameters
 from kotha.train.plan.activations import positions
@@ -93,7 +100,9 @@ def _part(name: str) -> str:
 
 def _positions_met(model: ModelConfig, name: str, n_positions: int) -> int:
     """Positions of one example that a layer works on."""
-    match model, name.split(".")[0]:
+    match model, name.removeprefix("body.").split(".")[0]:
+        case GPTClassifierConfig() | BERTClassifierConfig(), "head" | "pooler":
+            return 1
         case BERTConfig(), "transform" | "head":
             return int(CHOSEN * n_positions)
         case (BERTConfig(), "pooler" | "pair_head") | (ViTConfig(), "head"):

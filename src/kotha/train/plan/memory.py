@@ -15,7 +15,7 @@ from typing import Literal, NotRequired, TypedDict, Unpack, cast
 from torch import nn
 
 from kotha.errors import ConfigError
-from kotha.model.config import BERTConfig, ModelConfig, TextConfig, ViTConfig
+from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.loss import CHUNK_LOGITS, GPU_CHUNK_LOGITS
 from kotha.train.config import Optimizer, TrainConfig
@@ -187,7 +187,7 @@ class _Shape:
         self.step = _FLOAT32 * max(copies * max(moved), _MUON_COPIES * max(matrices, default=0))
         self.depth = max(1, model.n_layers)
         self._vocabulary = model.n_classes if isinstance(model, ViTConfig) else built.head.out_features
-        self.table = 0 if isinstance(model, ViTConfig) else _FLOAT32 * self._vocabulary * model.d_model
+        self.table = _FLOAT32 * model.vocab_size * model.d_model if isinstance(model, TextConfig) else 0
         # Gathered when their turn comes: what stands outside the blocks, this block and the next.
         blocks = _FLOAT32 * sum(_size(module) for name, module in built.named_modules() if name.endswith("blocks"))
         self.gathered = self.weights - blocks + 2 * blocks // self.depth
@@ -211,7 +211,7 @@ class _Shape:
         return max(body.measuring, hidden + self._chunk(size) + self._width * self._head)
 
     def _rows(self, batch_size: int) -> int:
-        if isinstance(self._model, ViTConfig):
+        if isinstance(self._model, ViTConfig | ClassifierConfig):
             return batch_size
         guessed = CHOSEN if isinstance(self._model, BERTConfig) else 1.0
         return int(batch_size * self._context_length * guessed)

@@ -1,7 +1,11 @@
 """Classes: what an image shows, or of which kind a text is.
 
 Both tasks are the same but for what is read; ``_Classes`` has what they share. A text longer than the context is read
-from its beginning as far as it goes, and counted in ``truncated``: the start of a text mostly tells its kind.
+from its beginning as far as it goes, and counted in ``truncated``.
+
+Where classes are unequal, a model may learn each example with the weight of its class (``class_weights="balanced"``:
+their mean is 1, as in scikit-learn), and of texts the model that is kept may be the one with the best macro-F1 (the
+mean of F1 over classes) instead of the least loss.
 """
 
 import math
@@ -14,9 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.errors import ConfigError, DataError
-from kotha.model.classifier import TextClassifier
-from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, ViTConfig
+from kotha.model.config import ClassifierConfig, ModelConfig, ViTConfig
 from kotha.text.frequencies import Counts, frequency_nats
+from kotha.text.tokenizer.marked import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import classes, judge
@@ -43,6 +47,13 @@ class _Classes(Task):
         self._n_classes, self._width = n_classes, width  # positions of one example, at most
         self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
         self._order = Order(len(self._labels), config.batch_size, config.seed)
+        self._weights: Tensor | None = None
+        if config.class_weights == "balanced":
+            counts = torch.from_numpy(self._counts(self._labels)).float()
+            if bool((counts == 0).any()):
+                empty = int((counts == 0).nonzero()[0])
+                raise DataError(f"class {empty} has no training example, so it has no weight; leave class_weights out")
+            self._weights = counts.sum() / (n_classes * counts)
 
     def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         """What is read of some examples in a batch with others, and how many positions go through the model."""
@@ -63,16 +74,23 @@ class _Classes(Task):
 
     def _as_batch(self, examples: Any, labels: Tensor, rows: list[int], among: Sequence[int]) -> Batch:
         tensors, positions = self._read(examples, rows, among)
-        return Batch({**tensors, "labels": labels[rows]}, {_PART: len(rows)}, positions)
+        batch = {**tensors, "labels": labels[rows]}
+        if self._weights is not None:
+            batch["weights"] = self._weights[labels[rows]]
+        return Batch(batch, {_PART: len(rows)}, positions)
 
     def sources(self, step: int) -> list[int]:
         return sorted(set(self._order.examples(step)))
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
-        return {_PART: classes(self._logits(model, tensors), tensors["labels"], self._label_smoothing)}
+        logits, labels = self._logits(model, tensors), tensors["labels"]
+        return {_PART: classes(logits, labels, self._label_smoothing, tensors.get("weights"))}
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        nats, right = judge(self._logits(model, tensors), tensors["labels"])
+        return self._measured(self._logits(model, tensors), tensors["labels"])
+
+    def _measured(self, logits: Tensor, labels: Tensor) -> Tensors:
+        nats, right = judge(logits, labels)
         return {_PART: nats, "right": right}
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
@@ -135,53 +153,47 @@ class TextClasses(_Classes):
         validation_texts: Sequence[str],
         validation_labels: Labels,
         tokenizer: Tokenizer,
-        n_classes: int,
     ) -> None:
-        if not isinstance(model, BERTConfig | GPTConfig):
-            raise ConfigError(f"a {model.family} model cannot classify texts; use a bert or a gpt preset")
+        if not isinstance(model, ClassifierConfig):
+            raise ConfigError(
+                f"a {model.family} model has no head for classes of texts; give a bert or a gpt one by classifying()"
+            )
         check_vocabulary(model, tokenizer)
         self.context_length = config.context_length or model.context_length
-        self.truncated = 0
-        self._marks = _marks(model, tokenizer)
-        self._pad = tokenizer.special.get("pad", 0)
-        learned = (self._encode("training", texts, tokenizer), labels)
-        held_out = (self._encode("validation", validation_texts, tokenizer), validation_labels)
-        super().__init__(config, n_classes, int(held_out[0].lengths.max()), learned, held_out)
+        self._reader = MarkedTexts(tokenizer, model.marks, self.context_length)
+        learned = (self._encode("training", texts), labels)
+        held_out = (self._encode("validation", validation_texts), validation_labels)
+        super().__init__(config, len(model.labels), int(held_out[0].lengths.max()), learned, held_out)
+        self._best_by = config.best_by
 
-    def _encode(self, what: str, texts: Sequence[str], tokenizer: Tokenizer) -> Ragged:
+    @property
+    def truncated(self) -> int:
+        """Texts of both sets that are longer than the context."""
+        return self._reader.truncated
+
+    def _encode(self, what: str, texts: Sequence[str]) -> Ragged:
         if not len(texts):
             raise DataError(f"there are no {what} texts; give at least one")
-        ids = tokenizer.encode_batch(texts)
-        *before, after = self._marks
-        room = self.context_length - len(self._marks)
-        self.truncated += sum(len(each) > room for each in ids)
-        return Ragged([*before, *each[:room], after] for each in ids)
+        return Ragged(self._reader.encode(texts))
 
     def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
-        tokens, real = examples.padded(rows, among, self._pad)
+        tokens, real = examples.padded(rows, among, self._reader.pad)
         return {"tokens": tokens, "real": real}, tokens.numel()
 
-    def _logits(self, model: Any, tensors: Tensors) -> Tensor:
-        """A run folder holds bodies; what has a head for classes of texts is trained by one's own few lines."""
-        if not isinstance(model, TextClassifier):
-            raise ConfigError(
-                f"classes of texts are learned by a TextClassifier, and this is a {type(model).__name__}; a run folder "
-                "cannot hold one yet: put TextClassifier(body, n_classes) and this task into a Learner and move it "
-                "yourself"
-            )
-        return super()._logits(model, tensors)
+    def _measured(self, logits: Tensor, labels: Tensor) -> Tensors:
+        said, sums = logits.argmax(dim=-1), super()._measured(logits, labels)
+        for label in range(self._n_classes):  # what the F1 of each class is made from
+            sums[f"both/{label}"] = ((said == label) & (labels == label)).sum()
+            sums[f"either/{label}"] = (said == label).sum() + (labels == label).sum()
+        return sums
 
+    def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
+        """See Task; ``macro_f1`` is the mean of F1 over all classes."""
+        f1 = [2 * sums[f"both/{each}"] / max(1, sums[f"either/{each}"]) for each in range(self._n_classes)]
+        return {**super().score(sums, targets), "macro_f1": sum(f1) / self._n_classes}
 
-def _marks(model: ModelConfig, tokenizer: Tokenizer) -> list[int]:
-    """What stands around a text, the last of them behind it: BERT speaks from the first place, a GPT from the last."""
-    wanted, kind = (("cls", "sep"), "wordpiece") if isinstance(model, BERTConfig) else (("eos",), "unigram")
-    for role in wanted:
-        if role not in tokenizer.special:
-            raise DataError(
-                f"the tokenizer has no {role} token, and a {model.family} needs it to classify; train one of kind "
-                f"{kind!r}"
-            )
-    return [tokenizer.special[role] for role in wanted]
+    def lack(self, score: Score) -> float:
+        return score["loss_nats"] if self._best_by == "loss" else 1 - score["macro_f1"]
 
 
 def _check_images(what: str, images: Images, model: ViTConfig) -> Tensor:

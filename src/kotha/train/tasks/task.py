@@ -61,7 +61,11 @@ class Task(Protocol):
         """The examples that are never learned from."""
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """How well a model does, from what ``measure`` gave; ``loss_nats`` decides which model is the best."""
+        """How well a model does, from what ``measure`` gave, ``loss_nats`` among it."""
+
+    def lack(self, score: Score) -> float:
+        """What a model still lacks by its score, 0 or more; the one that lacks least is the best."""
+        return score["loss_nats"]
 
     def references(self) -> dict[str, float]:
         """Losses in nats to compare with, by name: what one reaches who knows nothing, or very little."""
