@@ -11,7 +11,7 @@ from kotha.errors import UsageError, nearest
 from kotha.text.corpus.hub import Hub
 from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
-from kotha.text.corpus.records import READERS, Record, is_column_number
+from kotha.text.corpus.records import READERS, Record, is_column_number, names_in_records
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
 
@@ -62,7 +62,7 @@ def read_documents(
     of files that a folder holds but that cannot be read. ``on_bytes`` is told how many more bytes of the files as
     stored have been read: compare with the sizes of ``list_sources``. A document without text is not yielded.
     """
-    return (Document(text, name, at) for name, ((text,), at) in _read(paths, (field,), **how))
+    return (Document(text, name, at) for name, ((text,), at) in _filled(read_records(paths, (field,), **how)))
 
 
 def read_pairs(
@@ -71,11 +71,16 @@ def read_pairs(
     """Read sentence pairs from csv, tsv, jsonl or parquet, as ``read_documents`` does; both sides must have text."""
     if is_column_number(source_field) != is_column_number(target_field):
         raise UsageError(f"fields {source_field!r} and {target_field!r}: give both by name or both by number")
-    records = _read(paths, (source_field, target_field), **how)
+    records = _filled(read_records(paths, (source_field, target_field), **how))
     return (Pair(source, target, name, at) for name, ((source, target), at) in records)
 
 
-def _read(
+def _filled(records: Iterator[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
+    """Those records of which every field has text."""
+    return (each for each in records if all(value and not value.isspace() for value in each[1][0]))
+
+
+def read_records(
     paths: Sequence[str | Path | Source],
     fields: tuple[str, ...],
     *,
@@ -86,7 +91,11 @@ def _read(
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     hub: Hub | None = None,
 ) -> Iterator[tuple[str, Record]]:
-    """Check the request and list the files now, so that a wrong name fails at the call; read later, file by file."""
+    """Some fields of each record, with its source: a value may be blank.
+
+    The request is checked and the files are listed at once, so that a wrong name fails at the call; they are read
+    later, file by file.
+    """
     if errors not in get_args(Errors):
         raise UsageError(f"errors={errors!r} is not a policy{nearest(errors, get_args(Errors))}")
     if not _SMALLEST_LIMIT <= max_document_bytes <= _LARGEST_LIMIT:
@@ -108,10 +117,26 @@ def _read(
                     complaints.report(f"cannot be opened ({error.strerror or error})")
                     continue
                 for record in read_file(file, source, fields, max_document_bytes, complaints, on_bytes):
-                    if all(value and not value.isspace() for value in record[0]):
-                        yield source.name, record
+                    yield source.name, record
 
     return records()
+
+
+def field_names(path: str | Path) -> list[str]:
+    """The fields that the first record of a csv, tsv or jsonl file has, compressed or not.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.csv"
+    ...     _ = file.write_text("text,label\\nx,1\\n")
+    ...     field_names(file)
+    ['text', 'label']
+    """
+    [source] = list_sources([path], format=None, errors="stop", on_problem=None, hub=None)
+    with Path(source.path).open("rb") as file:
+        stream = TextBytes(decompress(file_chunks(file, None), source.compression))
+        complaints = Complaints(source.name, "skip")
+        return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, complaints)
 
 
 def _opened(source: Source, hub: Hub | None) -> AbstractContextManager[BinaryIO]:

@@ -5,7 +5,8 @@ position being the line on which the record starts. All of them hold one record 
 
 - **txt**: one or more blank lines end a document. A document over the limit is cut at a line end, or, within one
   endless line, at a character.
-- **jsonl**: an object with the fields on each line, or, where one field is wanted, a string.
+- **jsonl**: an object with the fields on each line, or, where one field is wanted, a string. Beside another field,
+  a whole number or a boolean is taken as it is written: labels are often numbers.
 - **csv**: RFC 4180 with a header row: quoted cells may hold commas, line ends and doubled quotes.
 - **tsv**: as registered with IANA: a header row, tabs between cells, and a quote is a quote. Parallel corpora are full
   of cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
@@ -117,9 +118,9 @@ def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
     for field in fields:
         if field not in value:
             raise ValueError(missing("field", field, value, alone=len(fields) == 1))
-        if not isinstance(value[field], str):
+        if not isinstance(value[field], str) and not (len(fields) > 1 and isinstance(value[field], int)):
             raise ValueError(f"the field '{field}' is {_JSON_NAMES.get(type(value[field]), 'null')}, not a string")
-    return tuple(value[field] for field in fields)
+    return tuple(each if isinstance(each := value[field], str) else json.dumps(each) for field in fields)
 
 
 def _tsv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
@@ -226,6 +227,20 @@ def _column(header: list[str], field: str, alone: bool) -> int:
     if len(found) > 1:
         raise Unreadable(f"{len(found)} columns are named '{field}'; name one by its number")
     return found[0]
+
+
+def names_in_records(format: str, stream: TextBytes, limit: int, complaints: Complaints) -> list[str]:
+    """The fields that the first record of a file has: the header's columns, or an object's keys; none of plain text."""
+    if format == "jsonl":
+        lines = (data for _, _, data in stream.lines(limit) if data is not None and not data.isspace())
+        try:
+            first = json.loads(next(lines, b"{}"))
+        except (ValueError, RecursionError):
+            return []
+        return [name for name, each in first.items() if isinstance(each, str | int)] if isinstance(first, dict) else []
+    rows = {"csv": _csv_rows, "tsv": _tsv_rows}.get(format)
+    header = next(rows(stream, limit, complaints), None) if rows is not None else None
+    return [] if header is None else [name.strip() for name in header[0]]
 
 
 READERS: dict[str, Reader] = {
