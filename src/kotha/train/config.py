@@ -22,7 +22,7 @@ ClassWeights = Literal["equal", "balanced"]
 
 _COUNTS = (
     "steps context_length ema_every evaluate_every decay_steps evaluate_tokens patience checkpoint_every "
-    "keep_checkpoints average_last"
+    "keep_checkpoints average_last lora"
 )
 # As large as any that was ever reported, far above what this package's models gain from.
 _LARGEST_BATCH = 1 << 16
@@ -30,7 +30,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     (_COUNTS, lambda value: 1 <= value <= LARGEST_COUNT, f"from 1 to {LARGEST_COUNT:,}"),
     ("batch_size micro_batch_size", lambda value: 1 <= value <= _LARGEST_BATCH, f"from 1 to {_LARGEST_BATCH:,}"),
     ("seed", lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
-    ("learning_rate muon_learning_rate gradient_clip spike", lambda value: value > 0, "above 0"),
+    ("learning_rate muon_learning_rate gradient_clip spike lora_alpha", lambda value: value > 0, "above 0"),
     (
         "beta1 beta2 ema_decay label_smoothing dropout",
         lambda value: 0 <= value < 1,
@@ -68,6 +68,8 @@ class TrainConfig:
     label_smoothing: float = 0.0  # share of each target spread over the vocabulary
     class_weights: ClassWeights = "equal"  # balanced: examples of rare classes count more
     backwards: float = 0.0  # share of the sequences read from their end, but in the last quarter of the steps
+    lora: int | None = None  # rank of what is learned beside the weights, which then stay (LoRA); None: all learns
+    lora_alpha: float = 16.0  # what is learned beside them counts alpha / rank times
     teachers: tuple[str, ...] = ()  # folders of trained models whose guesses it learns from too (distillation)
     teacher_share: float = 0.8  # share of the loss that is the teachers'
     ema_decay: float | None = None  # memory of the average of the weights that is evaluated and kept; None for none

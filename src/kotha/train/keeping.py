@@ -6,6 +6,7 @@ All processes of a distributed run call these functions; who writes what is deci
 import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,7 +17,8 @@ from kotha.errors import CheckpointError
 from kotha.model.family import Model, build
 from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.train import checkpoint
+from kotha.train import adapter, checkpoint
+from kotha.train.adapter import base_fingerprint, merged, save_adapter
 from kotha.train.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
 from kotha.train.distributed import Ranks, whole
 from kotha.train.optimize.averaging import Average, copy_into, lent
@@ -55,6 +57,7 @@ class Keeper:
     optimizers: Optimizers
     average: Average | None
     ranks: Ranks
+    lora: tuple[int, float] | None = None  # rank and alpha of what is learned beside the weights
 
     # -- to go on from ------------------------------------------------------------------------------------------------
 
@@ -79,6 +82,9 @@ class Keeper:
             self.folder.forget_after(saved.step if saved else 0)
         if saved is None:
             return Progress(), {}
+        missing = {name for name, _ in self.model.named_parameters()} - saved.tensors["model"].keys()
+        if missing:
+            raise KeyError(f"without {min(missing)}")
         copy_into(self.model, saved.tensors["model"])
         self.optimizers.load_state(saved.tensors["optimizer"])
         state = dict(saved.state)
@@ -103,7 +109,7 @@ class Keeper:
 
     def mean_of_last(self, count: int) -> dict[str, Tensor] | None:
         """The mean of the kept weights of the last checkpoints; None where there are not so many."""
-        steps = list_checkpoints(self.folder.checkpoints)[-count:]
+        steps = [step for step in list_checkpoints(self.folder.checkpoints) if step > 0][-count:]
         if len(steps) < count:
             return None
         mean: dict[str, Tensor] = {}
@@ -114,9 +120,14 @@ class Keeper:
         return mean
 
     def plain_model(self) -> Model | None:
-        """A model that can be called by itself; sharded weights are gathered, and only the first process gets one."""
+        """A model that can be called by itself, and only the first process gets one.
+
+        Sharded weights are gathered; what was learned beside the weights is merged into them.
+        """
         if not self.ranks.sharded:
-            return self.model if self.ranks.is_first else None
+            if not self.ranks.is_first:
+                return None
+            return merged(self.model) if self.lora is not None else self.model
         gathered = {name: whole(each.detach()) for name, each in self.model.named_parameters()}
         if not self.ranks.is_first:
             return None
@@ -124,9 +135,15 @@ class Keeper:
         copy_into(plain, gathered)
         return plain
 
+    @cached_property
+    def _base(self) -> str:
+        return base_fingerprint(self.model)  # those weights never change
+
     def save_best(self, plain: Model | None, step: int, score: Score) -> None:
         """Write the weights that the model has now as the best so far."""
         if plain is None:
             return
+        if self.lora is not None:
+            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base)
         bundle.save(self.folder.best_model, plain, self.tokenizer, overwrite=True, whatever_it_holds=True)
         self.folder.write(runs.BEST, {"step": step, **score})

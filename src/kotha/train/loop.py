@@ -18,11 +18,12 @@ import torch
 from torch import Tensor, nn
 
 from kotha import runs
-from kotha.errors import CheckpointError, TrainingError
+from kotha.errors import CheckpointError, ConfigError, TrainingError
 from kotha.files import NotWrittenError
 from kotha.model.config import ModelConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model, build
+from kotha.model.lora import add_low_rank, learned_whole
 from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
@@ -69,6 +70,8 @@ class Training:
         self.config, self.task, self.folder, self.ranks = config, task, folder, ranks
         self.sampler, self._on_event = sampler, on_event
         self.first_example, self.n_examples = ranks.share(config.batch_size)
+        if config.lora is not None and ranks.sharded:
+            raise ConfigError("lora learns so few numbers that none are sharded; leave shard out")
         self.arithmetic = choose_arithmetic(config.precision, device)
         self.arithmetic.settle()
         how = how_planned(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
@@ -77,10 +80,13 @@ class Training:
         self.model: Model = build(model_config).to(self.arithmetic.device)
         if fill is not None:  # other weights than those of chance
             fill(self.model)
+        lora = None if config.lora is None else (config.lora, config.lora_alpha)
+        if lora is not None:
+            add_low_rank(self.model, *lora, whole=learned_whole(model_config.family))
         self.learner = distribute(Learner(self.model, task), ranks, self.arithmetic.device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
-        self.keeper = Keeper(folder, self.model, tokenizer, self.optimizers, self.average, ranks)
+        self.keeper = Keeper(folder, self.model, tokenizer, self.optimizers, self.average, ranks, lora)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
         self.fitting = Fitting(self.model, config, self.arithmetic, ranks)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"

@@ -13,7 +13,8 @@ import torch
 
 from kotha.bundle import Bundle, unique_weights
 from kotha.errors import ConfigError
-from kotha.model.config import ModelConfig, TextConfig
+from kotha.model.classifier import TextClassifier
+from kotha.model.config import ClassifierConfig, ModelConfig, TextConfig, classifying
 from kotha.model.family import Model
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -39,6 +40,8 @@ class Origin:
     def check(self, wanted: ModelConfig, tokenizer: Tokenizer | None) -> None:
         """Refuse a model that these weights cannot become."""
         own = self.config(tokenizer)
+        if isinstance(wanted, ClassifierConfig):
+            own = classifying(own, wanted.labels)  # its body becomes a classifier's
         if type(wanted) is not type(own):
             raise ConfigError(f"{self.name} is a {own.family} model, and a {wanted.family} was asked for")
         free = _CHANGEABLE | ({"context_length"} if getattr(own, "positions", None) == "rotary" else set())
@@ -51,22 +54,33 @@ class Origin:
     def fill(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
         """Put the weights into a new model; gives how many pieces were kept, put together and left to chance."""
         self.check(model.config, tokenizer)
-        weights: dict[str, Any] = unique_weights(self.bundle.model)
+        weights: dict[str, Any] = self._weights_for(model)
         counts: dict[str, int] = {}
         if tokenizer is not None and self.bundle.tokenizer is not None and not self._same(tokenizer):
             rows, counts = carried(self.bundle.tokenizer, tokenizer)
             known = torch.tensor([bool(ids) for ids in rows])
             n_before = self.bundle.model.config.vocab_size  # type: ignore[union-attr]
             for name, fresh in model.named_parameters():
-                if weights[name].shape[0] == n_before and name.split(".")[0] in ("tokens", "head"):
+                if name in weights and name.split(".")[0] in ("tokens", "head") and len(weights[name]) == n_before:
                     table = fresh.detach().cpu().clone()
                     old = weights[name].to(table.dtype)
                     table[known] = torch.stack([old[ids].mean(dim=0) for ids in rows if ids])
                     weights[name] = table
         with torch.no_grad():
             for name, parameter in model.named_parameters():
-                parameter.copy_(weights[name].to(parameter.dtype))
+                if name in weights:  # a new head is left to chance
+                    parameter.copy_(weights[name].to(parameter.dtype))
         return counts
+
+    def _weights_for(self, model: Model) -> dict[str, Any]:
+        """The weights by the names that they have in a model; a head for other classes is not among them."""
+        weights, own = unique_weights(self.bundle.model), self.bundle.model
+        if not isinstance(model, TextClassifier):
+            return dict(weights)
+        if not isinstance(own, TextClassifier):
+            return {f"body.{name}": weight for name, weight in weights.items()}
+        same = own.config.labels == model.config.labels
+        return {name: weight for name, weight in weights.items() if same or not name.startswith("head.")}
 
     def _same(self, tokenizer: Tokenizer) -> bool:
         return self.bundle.tokenizer is not None and self.bundle.tokenizer.fingerprint == tokenizer.fingerprint

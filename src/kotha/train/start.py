@@ -114,12 +114,28 @@ def _start(
     if origin is not None:
         origin.check(choice.model, data.tokenizer)
         about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
+    _check_lora(choice.settings, data, origin)
     training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
     training.most_steps = None if choice.design is None else choice.design.most_steps
     if origin is not None:
+        training.save()  # whoever is killed before the next checkpoint has the weights that it started from
         pieces = "".join(f", {count:,} pieces {how}" for how, count in counts.items())
         say(f"from {origin.name}{pieces}")
     return training
+
+
+def _check_lora(config: TrainConfig, data: Dataset, origin: Origin | None) -> None:
+    """Refuse LoRA where there is nothing that it could be beside."""
+    if config.lora is None:
+        return
+    if origin is None:
+        raise UsageError(f"lora={config.lora} learns beside weights that stay, so it needs a model to start from")
+    own = origin.bundle.tokenizer
+    if own is None or own.fingerprint != data.tokenizer.fingerprint:
+        raise UsageError(
+            f"lora={config.lora} leaves the table of words as it is, and {data.path} was cut by another tokenizer than "
+            f"{origin.name} reads with; prepare the data with that one"
+        )
 
 
 def check_held_out(data: Dataset) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from kotha.model.lora import is_low_rank
 from kotha.train.config import TrainConfig
 from kotha.train.distributed import local
 from kotha.train.optimize.muon import Muon
@@ -99,7 +100,10 @@ def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
 
 
 def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Named]:
-    """Parameters as (for Muon, for AdamW with decay, for AdamW without)."""
+    """Those parameters that learn, as (for Muon, for AdamW with decay, for AdamW without).
+
+    Muon turns a matrix towards an orthogonal one, which the narrow matrices of LoRA are not meant to be.
+    """
     outside: set[int] = set()
     for name, module in model.named_modules():
         inside = {"stack", "blocks"} & set(name.split("."))  # else a head, or a projection of the input
@@ -109,9 +113,11 @@ def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Na
     decayed: Named = []
     plain: Named = []
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         if parameter.dim() < 2:
             plain.append((name, parameter))
-        elif use_muon and parameter.dim() == 2 and id(parameter) not in outside:
+        elif use_muon and parameter.dim() == 2 and id(parameter) not in outside and not is_low_rank(name):
             hidden.append((name, parameter))
         else:
             decayed.append((name, parameter))

@@ -8,7 +8,7 @@ On a CPU the total is what the process has resident at most (``ru_maxrss``), on 
 (``max_memory_allocated``). benchmarks/memory_plan.py compares with real steps.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NotRequired, TypedDict, Unpack, cast
 
@@ -17,6 +17,7 @@ from torch import nn
 from kotha.errors import ConfigError
 from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.family import build
+from kotha.model.lora import LowRankLinear, add_low_rank, learned_whole
 from kotha.model.loss import CHUNK_LOGITS, GPU_CHUNK_LOGITS
 from kotha.train.config import Optimizer, TrainConfig
 from kotha.train.device.precision import DTYPES, Arithmetic
@@ -59,7 +60,7 @@ class MemoryPlan:
     """Bytes by part, each at its own largest, and the total at the fullest moment."""
 
     weights: int  # the parameters, in float32
-    gradients: int  # their gradients; with data parallelism, also the buckets in which they are sent
+    gradients: int  # the gradients of those that learn; with data parallelism, also the buckets in which they are sent
     optimizer: int  # what the optimizers remember
     average: int  # the running average of the weights
     activations: int  # what the forward pass leaves for the backward pass, for one micro-batch
@@ -89,12 +90,15 @@ def plan_memory(
     >>> plan.weights, plan.optimizer > 2 * plan.weights
     (3632, True)
     """
-    shape = _shape(model, training.optimizer, context_length, DTYPES[precision].itemsize, device)
+    width = DTYPES[precision].itemsize
+    shape = _shape(model, training.optimizer, context_length, width, device, training.lora)
     shares = ranks if sharded else 1
     weights, states = -(-shape.weights // shares), -(-shape.optimizer // shares)
-    gradients = weights * (2 if ranks > 1 and not sharded else 1)
-    average = weights if training.ema_decay is not None else 0
+    learning = -(-shape.learning // shares)
+    gradients = learning * (2 if ranks > 1 and not sharded else 1)
+    average = learning if training.ema_decay is not None else 0
     body = body_memory(model, micro_batch_size, context_length, precision, device, compiled)
+    body = replace(body, kept=body.kept + shape.beside(micro_batch_size))
     gathered = shape.gathered if shares > 1 else 0
     standing = weights + states + average + gathered
     accumulated = gradients if training.batch_size > micro_batch_size * ranks else 0
@@ -106,7 +110,7 @@ def plan_memory(
             gradients + body.kept // shape.depth + body.working + shape.table,
         ),
         "step": gradients + -(-shape.step // shares),
-        "validation": gradients + (weights if average else 0) + shape.validation(precision, compiled),
+        "validation": gradients + average + shape.validation(precision, compiled) + shape.merged,
     }
     moment = max(moments, key=lambda name: moments[name])
     base = _BASE if device == "cpu" else 0
@@ -169,7 +173,13 @@ class _Shape:
     """Sizes that follow from a model and its training, whatever the micro-batch."""
 
     def __init__(
-        self, model: ModelConfig, optimizer: Optimizer, context_length: int, width: int, device: Device
+        self,
+        model: ModelConfig,
+        optimizer: Optimizer,
+        context_length: int,
+        width: int,
+        device: Device,
+        lora: int | None = None,
     ) -> None:
         self._model, self._context_length, self._width, self._device = model, context_length, width, device
         try:
@@ -178,10 +188,17 @@ class _Shape:
             raise ConfigError(
                 f"d_model={model.d_model} and d_ff={model.d_ff} make matrices beyond any machine; choose smaller sizes"
             ) from error
+        if lora is not None:
+            add_low_rank(built, lora, alpha=1.0, whole=learned_whole(model.family))
         muon, *adamw = split_parameters(built, use_muon=optimizer == "muon")
         moved = [each.numel() for group in adamw for _, each in group]
         matrices = [each.numel() for _, each in muon]
-        self.weights = _FLOAT32 * (sum(moved) + sum(matrices))
+        self.weights = _FLOAT32 * _size(built)
+        self.learning = _FLOAT32 * (sum(moved) + sum(matrices))
+        adapted = [module for module in built.modules() if isinstance(module, LowRankLinear)]
+        self.merged = _FLOAT32 * sum(module.weight.numel() for module in adapted)  # for the plain model that is kept
+        # What the first narrow matrix gives and the second reads.
+        self._beside = len(adapted) * (lora or 0) * width
         self.optimizer = _FLOAT32 * (2 * sum(moved) + len(moved) + sum(matrices))  # AdamW counts steps of each tensor
         copies = 0 if device == "cuda" else _ADAMW_COPIES  # a GPU's AdamW is one kernel
         self.step = _FLOAT32 * max(copies * max(moved), _MUON_COPIES * max(matrices, default=0))
@@ -191,6 +208,10 @@ class _Shape:
         # Gathered when their turn comes: what stands outside the blocks, this block and the next.
         blocks = _FLOAT32 * sum(_size(module) for name, module in built.named_modules() if name.endswith("blocks"))
         self.gathered = self.weights - blocks + 2 * blocks // self.depth
+
+    def beside(self, batch_size: int) -> int:
+        """What the narrow matrices of LoRA leave for the backward pass."""
+        return batch_size * positions(self._model, self._context_length) * self._beside
 
     def loss(self, batch_size: int) -> int:
         """The loss at its fullest: copies in the type of the products, a chunk of logits, and gradients so far."""

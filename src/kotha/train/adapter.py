@@ -1,0 +1,114 @@
+"""An adapter: what LoRA learned, in a small folder of its own; several of them may belong to one base.
+
+::
+
+    adapter.json         format, rank and alpha, the config of the whole model, the fingerprint of the base
+    adapter.safetensors  the narrow matrices, and what was learned whole (a new head)
+
+The base is known by a hash of the very weights that the adapter leans on, so an adapter is refused by any other model.
+Put on its base it gives the model that was trained, merged: a model as any other.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from kotha.bundle import Bundle, assemble, read_header, shape_alone, write_weights
+from kotha.errors import ConfigError, KothaError
+from kotha.files import as_json, is_made_of, read_table, whole_folder, write_whole
+from kotha.model.config import config_from_dict
+from kotha.model.family import Model, build
+from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
+from kotha.train.origin import Origin
+
+FOLDER = "adapter"
+DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
+_FORMAT, _VERSION = "kotha-adapter", 1
+
+
+def save_adapter(folder: Path, model: Model, rank: int, alpha: float, base: str) -> None:
+    """Write what a model with narrow matrices has learned, whole or not at all."""
+    weights = {name: each.detach().cpu().contiguous() for name, each in model.named_parameters() if each.requires_grad}
+    about = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
+    with whole_folder(folder, lambda old: _is_ours(old)) as partial:
+        write_weights(partial / WEIGHTS, weights)
+        write_whole(partial / DESCRIPTION, as_json({**about, "model": model.config.to_dict()}, indent=1) + "\n")
+
+
+def base_fingerprint(model: Model) -> str:
+    """The same for the same weights beside which an adapter learned; of what learns itself, nothing."""
+    whole, digest = learned_whole(model.config.family), hashlib.sha256()
+    for name, each in sorted(model.named_parameters()):
+        if not is_low_rank(name) and not (whole and name.startswith(whole)):
+            digest.update(f"{name} {tuple(each.shape)}".encode())
+            digest.update(each.detach().float().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:32]
+
+
+def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model:
+    """The base with an adapter beside its matrices, as it was trained; refused by any other base."""
+    if not (folder / DESCRIPTION).is_file() and (folder / FOLDER / DESCRIPTION).is_file():
+        folder = folder / FOLDER  # of a run
+    about = _read(folder)
+    try:
+        config, rank, alpha = config_from_dict(about["model"]), about["rank"], about["alpha"]
+        model = build(config)
+        Origin(name, base).fill(model, base.tokenizer)
+        found = base_fingerprint(model)
+        add_low_rank(model, rank, alpha, learned_whole(config.family))
+    except (ConfigError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise KothaError(f"{folder} does not fit {name}: {error}") from error
+    if found != about.get("base"):
+        raise KothaError(f"{folder} was learned on another model than {name}; put it on the one that it started from")
+    learning = {each: parameter for each, parameter in model.named_parameters() if parameter.requires_grad}
+    weights = _weights(folder, learning)
+    with torch.no_grad():
+        for each, parameter in learning.items():
+            parameter.copy_(weights[each])
+    return model.eval()
+
+
+def load_adapted(base: Bundle, folder: Path, name: str = "this model") -> Bundle:
+    """The same, merged: a model as any other, with the base's tokenizer."""
+    return Bundle(merged(apply_adapter(base, folder, name)), base.tokenizer)
+
+
+def merged(model: Model) -> Model:
+    """A plain model that says the same as one with narrow matrices beside its own."""
+    weights = merged_weights(model)
+    return assemble(shape_alone(model.config, len(weights)), weights)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    if not (folder / DESCRIPTION).is_file():
+        raise KothaError(f"{folder} is no adapter: it has no {DESCRIPTION}")
+    about = read_table(folder / DESCRIPTION)
+    if about.get("format") != _FORMAT or about.get("format_version") != _VERSION:
+        raise KothaError(f"{folder / DESCRIPTION} does not describe an adapter that this Kotha reads")
+    if not isinstance(about.get("rank"), int) or not isinstance(about.get("alpha"), int | float):
+        raise KothaError(f"{folder / DESCRIPTION} needs rank and alpha")
+    return about
+
+
+def _weights(folder: Path, learning: dict[str, torch.nn.Parameter]) -> dict[str, Tensor]:
+    """What the file holds, once its names and shapes are those that learn."""
+    file = folder / WEIGHTS
+    if not file.is_file():
+        raise KothaError(f"{folder} is no adapter: it has no {WEIGHTS}")
+    header, _ = read_header(file)
+    shapes = {name: entry.get("shape") for name, entry in header.items()}
+    if shapes != {name: list(each.shape) for name, each in learning.items()}:
+        raise KothaError(f"{file} holds other weights than its {DESCRIPTION} asks for")
+    try:
+        return safetensors.torch.load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise KothaError(f"{file} cannot be read: {error}") from error
+
+
+def _is_ours(folder: Path) -> bool:
+    return is_made_of(folder, DESCRIPTION, lambda values: values.get("format") == _FORMAT, [WEIGHTS])
