@@ -16,7 +16,7 @@ from kotha.bundle import Bundle
 from kotha.errors import KothaError
 from kotha.export.huggingface.layouts import Layout
 from kotha.files import read_table
-from kotha.model.config import TextConfig
+from kotha.model.config import ClassifierConfig, TextConfig
 from kotha.runs import mapping
 from kotha.wording import counted
 
@@ -26,6 +26,8 @@ _SCORES = {
     "loss_nats": "loss (nats a token)",
     "bits_per_byte": "bits per byte",
     "bits_per_character": "bits per character",
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
 }
 _RECIPE = ("optimizer", "learning_rate", "schedule", "batch_size", "context_length", "dropout", "seed")
 
@@ -79,7 +81,10 @@ def _front(layout: Layout, bundle: Bundle, about: About, license: str | None) ->
     if bundle.tokenizer is not None and about.trained_here:
         lines.append("language: bn")
     lines += [f"license: {json.dumps(license or about.license, ensure_ascii=False)}", "library_name: transformers"]
-    lines += [f"pipeline_tag: {_TASKS.get(layout.model_type, 'text-generation')}", "tags: [kotha]", "---"]
+    task = _TASKS.get(layout.model_type, "text-generation")
+    if isinstance(bundle.config, ClassifierConfig):
+        task = "text-classification"
+    lines += [f"pipeline_tag: {task}", "tags: [kotha]", "---"]
     return "\n".join(lines)
 
 
@@ -93,6 +98,8 @@ def _what(layout: Layout, bundle: Bundle, dtype: str) -> str:
     ]
     if isinstance(config, TextConfig):
         facts.append(f"- context: {config.context_length:,} tokens")
+    if isinstance(config, ClassifierConfig):
+        facts.append(f"- classes: {', '.join(config.labels)}")
     if bundle.tokenizer is not None:
         kind, size = bundle.tokenizer.kind, bundle.tokenizer.vocab_size
         facts.append(f"- tokenizer: {kind}, {size:,} tokens, fingerprint `{bundle.tokenizer.fingerprint}`")
@@ -126,6 +133,9 @@ def _scores(about: About) -> str:
     rows = [f"| {title} | {value:.4f} |" for title, value in known if isinstance(value, int | float)]
     step = about.summary.get("best_step", _UNKNOWN)
     how = f"Measured by `kotha train` on the validation split of the data above, for the weights of step {step}."
+    if "macro_f1" in about.summary:
+        how = f"Measured by `kotha adapt classify` on examples that were held out, for the weights of step {step}."
+        return _section("Scores", ["| | |", "|---|---|", *rows, "", how])
     caution = "Numbers a token compare only between models with the same tokenizer; bits per byte compare across them."
     return _section("Scores", ["| | |", "|---|---|", *rows, "", how, caution] if rows else [])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from kotha.errors import ConfigError, UsageError, nearest
 from kotha.export.huggingface.layouts import choose_layout
 from kotha.export.parity import ParityReport
-from kotha.model.config import GPTConfig, ModelConfig
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
 
 if TYPE_CHECKING:
     from kotha.bundle import Bundle
@@ -66,9 +66,15 @@ def doors(config: ModelConfig) -> list[Door]:
     ways: dict[Target, Callable[[], str]] = {
         "hf": lambda: f"opens as {choose_layout(config).architecture}",
         "gguf": lambda: f"opens in llama.cpp as {architecture_of(config)}",
-        "onnx": lambda: "opens in onnxruntime" + (", with a cache" if isinstance(config, GPTConfig) else ""),
+        "onnx": lambda: _opens_as_graph(config),
     }
     return [_door(name, opens) for name, opens in ways.items()]
+
+
+def _opens_as_graph(config: ModelConfig) -> str:
+    if isinstance(config, ClassifierConfig):
+        raise ConfigError(f"no ONNX graph: family={config.family!r}: ours take no classifiers; export this one to hf")
+    return "opens in onnxruntime" + (", with a cache" if isinstance(config, GPTConfig) else "")
 
 
 def _door(name: Target, opens: Callable[[], str]) -> Door:

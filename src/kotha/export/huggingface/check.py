@@ -17,9 +17,10 @@ from torch import Tensor
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
 from kotha.export import parity
-from kotha.export.huggingface.layouts import Layout
+from kotha.export.huggingface.layouts import CLASSIFIERS, Layout
 from kotha.export.parity import GREEDY_TOKENS, Encode, ParityReport
 from kotha.model.bert import BERT
+from kotha.model.classifier import TextClassifier
 from kotha.model.config import TextConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -53,7 +54,7 @@ def check_hf(
         ours = parity.our_side(bundle).model
         ids = _ids(bundle, lines)
         with _their_errors(folder, "run"):
-            pairs = _logits(ours, theirs, ids)
+            pairs = _of_classes(ours, theirs, ids) if isinstance(ours, TextClassifier) else _logits(ours, theirs, ids)
             texts = _greedy(ours, theirs, ids[-1], greedy_tokens) if isinstance(ours, GPT | Seq2Seq) else ([], [])
         report = parity.with_greedy(parity.with_logits(report, pairs), *texts)
         if bundle.tokenizer is not None:
@@ -82,6 +83,8 @@ def _open(transformers: Any, folder: Path, layout: Layout) -> Any:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         words_alone = _WORDS_ALONE in (config.architectures or ())
         name = "AutoModelForMaskedLM" if words_alone else _AUTO.get(layout.model_type, "AutoModelForCausalLM")
+        if layout in CLASSIFIERS:
+            name = "AutoModelForSequenceClassification"
         theirs = getattr(transformers, name).from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
     # What a folder wishes for its answers and its texts (penalties, forbidden words, an end) is not the model's.
     theirs.config.return_dict = True
@@ -153,6 +156,21 @@ def _logits(ours: Model, theirs: Any, ids: list[Tensor]) -> Pairs:
         else:
             other = theirs(input_ids=each, attention_mask=seen, decoder_input_ids=each)
             found.append((ours(each, each), other.logits))
+    return found
+
+
+def _of_classes(ours: TextClassifier, theirs: Any, ids: list[Tensor]) -> Pairs:
+    """Alone and filled up; theirs finds a GPT's last token by what is no padding, so none stands among the others."""
+    pad = theirs.config.pad_token_id
+    found: Pairs = []
+    for each in ids:
+        text = each if pad is None else torch.where(each == pad, (pad + 1) % ours.config.vocab_size, each)
+        real = torch.ones_like(text, dtype=torch.bool)
+        found.append((ours(text, real), theirs(input_ids=text, attention_mask=real.long()).logits))
+        if pad is not None and text.shape[1] > 2:
+            text, real = text.clone(), real.clone()
+            text[:, -2:], real[:, -2:] = pad, False
+            found.append((ours(text, real), theirs(input_ids=text, attention_mask=real.long()).logits))
     return found
 
 

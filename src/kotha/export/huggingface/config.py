@@ -7,13 +7,14 @@ were never there, how a model was started); it is believed only where it says th
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from kotha.bundle import FORMAT
 from kotha.errors import ConfigError, KothaError, nearest
-from kotha.export.huggingface.layouts import ACTIVATIONS, LAYOUTS, MARIAN, VIT, Layout
-from kotha.model.config import ModelConfig, TextConfig, config_from_dict
+from kotha.export.huggingface.layouts import ACTIVATIONS, CLASSIFIERS, LAYOUTS, MARIAN, VIT, Layout
+from kotha.model.config import BERTClassifierConfig, ClassifierConfig, ModelConfig, TextConfig, config_from_dict
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
@@ -39,14 +40,21 @@ def write_config(layout: Layout, config: ModelConfig, tokenizer: Tokenizer | Non
     if isinstance(config, TextConfig) and config.positions == "rotary":
         values["rope_parameters"] = {"rope_type": "default", "rope_theta": config.rotary_base}
     if layout is VIT:
-        labels = [f"LABEL_{index}" for index in range(config.n_classes)]  # type: ignore[attr-defined]
-        values["id2label"] = {str(index): label for index, label in enumerate(labels)}
-        values["label2id"] = {label: index for index, label in enumerate(labels)}
+        values |= _labels([f"LABEL_{index}" for index in range(config.n_classes)])  # type: ignore[attr-defined]
     else:
         values |= special_ids(layout, tokenizer)
+    if isinstance(config, ClassifierConfig):
+        values |= {**_labels(config.labels), "problem_type": "single_label_classification"}
+        if isinstance(config, BERTClassifierConfig):
+            values["classifier_dropout"] = config.dropout
     record = {"model": config.to_dict(), "vocabulary": None if tokenizer is None else vocabulary_mark(tokenizer)}
     head = {"architectures": [layout.architecture], "model_type": layout.model_type, "dtype": dtype}
     return {**head, **values, RECORD: record}
+
+
+def _labels(labels: Sequence[str]) -> dict[str, Any]:
+    names = {str(index): label for index, label in enumerate(labels)}
+    return {"id2label": names, "label2id": {label: int(index) for index, label in names.items()}}
 
 
 def vocabulary_mark(tokenizer: Tokenizer) -> str:
@@ -78,6 +86,8 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
     if layout is VIT:
         labels = values.get("id2label")
         ours["n_classes"] = len(labels) if isinstance(labels, dict) else values.get("num_labels", 2)
+    if layout in CLASSIFIERS:
+        ours["labels"] = _read_labels(values)
     usual = {name: allowed[0] for name, (allowed, _) in layout.always.items() if name not in ours}
     try:
         return layout, layout.family(**{**usual, **ours, **dict.fromkeys(layout.fills, True)})
@@ -95,7 +105,7 @@ def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> Mod
         full = layout.full(exact)
     except (ConfigError, TypeError, KeyError, AttributeError):
         return None
-    said = {*layout.settings, *layout.always, *layout.fills, "rotary_base", "n_classes"}
+    said = {*layout.settings, *layout.always, *layout.fills, "rotary_base", "n_classes", "labels"}
     names = [each.name for each in fields(config) if each.name in said]
     same = type(full) is type(config) and all(getattr(full, name) == getattr(config, name) for name in names)
     return exact if same and not layout.obstacles(exact) else None
@@ -110,12 +120,15 @@ def _layout(values: dict[str, Any]) -> Layout:
     if not isinstance(kind, str) or kind not in known:
         raise KothaError(f"model_type={str(kind)[:100]!r} cannot be read{nearest(str(kind)[:100], known)}")
     layout = known[kind]
+    named = values.get("architectures")
+    classifiers = {each.architecture: each for each in CLASSIFIERS if each.model_type == kind}
+    if isinstance(named, list) and named and isinstance(named[0], str) and named[0] in classifiers:
+        layout = classifiers[named[0]]
     if values.get("auto_map"):
         raise KothaError("auto_map: this model brings code of its own, and nothing of a folder is executed here")
     if values.get("quantization_config"):
         raise KothaError("quantization_config: these weights were made smaller; find the folder with the full ones")
-    accepted = (layout.architecture, *_ALSO.get(kind, ()))
-    named = values.get("architectures")
+    accepted = (layout.architecture, *_ALSO.get(kind, ()), *classifiers)
     if named and not (isinstance(named, list) and any(each in accepted for each in named)):
         raise KothaError(f"architectures={str(named)[:200]} cannot be read; of {layout.title}, {' or '.join(accepted)}")
     return layout
@@ -144,6 +157,19 @@ def _activation(layout: Layout, value: Any) -> str:
         name = layout.settings["activation"][0]
         raise KothaError(f"{name}={str(value)[:100]!r} is not an activation of ours; {', '.join(known)} can be read")
     return known[value]
+
+
+def _read_labels(values: dict[str, Any]) -> tuple[str, ...]:
+    """The names of the classes, in the order of their numbers."""
+    names = values.get("id2label")
+    if names is None:
+        count = values.get("num_labels", 2)
+        names = {str(index): f"LABEL_{index}" for index in range(count if isinstance(count, int) else 2)}
+    if not isinstance(names, dict) or sorted(names) != sorted(str(index) for index in range(len(names))):
+        raise KothaError(f"id2label={str(names)[:200]} does not name the classes from 0 on")
+    if values.get("problem_type") not in (None, "single_label_classification"):
+        raise KothaError(f"problem_type={values['problem_type']!r}: ours give each text one class of several")
+    return tuple(str(names[str(index)]) for index in range(len(names)))
 
 
 def _rotary_base(values: dict[str, Any]) -> Any:

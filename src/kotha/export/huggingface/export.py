@@ -15,11 +15,14 @@ reads a special token that a text spells out as the token itself, unless it is t
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import tokenizers
 import torch
+from tokenizers import processors
 from torch import Tensor
 
 from kotha.bundle import WEIGHTS_FILE, Bundle, unique_weights, write_weights
@@ -34,7 +37,7 @@ from kotha.export.weight_map import with_zeros
 from kotha.files import is_made_of, whole_folder, write_whole
 from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
-from kotha.model.config import BERTConfig, ModelConfig, TextConfig, ViTConfig
+from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -74,9 +77,11 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
         if layout is VIT:
             _write_json(partial / "preprocessor_config.json", _pixels(bundle.config))
         if isinstance(bundle.config, TextConfig):
-            _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config))
+            marks = bundle.config.marks if isinstance(bundle.config, ClassifierConfig) else ()
+            if not marks:
+                _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config))
             if bundle.tokenizer is not None:
-                bundle.tokenizer.save(partial)
+                (_marking(bundle.tokenizer, marks) if marks else bundle.tokenizer).save(partial)
                 settings_there = _tokenizer_settings(bundle.tokenizer, bundle.config, chat)
                 _write_json(partial / "tokenizer_config.json", settings_there)
         write_weights(partial / WEIGHTS_FILE, weights)
@@ -119,6 +124,23 @@ def _tokenizer_settings(tokenizer: Tokenizer, config: TextConfig, chat: bool) ->
         **{f"{role}_token": texts[role] for role in _ROLES if role in texts},
         **({} if template is None else {"chat_template": template}),
     }
+
+
+def _marking(tokenizer: Tokenizer, roles: Sequence[str]) -> Tokenizer:
+    """The tokenizer that puts the marks around a text by itself, as whoever opens the folder expects."""
+    *before, after = (tokenizer.special[role] for role in roles)
+    names = {token: tokenizer.pieces[token] for token in (*before, after)}
+    template = [*(names[token] for token in before), "$A", names[after]]
+    pair = [*template, "$B:1", f"{names[after]}:1"]
+    known = [(text, token) for token, text in names.items()]
+    marks = processors.TemplateProcessing(single=template, pair=pair, special_tokens=known)
+    backend = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
+    if backend.encode("").ids == [*before, after]:
+        return tokenizer  # it does so already
+    own = json.loads(backend.to_str())["post_processor"]
+    keeps = own is not None and own["type"] == "ByteLevel"  # what puts other marks gives way
+    backend.post_processor = processors.Sequence([backend.post_processor, marks]) if keeps else marks
+    return Tokenizer(backend)
 
 
 def chat_template(tokenizer: Tokenizer) -> str | None:

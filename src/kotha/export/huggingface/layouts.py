@@ -7,13 +7,21 @@ a layout always has and a model lacks is none: zeros in its place say the same. 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kotha.errors import ConfigError
 from kotha.export.huggingface import weight_names
 from kotha.export.weight_map import WeightMap
-from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
+from kotha.model.config import (
+    BERTClassifierConfig,
+    BERTConfig,
+    GPTClassifierConfig,
+    GPTConfig,
+    ModelConfig,
+    Seq2SeqConfig,
+    ViTConfig,
+)
 
 # What a setting of ours may be, the usual first; and why, as the end of "GPT-2 …".
 Rule = tuple[tuple[Any, ...], str]
@@ -246,12 +254,26 @@ MARIAN = Layout(
     },
 )
 
+
+def _classifying(layout: Layout, family: type[ModelConfig], architecture: str, head: str) -> Layout:
+    """A layout's body with a head for classes; what its own head has or lacks is no obstacle then."""
+    always = {name: rule for name, rule in layout.always.items() if name != "head_bias"}
+    weights = weight_names.classifying(layout.weights, head)
+    return replace(layout, architecture=architecture, family=family, weights=weights, always=always)
+
+
+CLASSIFIERS: tuple[Layout, ...] = (
+    _classifying(GPT2, GPTClassifierConfig, "GPT2ForSequenceClassification", "score.*"),
+    _classifying(QWEN3, GPTClassifierConfig, "Qwen3ForSequenceClassification", "score.*"),
+    _classifying(LLAMA, GPTClassifierConfig, "LlamaForSequenceClassification", "score.*"),
+    _classifying(BERT, BERTClassifierConfig, "BertForSequenceClassification", "classifier.*"),
+)
 LAYOUTS: tuple[Layout, ...] = (GPT2, QWEN3, LLAMA, BERT, MARIAN, VIT)
 
 
 def choose_layout(config: ModelConfig) -> Layout:
     """The layout that a config fits; refused with the settings in the way of the nearest."""
-    family = [layout for layout in LAYOUTS if type(config) is layout.family]
+    family = [layout for layout in (*LAYOUTS, *CLASSIFIERS) if type(config) is layout.family]
     fitting = next((layout for layout in family if not layout.obstacles(config)), None)
     if fitting is None:
         nearest = min((layout.obstacles(config) for layout in family), key=len, default=["its family"])

@@ -5,6 +5,8 @@ remark keeps a weight as it is. What is not here: sizes and settings (see ``layo
 ``weight_map.py``).
 """
 
+from dataclasses import replace
+
 from kotha.export.weight_map import ONE_ROW, ONE_TOKEN, PATCHES, QUERY_KEY_VALUE, TURNED, Renamed, WeightMap
 
 _BLOCK = "stack.blocks.{n}."
@@ -78,6 +80,17 @@ BERT = WeightMap(
     copies=(("cls.predictions.decoder.bias", "cls.predictions.bias"),),
     computed=("bert.embeddings.position_ids",),
 )
+
+
+def classifying(of_words: WeightMap, head: str) -> WeightMap:
+    """The same body with a head for classes, which stands beside it: its own heads for words are not there."""
+    rows = [
+        replace(row, ours=tuple(f"body.{name}" for name in row.our_names))
+        for row in of_words.rows
+        if not row.theirs.startswith(("lm_head.", "cls."))
+    ]
+    return replace(of_words, rows=(*rows, Renamed("head.*", head)), copies=())
+
 
 VIT = WeightMap(
     rows=(
