@@ -25,6 +25,7 @@ NAMES = [
     "LanguageModel",
     "Run",
     "Tokenizer",
+    "adapt_classify",
     "compare",
     "load",
     "prepare",
@@ -62,7 +63,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             vocab_size=600, context_length=16, n_layers=1, n_decoder_layers=1, d_model=16, n_heads=2
         )
         bundle.save(Path("seq2seq"), build(seq2seq), tokenizer)
+        write_moods(Path("moods.csv"))
+        kotha.adapt_classify("moods.csv", start="run", out="moods", steps=2)
         yield {"kotha": kotha, "run": run, "lm": run.model}
+
+
+def write_moods(file: Path) -> None:
+    """Two dozen texts, each of them good or bad."""
+    said = {"ভালো": "চমৎকার", "মন্দ": "বিশ্রী"}
+    days = ("আজ", "কাল", "পরশু", "সকাল", "বিকাল", "রাত", "দুপুর", "ভোর", "সন্ধ্যা", "মাস", "বছর", "দিন")
+    rows = [f"{day} {word},{mood}" for mood, word in said.items() for day in days]
+    file.write_text("\n".join(["said,mood", *rows]) + "\n", encoding="utf-8")
 
 
 def test_the_names_are_these() -> None:

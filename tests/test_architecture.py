@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate"},
 }
 MAY_IMPORT["bench"] = {"text", "model", "bundle", "runs", "train", "generate", "export"}
-MAY_IMPORT["api"] = {*MAY_IMPORT["inside"], "inside", "export"}
+MAY_IMPORT["adapt"] = {*MAY_IMPORT["inside"], "inside", "export"}
+MAY_IMPORT["api"] = {*MAY_IMPORT["adapt"], "adapt"}
 MAY_IMPORT["serve"] = {*MAY_IMPORT["api"], "api"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve", "bench"}
 

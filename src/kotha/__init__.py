@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kotha.api.adapt import adapt_classify as adapt_classify
     from kotha.api.compare import compare as compare
     from kotha.api.data import prepare as prepare
     from kotha.api.data import train_tokenizer as train_tokenizer
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
+    "kotha.api.adapt": ["adapt_classify"],
     "kotha.api.compare": ["compare"],
     "kotha.api.data": ["prepare", "train_tokenizer", "write_stories"],
     "kotha.api.model": ["LanguageModel", "load"],

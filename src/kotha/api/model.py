@@ -30,6 +30,7 @@ from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.generate.weights import Weights
 from kotha.model.bert import BERT
+from kotha.model.classifier import TextClassifier
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -39,8 +40,10 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress, counted
 
 if TYPE_CHECKING:
+    from kotha.evaluate.classification import ClassificationScore
     from kotha.evaluate.perplexity import TextScore
     from kotha.export.parity import ParityReport
+    from kotha.generate.classes import Answer
     from kotha.generate.filling import Filled
     from kotha.text.corpus.documents import OnProblem
 
@@ -59,11 +62,12 @@ class Sampling(TypedDict, total=False):
 
 
 @checked()
-def load(path: Place = box.NAME, device: str = "auto") -> "LanguageModel":
+def load(path: Place = box.NAME, device: str = "auto", adapter: Place | None = None) -> "LanguageModel":
     """Open a model: a run folder (its best model), a model folder, or a Hugging Face folder; box, or nothing: ours.
 
     The model in the box comes with the package; ``kotha card`` tells of it. ``device`` is cpu, cuda, or auto: a GPU
-    where there is one. Nothing in a folder is ever executed.
+    where there is one. ``adapter`` is a small folder that was learned on this model (LoRA), or the run that wrote it:
+    it is put on and merged. Nothing in a folder is ever executed.
 
     >>> kotha.load("run").config.family
     'gpt'
@@ -87,7 +91,13 @@ def load(path: Place = box.NAME, device: str = "auto") -> "LanguageModel":
         opened.model.to(chosen)
     else:
         opened = folders.load(place, chosen)
-    return LanguageModel(opened.widened(), place)
+    opened = opened.widened()
+    if adapter is not None:
+        from kotha.train.adapter import load_adapted
+
+        opened = load_adapted(opened, Path(adapter), str(path))
+        opened.model.to(chosen)
+    return LanguageModel(opened, place)
 
 
 class LanguageModel(LooksInside):
@@ -208,6 +218,8 @@ class LanguageModel(LooksInside):
         """
         if self.tokenizer is None:
             raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
+        if isinstance(self.model, TextClassifier):
+            raise UsageError(f"{self._called} is a {self.config.family} and writes no text{self._instead}")
         return Engine(self.model, self.tokenizer, max_batch=max_batch, weights=weights)  # type: ignore[arg-type]
 
     @checked()
@@ -348,8 +360,66 @@ class LanguageModel(LooksInside):
         >>> model, tokenizer = lm.gpt
         """
         if not isinstance(self.model, GPT) or self.tokenizer is None:
-            raise UsageError(f"{self._called} is a {self.config.family} model; only a GPT foretells text")
+            raise UsageError(
+                f"{self._called} is a {self.config.family} model; only a GPT foretells text{self._instead}"
+            )
         return self.model, self.tokenizer
+
+    # -- telling classes apart ----------------------------------------------------------------------------------------
+
+    @overload
+    def classify(self, text: str, *, why: bool = False) -> "Answer": ...
+
+    @overload
+    def classify(self, text: list[str], *, why: bool = False) -> "list[Answer]": ...
+
+    @checked()
+    def classify(self, text: str | Sequence[str], *, why: bool = False) -> "Answer | list[Answer]":
+        """Of which class a text is, or each of a list, with probabilities; ``why`` tells what each token was worth.
+
+        >>> answer = kotha.load("moods").classify("বাহ, কী চমৎকার")
+        >>> answer.label in answer.probabilities
+        True
+        >>> lm.classify("বাহ")
+        Traceback (most recent call last):
+        ...
+        kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
+        """
+        from kotha.generate.classes import Classifier
+
+        several = [text] if isinstance(text, str) else list(text)
+        answers = Classifier(self.bundle).classify(several, why)
+        return answers[0] if isinstance(text, str) else answers
+
+    @checked()
+    def evaluate_classes(
+        self,
+        table: Place,
+        *,
+        text: str | None = None,
+        label: str | None = None,
+        baselines: bool = True,
+        errors: Literal["stop", "skip", "replace"] = "stop",
+        on_progress: OnProgress | None = None,
+    ) -> "ClassificationScore":
+        """Measure how well it tells the texts of a table apart: accuracy, macro-F1, each class, confusion matrix.
+
+        ``text`` and ``label`` are its fields; left out, they are guessed. With ``baselines`` beside what the commonest
+        class and TF-IDF with logistic regression reach, if its run still has the examples that it learned from.
+
+        >>> score = kotha.load("moods").evaluate_classes("moods.csv", baselines=False)
+        >>> score.examples, score.labels
+        (24, ('ভালো', 'মন্দ'))
+        """
+        from kotha.adapt.classify import EXAMPLES, read_examples
+        from kotha.evaluate.classification import evaluate_classifier
+        from kotha.text.corpus.labelled import read_labelled
+
+        held_out = read_labelled(Path(table), text, label, errors=errors)
+        learned = None
+        if baselines and self.path is not None and (self.path / EXAMPLES).is_dir():
+            learned = read_examples(self.path).train
+        return evaluate_classifier(self.bundle, held_out, learned, on_progress)
 
     # -- taking it away ---------------------------------------------------------------------------------------------
 
@@ -376,6 +446,11 @@ class LanguageModel(LooksInside):
 
         settings = ExportSettings(weights=weights, license=license, run=self.path, lines=lines, overwrite=overwrite)
         return export(self.bundle, to, Path(out), settings)
+
+    @property
+    def _instead(self) -> str:
+        """What a classifier is for, as the end of a sentence."""
+        return "; it names classes: ask it to classify" if isinstance(self.model, TextClassifier) else ""
 
     @property
     def _called(self) -> str:

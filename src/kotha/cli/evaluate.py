@@ -37,7 +37,8 @@ def evaluate(
     """Measure a model on a text: loss, perplexity, bits per byte and per character; say whether it learned from it.
 
     Each document is read from its start, in windows that move on by the stride; every token is scored once. A model
-    that translates is measured by BLEU and chrF++ on pairs of texts: --pair en bn.
+    that translates is measured by BLEU and chrF++ on pairs of texts: --pair en bn. One that names classes is measured
+    on texts with labels, beside the commonest class and TF-IDF with logistic regression.
     """
     import kotha
     from kotha.evaluate.tables import score_table
@@ -48,6 +49,9 @@ def evaluate(
     opened = kotha.load(folder, device)
     if isinstance(held_out, str) and (pair is not None or held_out.endswith((".yaml", ".yml"))):
         _show_figures(opened, held_out, pair, errors, as_json)
+        return
+    if opened.config.family.endswith("-classifier"):
+        _show_classes(opened, held_out, baselines, errors, as_json)
         return
     if opened.config.family == "seq2seq":
         raise UsageError(f"{box.title(folder)} translates; give pairs of texts, and their fields with --pair")
@@ -69,6 +73,24 @@ def evaluate(
     print_table(score_table(score, box.title(folder)))
     if score.baselines is None:
         notes().print("kotha: no n-grams to compare with; name a data folder with --baselines")
+
+
+def _show_classes(
+    opened: "LanguageModel", path: str | list[str], baselines: str, errors: Errors, as_json: bool
+) -> None:
+    """How well classes are told apart, of the texts of a table."""
+    from kotha.evaluate.classes_page import classes_table
+
+    if not isinstance(path, str):
+        raise UsageError(f"{opened.path} names classes; give a PATH to texts with labels, or ask kotha classify")
+    with progress() as advance:
+        score = opened.evaluate_classes(path, baselines=baselines == "auto", errors=errors, on_progress=advance)
+    if as_json:
+        print_json(score.to_dict())
+        return
+    print_table(classes_table(score, str(opened.path)))
+    if not score.baselines:
+        notes().print("kotha: nothing to compare with; a run of kotha adapt classify has the examples that it needs")
 
 
 def _model_and_text(run: str | None, path: str | None, text: str | None) -> tuple[Path, str | list[str]]:

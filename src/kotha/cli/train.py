@@ -29,6 +29,7 @@ def train(
     from_: Annotated[
         str | None, flag("Start from these weights: a run, a model or Hugging Face folder, or box.", name="--from")
     ] = None,
+    lora: Annotated[int | None, flag("With --from: learn only an addition of this rank to the weights.")] = None,
     teacher: Annotated[tuple[str, ...], flag("A trained model to learn from too; may be given again.")] = (),
     config: Annotated[Path | None, flag("A TOML file with more settings.")] = None,
     set_: More = (),
@@ -46,7 +47,7 @@ def train(
     (distillation), and from several it becomes better than each. On several GPUs or machines:
     `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
     """
-    flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed}
+    flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed, "lora": lora}
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     if teacher:
         given["teachers"] = [str(box.place(each).absolute()) for each in teacher]  # who goes on may stand elsewhere

@@ -54,10 +54,11 @@ def evaluation_line(event: dict[str, Any]) -> Text:
     """An evaluation in one line, with what the model writes by now."""
     found = event["validation"]
     shown = {"bits_per_byte": "bits/byte", "bits_per_character": "bits/character", "loss_nats": "nats"}
-    figures = [f"{found[key]:.4f} {unit}" for key, unit in shown.items() if key in found]
-    figures += [f"{name.replace('_', ' ')} {value:.1%}" for name, value in found.items() if "accuracy" in name]
+    figures = [f"{found[key]:.4f} {unit}" for key, unit in shown.items() if key in found][:2]
+    shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
+    figures += [f"{name.replace('_', ' ')} {found[name]:.1%}" for name in shares]
     mean = f" (mean of the last {event['average_of']})" if "average_of" in event else ""
-    line = Text(f"step {event['step']:>6,}{mean}  validation {', '.join(figures[:2] + figures[3:])}")
+    line = Text(f"step {event['step']:>6,}{mean}  validation {', '.join(figures)}")
     sample = " ".join((event.get("sample") or "").split())
     return line.append(f"  {sample[:_SAMPLE_LETTERS]}", style="dim") if sample else line
 

@@ -1,0 +1,243 @@
+"""A text classifier out of a trained model: from a table of texts and labels to a run folder.
+
+::
+
+    RUN/examples/    train.jsonl, validation.jsonl, test.jsonl: what was learned from, chosen by and measured on
+    RUN/best/        the classifier, a model folder as any other
+    RUN/classes.html the held-out part: scores, confusion matrix, baselines
+
+The rest is a run as ``train`` makes it. The examples lie in the run, so whoever goes on needs no other file, and what
+was held out can be found again. Settings are those usual for fine-tuning: AdamW, a short warm-up, a rate that falls to
+nothing, dropout, and an end once macro-F1 on the validation part has stopped rising (early stopping).
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kotha import bundle, runs
+from kotha.adapt.splits import Splits, divide
+from kotha.errors import CheckpointError, ConfigError, UsageError
+from kotha.evaluate.classes_page import classes_page
+from kotha.evaluate.classification import ClassificationScore, evaluate_classifier
+from kotha.files import as_json, write_whole
+from kotha.model.config import ClassifierConfig, classifying
+from kotha.runs import RunFolder
+from kotha.text.corpus.labelled import LabelledTexts
+from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.train.config import TrainConfig
+from kotha.train.device.hardware import describe_machine
+from kotha.train.loop import OnEvent, Training
+from kotha.train.origin import Origin
+from kotha.train.settings import take_sizes
+from kotha.train.show.report import write_report
+from kotha.train.tasks.classification import TextClasses
+from kotha.wording import counted
+
+EXAMPLES, PAGE = "examples", "classes.html"
+_PARTS = ("train", "validation", "test")
+# Looks at the validation part in each pass over the examples, and how many without gain end the run.
+_LOOKS, _PATIENCE = 2, 6
+_USUAL: dict[str, Any] = {
+    "optimizer": "adamw",
+    "batch_size": 32,
+    "learning_rate": 3e-4,
+    "weight_decay": 0.01,
+    "beta2": 0.98,
+    "schedule": "cosine",
+    "floor": 0.0,
+    "dropout": 0.1,
+    "best_by": "macro_f1",
+    "patience": _PATIENCE,
+    "keep_checkpoints": 1,
+    "spike": None,
+}
+# Few numbers learn, and far from where they must go.
+_LORA_RATE = 2e-3
+_WARMUP = 0.1
+
+OnRemark = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ClassifyRequest:
+    """What was asked for; all the rest is chosen."""
+
+    validation: LabelledTexts | None = None  # examples to choose by; None: a share of the data
+    test: LabelledTexts | None = None  # examples to be measured on; None: a share of the data
+    held_out: float = 0.1  # that share
+    epochs: float = 8.0  # passes over the examples, at most
+    changes: dict[str, Any] = field(default_factory=dict)  # settings of the training, by name
+
+
+def start_classifier(
+    data: LabelledTexts,
+    origin: Origin,
+    folder: RunFolder,
+    request: ClassifyRequest | None = None,
+    *,
+    on_event: OnEvent | None = None,
+    on_remark: OnRemark | None = None,
+) -> dict[str, Any]:
+    """Make a classifier of a trained model; returns the summary, with the scores on the held-out part."""
+    request, say = request or ClassifyRequest(), on_remark or (lambda _: None)
+    tokenizer = origin.bundle.tokenizer
+    if tokenizer is None:
+        raise UsageError(f"{origin.name} has no tokenizer, so it cannot read text; save them together")
+    folder.check_new()
+    splits = divide(
+        data, request.validation, request.test, share=request.held_out, seed=int(request.changes.get("seed", 0))
+    )
+    how = "guessed" if data.guessed else "as named"
+    say(f"text: {data.text_field!r}, label: {data.label_field!r} ({how}); classes: {', '.join(splits.labels)}")
+    for remark in splits.remarks:
+        say(remark)
+    sizes = (f"{counted(len(getattr(splits, part)), 'example')} for {part}" for part in _PARTS)
+    say(", ".join(sizes))
+    model, config = _settings(origin, splits, tokenizer, request)
+    training = _training(model, config, splits, tokenizer, folder, on_event, fill=lambda made: origin.fill(made, None))
+    folder.start(
+        model,
+        config.to_dict(),
+        tokenizer,
+        task=training.task.name,
+        origin=origin.name,
+        fields={"text": data.text_field, "label": data.label_field, "guessed": data.guessed},
+        machine={**describe_machine(training.arithmetic.device), "precision": training.arithmetic.precision},
+        references=training.task.references(),
+    )
+    try:
+        for part in _PARTS:
+            _write_examples(folder.path / EXAMPLES / f"{part}.jsonl", getattr(splits, part))
+        training.save()  # whoever is killed before the next checkpoint has the weights that it started from
+        return _finish(training, splits, folder, say)
+    finally:
+        folder.release()
+
+
+def resume_classifier(
+    folder: RunFolder, changes: dict[str, Any], *, on_event: OnEvent | None = None, on_remark: OnRemark | None = None
+) -> dict[str, Any]:
+    """Go on with a run that was stopped, from its last checkpoint."""
+    say = on_remark or (lambda _: None)
+    folder.claim()
+    model, settings = folder.read()
+    if not isinstance(model, ClassifierConfig):
+        raise CheckpointError(f"{folder.path} holds a run of a {model.family}, and no classifier's; go on with train")
+    same, changes = take_sizes(model, changes)
+    if same != model:
+        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
+    try:
+        config = TrainConfig().change(**settings).change(**changes)
+    except TypeError as error:
+        raise CheckpointError(f"{folder.path / runs.CONFIG} is broken: {error}") from error
+    try:
+        splits = read_examples(folder.path)
+        training = _training(model, config, splits, Tokenizer.load(folder.path), folder, on_event)
+        if changes:
+            folder.change(config.to_dict())
+        say(f"going on from step {training.resume():,} of {training.config.steps:,}")
+        return _finish(training, splits, folder, say)
+    finally:
+        folder.release()
+
+
+def read_examples(run: Path) -> Splits:
+    """The examples that a run learned from, chose by and was measured on."""
+    train, validation, test = (_read_examples(run / EXAMPLES / f"{part}.jsonl") for part in _PARTS)
+    return Splits(train, validation, test)
+
+
+# -- the parts of a run -----------------------------------------------------------------------------------------------
+
+
+def _settings(
+    origin: Origin, splits: Splits, tokenizer: Tokenizer, request: ClassifyRequest
+) -> tuple[ClassifierConfig, TrainConfig]:
+    model = classifying(origin.bundle.config, splits.labels)
+    if not 0 < request.epochs <= 1000:
+        raise UsageError(f"epochs={request.epochs} must be above 0, and at most 1,000")
+    given = dict(request.changes)
+    if given.get("lora") is not None:
+        given.setdefault("learning_rate", _LORA_RATE)
+    config = TrainConfig().change(**{**_USUAL, **given})
+    per_pass = -(-len(splits.train) // config.batch_size)
+    steps = config.steps if "steps" in given else max(1, round(request.epochs * per_pass))
+    pace = {"steps": steps, "warmup_steps": round(_WARMUP * steps), "evaluate_every": max(1, per_pass // _LOOKS)}
+    reader = MarkedTexts(tokenizer, model.marks, model.context_length)
+    pace["context_length"] = max(map(len, reader.encode((*splits.train.texts, *splits.validation.texts))))
+    config = config.change(**{name: value for name, value in pace.items() if name not in given})
+    if config.dropout is not None:
+        changed = model.replace(dropout=config.dropout)
+        assert isinstance(changed, ClassifierConfig)
+        model = changed
+    return model, config
+
+
+def _training(
+    model: ClassifierConfig,
+    config: TrainConfig,
+    splits: Splits,
+    tokenizer: Tokenizer,
+    folder: RunFolder,
+    on_event: OnEvent | None,
+    fill: Callable[[Any], Any] | None = None,
+) -> Training:
+    number = {label: place for place, label in enumerate(model.labels)}
+    learned, chosen = (
+        (part.texts, [number[label] for label in part.labels]) for part in (splits.train, splits.validation)
+    )
+    task = TextClasses(model, config, *learned, *chosen, tokenizer)
+
+    def hear(event: dict[str, Any]) -> None:
+        if on_event is not None:
+            on_event({**event, "steps": training.config.steps})
+
+    training = Training(model, config, task, folder, tokenizer=tokenizer, on_event=hear, fill=fill)
+    return training
+
+
+def _finish(training: Training, splits: Splits, folder: RunFolder, say: OnRemark) -> dict[str, Any]:
+    """Train to the end; then, and only then, look at the held-out part."""
+    if isinstance(training.task, TextClasses) and training.task.truncated:
+        texts = counted(training.task.truncated, "text")
+        say(f"{texts} longer than {training.task.context_length} tokens; only their beginnings are read")
+    training.fitting.on_remark = say
+    summary = training.run()
+    figures = ("loss_nats", "accuracy", "macro_f1", "majority", "examples")
+    chosen_by = {name: summary.pop(name) for name in figures if name in summary}
+    summary = {**summary, "validation": chosen_by}
+    if not summary["stopped"]:
+        say("measuring on the held-out part …")
+        score = evaluate_classifier(bundle.load(folder.best_model), splits.test, splits.train)
+        if len(score.baselines) < 2:
+            say("no TF-IDF to compare with: it needs scikit-learn (pip install 'kotha[baselines]')")
+        summary = {**score.to_dict(), **summary}
+        write_page(folder.path, score)
+    folder.write(runs.SUMMARY, summary)
+    write_report(folder.path)
+    return summary
+
+
+def write_page(run: Path, score: ClassificationScore) -> Path:
+    """Write the page of the held-out part into a run folder, and say where it is."""
+    lead = f"Measured on {counted(score.examples, 'text')} that were kept out of training and out of every choice."
+    write_whole(run / PAGE, classes_page(score, f"{run.name}: {len(score.labels):,} classes", lead))
+    return run / PAGE
+
+
+def _write_examples(file: Path, examples: LabelledTexts) -> None:
+    file.parent.mkdir(exist_ok=True)
+    rows = zip(examples.texts, examples.labels, strict=True)
+    write_whole(file, "".join(as_json({"text": text, "label": label}) + "\n" for text, label in rows))
+
+
+def _read_examples(file: Path) -> LabelledTexts:
+    try:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+        return LabelledTexts(tuple(str(row["text"]) for row in rows), tuple(str(row["label"]) for row in rows))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{file} cannot be read: {error}; a run needs its examples to go on") from error

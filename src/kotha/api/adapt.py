@@ -1,0 +1,64 @@
+"""A trained model put to a use of its own, from Python."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from kotha.adapt.classify import ClassifyRequest, resume_classifier, start_classifier
+from kotha.api import Place
+from kotha.api.run import OnEvent, Run, origin_at
+from kotha.arguments import checked
+from kotha.errors import UsageError
+from kotha.runs import RunFolder
+from kotha.text.corpus.labelled import LabelledTexts, read_labelled
+
+
+@checked()
+def adapt_classify(
+    data: Place | None = None,
+    *,
+    out: Place,
+    start: Place | None = None,
+    text: str | None = None,
+    label: str | None = None,
+    validation: Place | None = None,
+    test: Place | None = None,
+    held_out: float = 0.1,
+    epochs: float = 8.0,
+    errors: Literal["stop", "skip", "replace"] = "stop",
+    resume: bool = False,
+    on_event: OnEvent | None = None,
+    on_remark: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> Run:
+    """Make a text classifier of a trained GPT or BERT, from a table (csv, tsv, jsonl, parquet) of texts and labels.
+
+    ``text`` and ``label`` name its fields; left out, they are guessed. A share of each class is ``held_out`` to choose
+    by and another to be measured on, unless files are given for them. ``settings`` are those of a training;
+    ``lora=8`` learns a small addition to the weights instead of all of them.
+
+    >>> run = kotha.adapt_classify("moods.csv", start="run", out="moods-again", steps=2)
+    >>> sorted(run.summary)[:3]
+    ['accuracy', 'baselines', 'best_step']
+    >>> run.model.classify("বাহ, কী চমৎকার").label in ("ভালো", "মন্দ")
+    True
+    """
+    folder = RunFolder(Path(out))
+    heard: Any = {"on_event": on_event, "on_remark": on_remark}
+    if resume:
+        resume_classifier(folder, settings, **heard)
+        return Run(folder.path)
+    if data is None or start is None:
+        raise UsageError("a new classifier needs data and a model to start from; or go on with resume=True")
+
+    def read(place: Place | None, like: LabelledTexts | None = None) -> LabelledTexts | None:
+        if place is None:
+            return None
+        fields = (text, label) if like is None else (like.text_field, like.label_field)
+        return read_labelled(Path(place), *fields, errors=errors)
+
+    examples = read(data)
+    assert examples is not None
+    request = ClassifyRequest(read(validation, examples), read(test, examples), held_out, epochs, settings)
+    start_classifier(examples, origin_at(start), folder, request, **heard)
+    return Run(folder.path)

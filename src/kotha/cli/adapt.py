@@ -1,0 +1,83 @@
+"""``kotha adapt``: a trained model put to a use of its own."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App
+
+from kotha.cli.flags import Json, More, OnErrors, flag, from_toml, from_words
+from kotha.cli.stopping import StoppedError
+from kotha.cli.terminal import notes, print_json, print_table
+from kotha.cli.training_display import TrainingDisplay
+from kotha.errors import UsageError
+
+app = App(name="adapt", help="Put a trained model to a use of its own (fine-tuning).", help_format="plaintext")
+
+
+@app.command
+def classify(
+    data: Annotated[Path | None, flag("Texts with labels: csv, tsv, jsonl or parquet.", name="DATA")] = None,
+    /,
+    *,
+    out: Annotated[Path, flag("The run folder to make, or to go on with.")],
+    from_: Annotated[
+        str | None, flag("The model to start from: a run, a model or Hugging Face folder, or box.", name="--from")
+    ] = None,
+    text: Annotated[str | None, flag("Field that holds the text; left out, it is guessed.")] = None,
+    label: Annotated[str | None, flag("Field that holds the label; left out, it is guessed.")] = None,
+    validation: Annotated[Path | None, flag("Examples to choose by; left out, a share of DATA.")] = None,
+    test: Annotated[Path | None, flag("Examples to be measured on; left out, a share of DATA.")] = None,
+    held_out: Annotated[float, flag("That share, of each class.")] = 0.1,
+    epochs: Annotated[float, flag("Passes over the examples at most; it ends where nothing is gained.")] = 8.0,
+    balanced: Annotated[bool, flag("Let examples of rare classes count more.")] = False,
+    lora: Annotated[int | None, flag("Learn an addition of this rank to the weights (LoRA), not all of them.")] = None,
+    seed: Annotated[int | None, flag("Decides the split, the order and dropout.")] = None,
+    config: Annotated[Path | None, flag("A TOML file with more settings.")] = None,
+    set_: More = (),
+    resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False,
+    errors: OnErrors = "stop",
+    as_json: Json = False,
+) -> None:
+    """Make a text classifier of a GPT or BERT: `kotha adapt classify reviews.csv --from run --out moods`.
+
+    A part of each class is held out and looked at once, at the end: accuracy, macro-F1, each class, beside the
+    commonest class and TF-IDF with logistic regression. The page classes.html in --out shows which are taken for
+    which. Then: `kotha classify moods "…"`.
+    """
+    import kotha
+    from kotha.adapt.classify import PAGE
+    from kotha.evaluate.classes_page import classes_table
+    from kotha.evaluate.classification import score_of
+
+    if not resume and (data is None or from_ is None):
+        raise UsageError("adapt classify needs DATA and --from MODEL, or --resume; see kotha adapt classify --help")
+    flags = {"seed": seed, "lora": lora, "class_weights": "balanced" if balanced else None}
+    given: dict[str, Any] = {**from_toml(config), **from_words(set_)}
+    given |= {name: value for name, value in flags.items() if value is not None}
+    with TrainingDisplay() as display:
+        run = kotha.adapt_classify(
+            data,
+            out=out,
+            start=from_,
+            text=text,
+            label=label,
+            validation=validation,
+            test=test,
+            held_out=held_out,
+            epochs=epochs,
+            errors=errors,
+            resume=resume,
+            on_event=display.show,
+            on_remark=display.say,
+            **given,
+        )
+    summary = run.summary
+    if as_json:
+        print_json(summary)
+    if summary["stopped"]:
+        go_on = shlex.join(["kotha", "adapt", "classify", "--out", str(out), "--resume"])
+        raise StoppedError(f"stopped at step {summary['steps']:,} and saved; go on with: {go_on}", alone=True)
+    if not as_json:
+        print_table(classes_table(score_of(summary), str(out)))
+        notes().print(f"kotha: confusion matrix: {out / PAGE} (open it in a browser)", markup=False)

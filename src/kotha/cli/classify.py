@@ -1,0 +1,56 @@
+"""``kotha classify``: of which class a text is, and why."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from kotha.cli.flags import Json, flag
+from kotha.cli.terminal import print_json, results
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from kotha.generate.classes import Answer
+
+
+def classify(
+    run: Annotated[Path, flag("A run folder (its best model), or a model folder.", name="RUN")],
+    /,
+    *text: Annotated[str, flag("The texts.", name="TEXT")],
+    why: Annotated[bool, flag("Also what each token was worth to the answer.")] = False,
+    adapter: Annotated[Path | None, flag("An adapter folder (LoRA) to put on RUN, its base.")] = None,
+    device: Annotated[str, flag("cpu, cuda, or auto.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`."""
+    import kotha
+    from kotha.errors import UsageError
+
+    if not text:
+        raise UsageError("classify needs TEXT; see kotha classify --help")
+    answers = kotha.load(run, device, adapter).classify(list(text), why=why)
+    if as_json:
+        rows = [{"text": each, **answer.to_dict()} for each, answer in zip(text, answers, strict=True)]
+        print_json(rows[0] if len(rows) == 1 else rows)
+        return
+    for each, answer in zip(text, answers, strict=True):
+        results().print(_line(each, answer))
+
+
+def _line(text: str, answer: "Answer") -> "Text":
+    """Probabilities, then the text; with reasons, its tokens coloured by what they were worth."""
+    from rich.text import Text
+
+    line = Text()
+    for place, (label, probability) in enumerate(answer.probabilities.items()):
+        line.append(f"{label} {probability:.1%}  ", style="bold" if place == 0 else "dim")
+    if not answer.why:
+        return line.append(text)
+    line.append("\n")
+    largest = max(abs(each.change) for each in answer.why) or 1.0
+    for each in answer.why:
+        strong = abs(each.change) > largest / 3
+        colour = "green" if each.change > 0 else "red"
+        line.append(each.text, style=f"bold {colour}" if strong else colour if abs(each.change) > largest / 10 else "")
+    for each in sorted(answer.why, key=lambda each: -abs(each.change))[:8]:
+        line.append(f"\n{each.change:+7.1%}  {each.text.strip()}", style="dim")
+    return line
