@@ -1,0 +1,122 @@
+"""Is pre-training worth it for telling texts apart? Scratch, pre-trained, LoRA and TF-IDF, side by side.
+
+    python benchmarks/classification.py ../shared/data/classify BASE [--tasks sentiment news] [--seeds 3] [--out FOLDER]
+        [--limit 200] [--epochs 8]
+
+BASE is a trained model (a run or model folder), GPT or BERT; pre-train it first, on a GPU, for as long as it takes:
+
+    kotha prepare ../shared/data/prose ../shared/data/news/train.jsonl.zst --tokenizer TOK --out WORK/data
+    kotha train WORK/data --preset bangla-58m --minutes 60 --out WORK/base
+
+For each task and seed the same model is fine-tuned from chance, from BASE, and from BASE by LoRA, by ``kotha adapt
+classify`` as it is; TF-IDF (words and letters) with logistic regression learns from the same examples in the same run.
+Sentiment has its own validation and test sets. News categories are divided here: stratified, by the seed, and without
+the texts that hold most of a held-out one. ``--limit`` takes that many examples of each set, to try the script.
+Figures are of the held-out part; the mean over seeds and the largest distance from it come last.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import record
+import torch
+
+from kotha.adapt.classify import ClassifyRequest, start_classifier
+from kotha.api.run import origin_at
+from kotha.bundle import Bundle
+from kotha.model.family import build
+from kotha.runs import RunFolder
+from kotha.text.corpus.labelled import LabelledTexts, read_labelled
+from kotha.train.origin import Origin
+
+LORA = 8
+TASKS = {
+    "sentiment": ("sentiment_mixed_train", "sentiment_mixed_dev", "sentiment_mixed_test"),
+    "emotion": ("emotion_train", "emotion_dev", "emotion_test"),
+    "news": ("news_category",),
+}
+
+
+def read(folder: Path, task: str, limit: int | None) -> list[LabelledTexts]:
+    """The files of a task; of each the first so many of a fixed shuffle."""
+    found = [read_labelled(folder / f"{name}.jsonl.zst", "text", "label") for name in TASKS[task]]
+    if limit is None:
+        return found
+    order = torch.Generator().manual_seed(0)
+    return [each.chosen(torch.randperm(len(each), generator=order)[:limit].tolist()) for each in found]
+
+
+def from_chance(base: Origin, seed: int) -> Origin:
+    """A model of the same sizes that has learned nothing."""
+    torch.manual_seed(1000 + seed)
+    return Origin("chance", Bundle(build(base.bundle.config), base.bundle.tokenizer))
+
+
+def figures(summary: dict[str, Any]) -> dict[str, float]:
+    return {name: round(summary[name], 4) for name in ("accuracy", "macro_f1")} | {"steps": summary["steps"]}
+
+
+def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+    """One task with one seed: each way's figures."""
+    parts = read(folder, task, given.limit)
+    held_out = {"validation": parts[1], "test": parts[2]} if len(parts) == 3 else {}
+    ways: dict[str, tuple[Origin, dict[str, Any]]] = {
+        "scratch": (from_chance(base, seed), {}),
+        "pre-trained": (base, {}),
+        f"pre-trained, LoRA {LORA}": (base, {"lora": LORA}),
+    }
+    found: dict[str, Any] = {}
+    for way, (origin, settings) in ways.items():
+        request = ClassifyRequest(**held_out, epochs=given.epochs, changes={**settings, "seed": seed})
+        with tempfile.TemporaryDirectory() as place:
+            summary = start_classifier(parts[0], origin, RunFolder(Path(place) / "run"), request)
+        found[way] = figures(summary)
+        found |= {
+            name: {key: round(value, 4) for key, value in each.items()} for name, each in summary["baselines"].items()
+        }
+        print(f"{task}, seed {seed}, {way}: {found[way]}", flush=True)
+    return found
+
+
+def means(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Mean macro-F1 and accuracy of each way, and how far a seed is from it at most."""
+    found = {}
+    for way in runs[0]:
+        for figure in ("macro_f1", "accuracy"):
+            values = [run[way][figure] for run in runs]
+            mean = statistics.mean(values)
+            found.setdefault(way, {})[figure] = round(mean, 4)
+            found[way][f"{figure}_spread"] = round(max(abs(value - mean) for value in values), 4)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("base")
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=["sentiment", "news"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=float, default=8.0)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--out", type=Path, default=record.RESULTS)
+    given = parser.parse_args()
+    base = origin_at(given.base)
+    count = sum(parameter.numel() for parameter in base.bundle.model.parameters())
+    result: dict[str, Any] = {"base": base.name, "parameters": count, "limit": given.limit, "tasks": {}}
+    for task in given.tasks:
+        runs = [compare(given.data, base, task, seed, given) for seed in range(given.seeds)]
+        result["tasks"][task] = {"means": means(runs), "seeds": runs}
+        for way, each in result["tasks"][task]["means"].items():
+            print(f"{task:<12} {way:<32} macro-F1 {each['macro_f1']:.4f} (±{each['macro_f1_spread']:.4f})")
+    record.save("classification", result, ["torch", "scikit-learn"], given.out)
+
+
+if __name__ == "__main__":
+    main()
