@@ -1,4 +1,4 @@
-"""An adapter: what LoRA learned, in a small folder of its own; several of them may belong to one base.
+"""Adapters: what LoRA learned, in a small folder of its own; several of them may belong to one base.
 
 ::
 
