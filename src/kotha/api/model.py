@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kotha.evaluate.classification import ClassificationScore
     from kotha.evaluate.perplexity import TextScore
     from kotha.export.parity import ParityReport
-    from kotha.generate.classes import Answer
+    from kotha.generate.classes import Classified
     from kotha.generate.filling import Filled
     from kotha.text.corpus.documents import OnProblem
 
@@ -368,13 +368,13 @@ class LanguageModel(LooksInside):
     # -- telling classes apart ----------------------------------------------------------------------------------------
 
     @overload
-    def classify(self, text: str, *, why: bool = False) -> "Answer": ...
+    def classify(self, text: str, *, why: bool = False) -> "Classified": ...
 
     @overload
-    def classify(self, text: list[str], *, why: bool = False) -> "list[Answer]": ...
+    def classify(self, text: list[str], *, why: bool = False) -> "list[Classified]": ...
 
     @checked()
-    def classify(self, text: str | Sequence[str], *, why: bool = False) -> "Answer | list[Answer]":
+    def classify(self, text: str | Sequence[str], *, why: bool = False) -> "Classified | list[Classified]":
         """Of which class a text is, or each of a list, with probabilities; ``why`` tells what each token was worth.
 
         >>> answer = kotha.load("moods").classify("বাহ, কী চমৎকার")

@@ -9,7 +9,7 @@ from kotha.cli.terminal import print_json, results
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kotha.generate.classes import Answer
+    from kotha.generate.classes import Classified
 
 
 def classify(
@@ -36,7 +36,7 @@ def classify(
         results().print(_line(each, answer))
 
 
-def _line(text: str, answer: "Answer") -> "Text":
+def _line(text: str, answer: "Classified") -> "Text":
     """Probabilities, then the text; with reasons, its tokens coloured by what they were worth."""
     from rich.text import Text
 

@@ -33,7 +33,7 @@ class Influence:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Classified:
     """What a model says of a text."""
 
     label: str
@@ -70,14 +70,14 @@ class Classifier:
         """The probability of each class for each text: -> (N, K)."""
         return self._of_ids(self._reader.encode(texts), on_progress)
 
-    def classify(self, texts: Sequence[str], why: bool = False) -> list[Answer]:
+    def classify(self, texts: Sequence[str], why: bool = False) -> list[Classified]:
         """What it says of each text."""
         found = self.probabilities(texts)
         return [self._answer(row, self._why(text, row) if why else ()) for text, row in zip(texts, found, strict=True)]
 
-    def _answer(self, row: Tensor, why: tuple[Influence, ...]) -> Answer:
+    def _answer(self, row: Tensor, why: tuple[Influence, ...]) -> Classified:
         order = row.argsort(descending=True).tolist()
-        return Answer(self.labels[order[0]], {self.labels[place]: float(row[place]) for place in order}, why)
+        return Classified(self.labels[order[0]], {self.labels[place]: float(row[place]) for place in order}, why)
 
     def _why(self, text: str, row: Tensor) -> tuple[Influence, ...]:
         spans = self.tokenizer.spans(text)[: self._reader.room]
