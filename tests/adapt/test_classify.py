@@ -14,6 +14,7 @@ import kotha
 from kotha import bundle
 from kotha.adapt.classify import EXAMPLES, PAGE, read_examples
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.evaluate.classes_page import classes_table
 from kotha.generate.classes import Classifier
 from kotha.model.family import build
 from kotha.model.presets import preset
@@ -68,6 +69,12 @@ def test_silencing_is_leaving_out_or_hiding(runs: dict[str, kotha.Run]) -> None:
                 without = classifier.model(torch.tensor([marked]), real).softmax(-1)[0]
             best = classifier.labels.index(answer.label)
             assert found.change == pytest.approx(answer.probabilities[answer.label] - float(without[best]), abs=1e-5)
+
+
+def test_texts_that_were_learned_from_are_counted(runs: dict[str, kotha.Run], table: Path) -> None:
+    score = runs["gpt"].model.evaluate_classes(table)
+    assert score.seen == len(read_examples(runs["gpt"].path).train) and runs["gpt"].summary["seen"] == 0
+    assert "so these figures are too good" in classes_table(score, "run").remarks[-1]
 
 
 def test_what_is_held_out_is_in_nothing_else(runs: dict[str, kotha.Run]) -> None:

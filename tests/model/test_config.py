@@ -80,7 +80,7 @@ def test_a_config_comes_back_from_json(name: str) -> None:
         ({"family": "gpt", **GPT, "n_head": 2}, "'n_head' is not a setting of GPTConfig; did you mean 'n_heads'?"),
         ({"family": "gpt", "d_model": 16, "n_heads": 2}, "GPTConfig needs n_layers, vocab_size, context_length"),
         ({"family": "gtp", **GPT}, "family='gtp' is not a model family; did you mean 'gpt'?"),
-        (GPT, "family=None is not a model family; known: bert, gpt, seq2seq, vit"),
+        (GPT, "family=None is not a model family; known: bert, bert-classifier, gpt, gpt-classifier, seq2seq, vit"),
         ({"family": ["gpt"], **GPT}, "is not a model family"),
         ({"family": "vit", **VIT, "vocab_size": 5}, "'vocab_size' is not a setting of ViTConfig"),
     ],

@@ -15,6 +15,8 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
         f"{counted(each.support, 'example')}"
         for each in score.classes
     ]
+    if score.seen:
+        remarks.append(f"It has learned from {score.seen:,} of these texts, so these figures are too good.")
     return Table(counted(score.examples, "example"), ["", "accuracy", "macro-F1"], cells, remarks)
 
 

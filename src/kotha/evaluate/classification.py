@@ -42,6 +42,7 @@ class ClassificationScore:
     classes: tuple[ClassScore, ...]
     confusion: tuple[tuple[int, ...], ...]  # rows: what they are; columns: what was said
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: accuracy, macro_f1
+    seen: int | None = None  # how many of the texts the model has learned from; None where that is not known
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -87,7 +88,7 @@ def score_of(summary: dict[str, Any]) -> ClassificationScore:
     """A score back from what ``to_dict`` gave, as a run's summary holds it."""
     classes = tuple(ClassScore(**each) for each in summary["classes"])
     confusion = tuple(tuple(row) for row in summary["confusion"])
-    figures = {name: summary[name] for name in ("accuracy", "macro_f1", "examples", "baselines")}
+    figures = {name: summary[name] for name in ("accuracy", "macro_f1", "examples", "baselines", "seen")}
     return ClassificationScore(classes=classes, confusion=confusion, **figures)
 
 
@@ -101,7 +102,11 @@ def evaluate_classifier(
     classifier = Classifier(bundle)
     best = classifier.probabilities(held_out.texts, on_progress).argmax(dim=-1).tolist()
     score = score_answers(classifier.labels, held_out.labels, [classifier.labels[each] for each in best])
-    return score if learned is None else replace(score, baselines=baselines(classifier.labels, learned, held_out))
+    if learned is None:
+        return score
+    known = set(learned.texts)
+    seen = sum(text in known for text in held_out.texts)
+    return replace(score, baselines=baselines(classifier.labels, learned, held_out), seen=seen)
 
 
 def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
