@@ -310,7 +310,7 @@ def test_matrices_beyond_any_machine(tmp_path: Path) -> None:
         ({"model_type": "zebra"}, "model_type='zebra' cannot be read; known: bert, gpt2"),
         ({"model_type": "gpt3"}, "did you mean 'gpt2'"),
         ({"model_type": None}, "it names no model_type; this is no Hugging Face folder"),
-        ({"architectures": ["GPT2ForSequenceClassification"]}, "architectures=.* cannot be read; of GPT-2"),
+        ({"architectures": ["GPT2ForTokenClassification"]}, "architectures=.* cannot be read; of GPT-2"),
         ({"auto_map": {"AutoModel": "evil.Model"}}, "auto_map: this model brings code of its own"),
         ({"quantization_config": {"bits": 4}}, "quantization_config: these weights were made smaller"),
         ({"activation_function": "swish"}, "activation_function='swish' is not an activation of ours; gelu, gelu_new"),

@@ -253,7 +253,7 @@ def test_a_text_classifier_beats_the_majority(name: str, kind: str, tmp_path: Pa
     texts = [" ".join(chance.choice(TOPICS[label], 12)) for label in labels]
     tokenizer = train_tokenizer(texts, kind, 400)
     model = preset(name).replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
-    config = QUICK.change(steps=40, learning_rate=2e-3, batch_size=24)
+    config = QUICK.change(steps=80, learning_rate=2e-3, batch_size=24)
     sets = texts[:200], labels[:200], texts[200:], labels[200:]
     classifier = classifying(model, "abc")
     task = TextClasses(classifier, config, *sets, tokenizer)
