@@ -30,8 +30,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train": {"text", "model", "bundle", "runs"},
     "generate": {"text", "model", "bundle", "runs"},
     "export": {"text", "model", "bundle", "runs", "generate"},
-    "evaluate": {"text", "model", "bundle", "runs", "generate"},
-    "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate"},
+    "retrieve": {"text", "model", "bundle", "runs", "generate"},
+    "evaluate": {"text", "model", "bundle", "runs", "generate", "retrieve"},
+    "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate", "retrieve"},
 }
 MAY_IMPORT["bench"] = {"text", "model", "bundle", "runs", "train", "generate", "export"}
 MAY_IMPORT["adapt"] = {*MAY_IMPORT["inside"], "inside", "export"}
