@@ -1,0 +1,63 @@
+"""Answers: from a sentence of the documents, from a model with citations, or none."""
+
+import pytest
+from tests.retrieve.conftest import DOCUMENTS
+
+from kotha.retrieve.answer import NOT_FOUND, UNTAUGHT, answer
+from kotha.retrieve.index import SearchResult, search
+from kotha.retrieve.sqlite_store import SqliteStore
+
+
+class Says:
+    """A writer of a known answer, whose context holds so many letters."""
+
+    def __init__(self, text: str, letters: int = 10_000) -> None:
+        self.text, self.letters, self.asked = text, letters, ""
+
+    def fits(self, text: str) -> bool:
+        return len(text) <= self.letters
+
+    def say(self, text: str) -> str:
+        self.asked = text
+        return self.text
+
+
+def ask(store: SqliteStore, question: str) -> SearchResult:
+    return search(store, question, 3, "words")
+
+
+def test_an_untaught_model_leaves_the_word_to_the_best_sentence(store: SqliteStore) -> None:
+    said = answer(ask(store, "বাঘের গায়ে কী আছে?"), None)
+    assert said.found and said.answer == "বাঘের গায়ে ডোরা আছে। [1]" and said.cited == [1]
+    assert said.remark == UNTAUGHT
+
+
+def test_what_a_model_writes_is_cited_by_what_it_stands_on(store: SqliteStore) -> None:
+    writer = Says("বাঘের গায়ে ডোরা আছে। চাঁদে মানুষ হেঁটেছে।")
+    said = answer(ask(store, "বাঘের গায়ে কী আছে?"), writer)
+    assert said.answer == "বাঘের গায়ে ডোরা আছে। [1] চাঁদে মানুষ হেঁটেছে। [?]"
+    assert said.cited == [1] and said.remark is None
+    assert writer.asked.startswith("[1] সুন্দরবনে") and writer.asked.endswith("\nবাঘের গায়ে কী আছে?")
+
+
+def test_a_prompt_holds_as_many_passages_as_fit(store: SqliteStore) -> None:
+    result = ask(store, "পদ্মা নদীর তীরে রাজশাহী শহর আর বাঘ")
+    assert len(result.hits) > 1
+    writer = Says("আম।", letters=len(result.hits[0].passage.text) + 40)
+    answer(result, writer)
+    assert "[1]" in writer.asked and "[2]" not in writer.asked
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("মঙ্গল গ্রহের উপগ্রহ কয়টি?", "no passage has a word of the question"),
+        ("where do tigers live?", "no passage has a word of the question"),
+        ("মঙ্গলে ফোবোস ডিমোস ঘোরে বেশি", "of what the question asks for"),
+    ],
+)
+def test_nothing_that_fits_is_said_to_be_nothing(store: SqliteStore, question: str, why: str) -> None:
+    writer = Says(DOCUMENTS[0])
+    said = answer(ask(store, question), writer)
+    assert (said.answer, said.found, said.cited, writer.asked) == (NOT_FOUND, False, [], "")
+    assert said.remark is not None and why in said.remark
