@@ -21,6 +21,7 @@ from kotha.model.config import BERTConfig, Seq2SeqConfig
 from kotha.model.family import build
 
 NAMES = [
+    "Index",
     "KothaError",
     "LanguageModel",
     "Run",
@@ -79,7 +80,7 @@ def write_moods(file: Path) -> None:
 def test_the_names_are_these() -> None:
     assert sorted(kotha.__all__) == NAMES
     assert sorted(dir(kotha)) == sorted([*NAMES, "__version__"])
-    with pytest.raises(AttributeError, match="kotha has no 'lode'; it has KothaError, LanguageModel"):
+    with pytest.raises(AttributeError, match="kotha has no 'lode'; it has Index, KothaError"):
         kotha.lode  # noqa: B018
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kotha.api.data import prepare as prepare
     from kotha.api.data import train_tokenizer as train_tokenizer
     from kotha.api.data import write_stories as write_stories
+    from kotha.api.index import Index as Index
     from kotha.api.model import LanguageModel as LanguageModel
     from kotha.api.model import load as load
     from kotha.api.run import Run as Run
@@ -33,6 +34,7 @@ _NAMES = {
     "kotha.api.adapt": ["adapt_classify"],
     "kotha.api.compare": ["compare"],
     "kotha.api.data": ["prepare", "train_tokenizer", "write_stories"],
+    "kotha.api.index": ["Index"],
     "kotha.api.model": ["LanguageModel", "load"],
     "kotha.api.run": ["Run", "train"],
     "kotha.errors": ["KothaError"],

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from kotha.export.parity import ParityReport
     from kotha.generate.classes import Classified
     from kotha.generate.filling import Filled
+    from kotha.retrieve.embedding import Embedder
+    from kotha.retrieve.store import Vectors
     from kotha.text.corpus.documents import OnProblem
 
 # Texts that are written side by side; more wait for a free row.
@@ -420,6 +422,31 @@ class LanguageModel(LooksInside):
         if baselines and self.path is not None and (self.path / EXAMPLES).is_dir():
             learned = read_examples(self.path).train
         return evaluate_classifier(self.bundle, held_out, learned, on_progress)
+
+    # -- comparing texts --------------------------------------------------------------------------------------------
+
+    @checked()
+    def embed(self, texts: Sequence[str], *, layer: int = 0, on_progress: OnProgress | None = None) -> "Vectors":
+        """Texts as vectors of length 1, whose product is how alike they are: (texts, d_model), by numpy.
+
+        A vector is the mean over a text's tokens of what a ``layer`` makes of them; 0 is the table of tokens itself.
+
+        >>> vectors = lm.embed(["নদীর ধারে", "নদীর ধারে", "মা"])
+        >>> vectors.shape, bool(vectors[0] @ vectors[1] > vectors[0] @ vectors[2])
+        ((3, 96), True)
+        """
+        return self.embedder(layer)(texts, on_progress)
+
+    @checked()
+    def embedder(self, layer: int = 0) -> "Embedder":
+        """What ``embed`` makes vectors with, for an index of one's own.
+
+        >>> lm.embedder().note.width
+        96
+        """
+        from kotha.retrieve.embedding import Embedder
+
+        return Embedder(self.model, self.tokenizer, self._called, layer)
 
     # -- taking it away ---------------------------------------------------------------------------------------------
 

@@ -38,6 +38,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
     "fill": ("kotha.cli.fill:fill", "Fill the gaps of a text, or judge whether a sentence follows another (BERT)."),
     "translate": ("kotha.cli.translate:translate", "Translate a text, or a file line by line (Seq2Seq)."),
+    "index": ("kotha.cli.index:index", "Index documents, to be asked: txt, md, html, pdf, jsonl, csv, tsv, parquet."),
+    "ask": ("kotha.cli.ask:ask", "Ask an index: passages that fit, and an answer with citations."),
     "card": ("kotha.cli.card:card", "Show a model's card: what it has read, its licence, what it is not for."),
     "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
     "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),

@@ -1,0 +1,140 @@
+"""Documents to ask: an index of them, and answers out of it."""
+
+import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from kotha.api import Place, listed
+from kotha.arguments import checked
+from kotha.retrieve.answer import CitedAnswer, answer
+from kotha.retrieve.documents import Indexing
+from kotha.retrieve.index import By, Embeds, IndexReport, SearchResult, search, update
+from kotha.retrieve.opening import open_store
+from kotha.retrieve.store import Measures, Store
+from kotha.text.corpus.documents import OnProblem
+from kotha.wording import OnProgress
+
+if TYPE_CHECKING:
+    from kotha.api.model import LanguageModel
+
+
+class Index:
+    """Documents cut into passages that can be searched, in one file; or on a Qdrant server, ``qdrant:URL/NAME``.
+
+    With ``model`` (a model, or the path of one) passages are also compared by its embeddings; without one by their
+    words alone, which needs no torch.
+
+    >>> index = kotha.Index("stories.index")
+    >>> index.update("stories.jsonl").documents
+    60
+    >>> index
+    Index('stories.index': ... passages)
+    """
+
+    @checked()
+    def __init__(self, path: Place, model: "LanguageModel | Place | None" = None) -> None:
+        self.path = os.fspath(path)
+        self._model = model
+        self._embed: Embeds | None = None
+        self._store: Store | None = None
+
+    def __repr__(self) -> str:
+        return f"Index({self.path!r}: {self.measures.passages:,} passages)"
+
+    def __enter__(self) -> "Index":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @checked(Indexing)
+    def update(
+        self,
+        paths: Place | Iterable[Place],
+        *,
+        on_progress: OnProgress | None = None,
+        on_problem: OnProblem | None = None,
+        **how: Any,
+    ) -> IndexReport:
+        """Bring it up to date with files, folders or globs: txt, md, html, pdf, jsonl, csv, tsv, parquet.
+
+        What has not changed is left alone; what is gone from a file, or a file from a folder, is removed. ``how`` is
+        ``letters`` (of a passage at most), ``field`` and ``errors``.
+
+        >>> index = kotha.Index("stories.index")
+        >>> index.update("stories.jsonl").unchanged
+        60
+        """
+        self.close()
+        store = open_store(self.path, write=True)
+        try:
+            return update(store, listed(paths), Indexing(**how), self._embedder(), on_progress, on_problem)
+        finally:
+            store.close()
+
+    @checked()
+    def search(self, question: str, limit: int = 5, by: By | None = None) -> SearchResult:
+        """The passages that fit a question best, with their scores; ``by`` words, meaning, or both.
+
+        >>> found = kotha.Index("stories.index").search("নদীর ধারে", limit=2)
+        >>> len(found.hits), found.hits[0].passage.place.startswith("line ")
+        (2, True)
+        """
+        return search(self._opened(), question, limit, by, None if by == "words" else self._embedder())
+
+    @checked()
+    def ask(self, question: str, limit: int = 5, by: By | None = None, *, tokens: int = 100) -> CitedAnswer:
+        """CitedAnswer a question from the passages that fit it, with citations; ``found`` is False where none does.
+
+        A model that was never taught to answer is not let write: the best sentence stands for it, and ``remark`` says
+        so.
+
+        >>> kotha.Index("stories.index").ask("zebra crossing?").answer
+        'not found in these documents'
+        """
+        return answer(self.search(question, limit, by), self._writer(tokens))
+
+    @property
+    def measures(self) -> Measures:
+        """How many passages, documents and sources there are.
+
+        >>> kotha.Index("stories.index").measures.sources
+        1
+        """
+        return self._opened().measures()
+
+    def close(self) -> None:
+        """Let go of the file; what is asked next opens it again.
+
+        >>> kotha.Index("stories.index").close()
+        """
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            self._store = open_store(self.path)
+        return self._store
+
+    def _opened_model(self) -> "LanguageModel | None":
+        if isinstance(self._model, str | os.PathLike):
+            from kotha.api.model import load
+
+            self._model = load(self._model)
+        return self._model
+
+    def _embedder(self) -> Embeds | None:
+        lm = self._opened_model()
+        if lm is not None and self._embed is None:
+            self._embed = lm.embedder()
+        return self._embed
+
+    def _writer(self, tokens: int) -> Any:
+        lm = self._opened_model()
+        if lm is None or lm.config.family != "gpt":
+            return None
+        from kotha.retrieve.writing import TaughtWriter
+
+        return TaughtWriter.of(lm.engine(), tokens)

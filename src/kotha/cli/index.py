@@ -1,0 +1,34 @@
+"""``kotha index``: documents to an index that can be asked."""
+
+from typing import Annotated
+
+from kotha.cli.flags import Field, Json, OnErrors, Paths, flag
+from kotha.cli.terminal import print_json, problems_told, progress, results, table
+
+
+def index(
+    paths: Paths,
+    /,
+    *,
+    out: Annotated[str, flag("The index to make or to bring up to date: a file, or qdrant:URL/NAME.")],
+    model: Annotated[str | None, flag("A model whose embeddings are kept too; left out, words alone.")] = None,
+    letters: Annotated[int, flag("Letters of a passage at most.")] = 600,
+    field: Field = "text",
+    errors: OnErrors = "stop",
+    as_json: Json = False,
+) -> None:
+    """Cut documents (txt, md, html, pdf, jsonl, csv, tsv, parquet) into passages, and index them for `kotha ask`."""
+    import kotha
+
+    with progress() as advance, problems_told() as problems:
+        opened = kotha.Index(out, model)
+        how = {"letters": letters, "field": field, "errors": errors}
+        report = opened.update(paths, on_progress=advance, on_problem=problems, **how)
+    if as_json:
+        print_json(report)
+        return
+    rows = [[name, f"{getattr(report, name):,}"] for name in ("sources", "documents", "passages")]
+    done = [f"{getattr(report, name):,} {name}" for name in ("added", "unchanged", "removed") if getattr(report, name)]
+    console = results()
+    console.print(table(out, ["", ""], rows))
+    console.print(f"documents: {', '.join(done) or 'none'}", markup=False)
