@@ -46,7 +46,8 @@ class _Classes(Task):
         self._held_out = _check_labels("validation", held_out[1], len(self._held_out_examples), n_classes)
         self._n_classes, self._width = n_classes, width  # positions of one example, at most
         self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
-        self._order = Order(len(self._labels), config.batch_size, config.seed)
+        lengths = self._examples.lengths if isinstance(self._examples, Ragged) else None
+        self._order = Order(len(self._labels), config.batch_size, config.seed, lengths)
         self._weights: Tensor | None = None
         if config.class_weights == "balanced":
             counts = torch.from_numpy(self._counts(self._labels)).float()

@@ -2,7 +2,8 @@
 
 What a step reads is a function of seed and step, each example once an epoch, in a new order each time.
 Examples have numbers, and turns follow each other for ever: turn 0 is the first example of the first epoch, and step s
-has the turns from s times the batch size on. Nothing about the data needs to be saved with a run.
+has the turns from s times the batch size on. Nothing about the data needs to be saved with a run. Examples of different
+lengths share a batch with others of about their length (length-sorted batches), so that little of it is filling.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,14 +18,17 @@ from torch import Tensor
 POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
 # Keeps what is drawn for a turn apart from what is drawn for an epoch of the same number.
 _TURN = 1
+# Batches that are sorted by length together: enough for little filling, few enough for chance to decide who meets whom.
+_POOL = 20
 
 
 class Order:
-    """Examples in a new order each epoch, epoch after epoch."""
+    """Examples in a new order each epoch, epoch after epoch; with ``lengths``, like beside like."""
 
-    def __init__(self, n_examples: int, batch_size: int, seed: int) -> None:
+    def __init__(self, n_examples: int, batch_size: int, seed: int, lengths: NDArray[np.int64] | None = None) -> None:
         assert n_examples > 0, "an order of nothing"
         self.n_examples, self._batch_size, self._seed = n_examples, batch_size, seed
+        self._lengths = lengths
         self._shuffled = lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
 
     def turns(self, step: int, first: int = 0, count: int | None = None) -> range:
@@ -50,7 +54,20 @@ class Order:
         return np.random.default_rng([self._seed, turn, _TURN])
 
     def _shuffle(self, epoch: int) -> NDArray[np.int64]:
-        return np.random.default_rng([self._seed, epoch]).permutation(self.n_examples)
+        draw = np.random.default_rng([self._seed, epoch])
+        order = draw.permutation(self.n_examples)
+        if self._lengths is None:
+            return order
+        pool = _POOL * self._batch_size
+        for start in range(0, self.n_examples, pool):
+            some = order[start : start + pool]
+            order[start : start + pool] = some[np.argsort(self._lengths[some], kind="stable")]
+        begun = -epoch * self.n_examples % self._batch_size  # places that the last batch of the epoch before still has
+        first, rest = order[:begun], order[begun:]
+        whole = len(rest) // self._batch_size * self._batch_size
+        batches = rest[:whole].reshape(-1, self._batch_size)
+        draw.shuffle(batches)  # or steps would go from short to long, over and over
+        return np.concatenate((first, batches.ravel(), rest[whole:]))
 
 
 def measuring_slices(n_examples: int, width: int, positions: int | None) -> list[range]:

@@ -62,7 +62,8 @@ class Translation(Task):
         self.left_out = 0
         self._pairs = self._prepare("training", pairs, tokenizer)
         self._held_out = self._prepare("validation", validation_pairs, tokenizer)
-        self._order = Order(len(self._pairs.sources), config.batch_size, config.seed)
+        lengths = self._pairs.sources.lengths + self._pairs.targets.lengths
+        self._order = Order(len(lengths), config.batch_size, config.seed, lengths)
 
     # -- examples ---------------------------------------------------------------------------------------------------
 
