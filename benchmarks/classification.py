@@ -1,9 +1,10 @@
 """Is pre-training worth it for telling texts apart? Scratch, pre-trained, LoRA and TF-IDF, side by side.
 
-    python benchmarks/classification.py ../shared/data/classify BASE [--tasks sentiment news] [--seeds 3] [--out FOLDER]
-        [--limit 200] [--epochs 8]
+    python benchmarks/classification.py ../shared/data/classify [BASE] [--tasks sentiment news] [--seeds 3]
+        [--epochs 8] [--limit 200] [--out FOLDER]
 
-BASE is a trained model (a run or model folder), GPT or BERT; pre-train it first, on a GPU, for as long as it takes:
+BASE is a trained model (a run or model folder), GPT or BERT; without one, the baselines alone are measured, into
+classification_baselines.json. Pre-train it first, on a GPU, for as long as it takes:
 
     kotha prepare ../shared/data/prose ../shared/data/news/train.jsonl.zst --tokenizer TOK --out WORK/data
     kotha train WORK/data --preset bangla-58m --minutes 60 --out WORK/base
@@ -29,8 +30,10 @@ import record
 import torch
 
 from kotha.adapt.classify import ClassifyRequest, start_classifier
+from kotha.adapt.splits import divide
 from kotha.api.run import origin_at
 from kotha.bundle import Bundle
+from kotha.evaluate.classification import baselines
 from kotha.model.family import build
 from kotha.runs import RunFolder
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
@@ -85,6 +88,17 @@ def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Na
     return found
 
 
+def baselines_alone(folder: Path, task: str, seed: int, limit: int | None) -> dict[str, Any]:
+    """What needs no model, on the parts that a run would have."""
+    parts = read(folder, task, limit)
+    splits = divide(*parts, seed=seed)
+    found = baselines(splits.labels, splits.train, splits.test)
+    print(
+        f"{task}, seed {seed}: {len(splits.train):,} to learn from, {len(splits.test):,} held out: {found}", flush=True
+    )
+    return {name: {key: round(value, 4) for key, value in each.items()} for name, each in found.items()}
+
+
 def means(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Mean macro-F1 and accuracy of each way, and how far a seed is from it at most."""
     found = {}
@@ -100,22 +114,31 @@ def means(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("base")
+    parser.add_argument("base", nargs="?")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=["sentiment", "news"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=float, default=8.0)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=record.RESULTS)
     given = parser.parse_args()
-    base = origin_at(given.base)
-    count = sum(parameter.numel() for parameter in base.bundle.model.parameters())
-    result: dict[str, Any] = {"base": base.name, "parameters": count, "limit": given.limit, "tasks": {}}
+    base = None if given.base is None else origin_at(given.base)
+    result: dict[str, Any] = {"limit": given.limit, "tasks": {}}
+    if base is not None:
+        count = sum(parameter.numel() for parameter in base.bundle.model.parameters())
+        result |= {"base": base.name, "parameters": count}
     for task in given.tasks:
-        runs = [compare(given.data, base, task, seed, given) for seed in range(given.seeds)]
+        n_seeds = given.seeds if base is not None or len(TASKS[task]) == 1 else 1  # a given split has one answer
+        runs = [
+            baselines_alone(given.data, task, seed, given.limit)
+            if base is None
+            else compare(given.data, base, task, seed, given)
+            for seed in range(n_seeds)
+        ]
         result["tasks"][task] = {"means": means(runs), "seeds": runs}
         for way, each in result["tasks"][task]["means"].items():
             print(f"{task:<12} {way:<32} macro-F1 {each['macro_f1']:.4f} (±{each['macro_f1_spread']:.4f})")
-    record.save("classification", result, ["torch", "scikit-learn"], given.out)
+    name = "classification" if base is not None else "classification_baselines"
+    record.save(name, result, ["torch", "scikit-learn"], given.out)
 
 
 if __name__ == "__main__":

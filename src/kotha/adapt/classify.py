@@ -44,7 +44,6 @@ _LOOKS, _PATIENCE = 2, 6
 _USUAL: dict[str, Any] = {
     "optimizer": "adamw",
     "batch_size": 32,
-    "learning_rate": 3e-4,
     "weight_decay": 0.01,
     "beta2": 0.98,
     "schedule": "cosine",
@@ -55,8 +54,9 @@ _USUAL: dict[str, Any] = {
     "keep_checkpoints": 1,
     "spike": None,
 }
-# Few numbers learn, and far from where they must go.
-_LORA_RATE = 2e-3
+# The learning rate falls with the width: what was best for a small model (docs/experiments.md), and about what BERT's
+# authors use at its size. Few numbers learn by LoRA, so they may go further.
+_RATE, _RATE_WIDTH, _LARGEST_RATE, _LORA_TIMES = 3e-3, 96, 1e-2, 3
 _WARMUP = 0.1
 
 OnRemark = Callable[[str], None]
@@ -161,9 +161,8 @@ def _settings(
     if not 0 < request.epochs <= 1000:
         raise UsageError(f"epochs={request.epochs} must be above 0, and at most 1,000")
     given = dict(request.changes)
-    if given.get("lora") is not None:
-        given.setdefault("learning_rate", _LORA_RATE)
-    config = TrainConfig().change(**{**_USUAL, **given})
+    rate = learning_rate(model.d_model, lora=given.get("lora") is not None)
+    config = TrainConfig().change(**{**_USUAL, "learning_rate": rate, **given})
     per_pass = -(-len(splits.train) // config.batch_size)
     steps = config.steps if "steps" in given else max(1, round(request.epochs * per_pass))
     pace = {"steps": steps, "warmup_steps": round(_WARMUP * steps), "evaluate_every": max(1, per_pass // _LOOKS)}
@@ -175,6 +174,16 @@ def _settings(
         assert isinstance(changed, ClassifierConfig)
         model = changed
     return model, config
+
+
+def learning_rate(d_model: int, lora: bool = False) -> float:
+    """The largest learning rate for a width.
+
+    >>> [round(learning_rate(width), 6) for width in (96, 512, 768)]
+    [0.003, 0.000244, 0.000133]
+    """
+    rate: float = _RATE * (_RATE_WIDTH / d_model) ** 1.5
+    return min(_LARGEST_RATE, rate * (_LORA_TIMES if lora else 1))
 
 
 def _training(
