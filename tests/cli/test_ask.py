@@ -24,6 +24,7 @@ def test_a_question_is_answered_with_its_source(index: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert main(["ask", "পদ্মার তীরে কোন শহর?", "--index", str(index), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
+    assert "no model was named to answer" in said["remark"]
     assert said["found"] and said["answer"] == "পদ্মা নদীর তীরে রাজশাহী শহর। [1]"
     [passage] = said["passages"]
     assert passage["text"] == STORY and passage["source"].endswith("a.md") and 0 < passage["score"] <= 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kotha.api import Place, listed
 from kotha.arguments import checked
-from kotha.retrieve.answer import CitedAnswer, answer
+from kotha.retrieve.answer import NO_MODEL, UNTAUGHT, CitedAnswer, answer
 from kotha.retrieve.documents import Indexing
 from kotha.retrieve.index import By, Embeds, IndexReport, SearchResult, search, update
 from kotha.retrieve.opening import open_store
@@ -85,7 +85,7 @@ class Index:
 
     @checked()
     def ask(self, question: str, limit: int = 5, by: By | None = None, *, tokens: int = 100) -> CitedAnswer:
-        """CitedAnswer a question from the passages that fit it, with citations; ``found`` is False where none does.
+        """Answer a question from the passages that fit it, with citations; ``found`` is False where none does.
 
         A model that was never taught to answer is not let write: the best sentence stands for it, and ``remark`` says
         so.
@@ -93,7 +93,8 @@ class Index:
         >>> kotha.Index("stories.index").ask("zebra crossing?").answer
         'not found in these documents'
         """
-        return answer(self.search(question, limit, by), self._writer(tokens))
+        silent = NO_MODEL if self._model is None else UNTAUGHT
+        return answer(self.search(question, limit, by), self._writer(tokens), silent)
 
     @property
     def measures(self) -> Measures:

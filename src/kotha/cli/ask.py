@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import asdict
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from kotha import box
@@ -75,4 +76,4 @@ def _show(hits: "list[Hit]") -> None:
     for number, hit in enumerate(hits, 1):
         source = os.path.relpath(hit.passage.source)
         console.print(f"[{number}] {hit.score:.3f}  {source}, {hit.passage.place}", markup=False)
-        console.print(f"    {hit.passage.text}", markup=False)
+        console.print(indent(hit.passage.text, "    "), markup=False)

@@ -7,6 +7,8 @@ passage that says it best, or marked as found in none. A model that was never ta
 so the sentence of the passages that fits the question best stands as the answer, and that is said.
 """
 
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,6 +23,7 @@ from kotha.retrieve.passages import sentences
 
 NOT_FOUND = "not found in these documents"
 UNTAUGHT = "this model was never taught to answer; what stands here is the sentence that fits the question best"
+NO_MODEL = "no model was named to answer; what stands here is the sentence that fits the question best"
 _THRESHOLD = 0.4  # how much of the question the best passage repeats at least
 _SUPPORTED = 0.3  # how much of a written sentence a passage repeats at least, to be cited for it
 _LOOKED_AT = 3  # best passages, out of which a sentence is taken
@@ -49,26 +52,30 @@ class CitedAnswer:
     remark: str | None = None
 
 
-def answer(result: SearchResult, write: Writer | None) -> CitedAnswer:
-    """CitedAnswer a question from what was found for it; ``write`` is a model that was taught to, or None."""
+def answer(result: SearchResult, write: Writer | None, silent: str = UNTAUGHT) -> CitedAnswer:
+    """Answer a question from what was found for it; ``write`` is a model that was taught to, or None.
+
+    ``silent`` is what is remarked where no model writes.
+    """
     hits = result.hits
-    reason = why_not_found(result.question, hits)
+    reason = why_not_found(result)
     if reason is not None:
         return CitedAnswer(result.question, NOT_FOUND, False, [], hits, reason)
     if write is None:
         sentence, number = best_sentence(result.question, hits)
-        return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, UNTAUGHT)
+        return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, silent)
     shown = fitting(result.question, hits, write.fits)
     said, cited = cite(write.say(prompt(result.question, shown)), shown)
     return CitedAnswer(result.question, said, True, cited, hits)
 
 
-def why_not_found(question: str, hits: Sequence[Hit]) -> str | None:
+def why_not_found(result: SearchResult) -> str | None:
     """Why these hits answer nothing; None where they may."""
-    best = max((hit.words or 0.0 for hit in hits), default=0.0)
+    best = max((hit.words or 0.0 for hit in result.hits), default=0.0)
     if best >= _THRESHOLD:
         return None
-    asked, written = _script(question), _script(" ".join(hit.passage.text for hit in hits))
+    texts = [*(hit.passage.text for hit in result.hits), *result.beside]
+    asked, written = _script(result.question), _script(" ".join(texts))
     if best == 0.0:
         if asked and written and asked != written:
             return f"the question is in {asked} letters and these documents are in {written} ones; ask in theirs"
@@ -138,9 +145,6 @@ def _worth(texts: Sequence[Sequence[FoldedWord]]) -> dict[str, float]:
 
 def _script(text: str) -> str | None:
     """The script that most letters of a text are of, by name."""
-    import unicodedata
-    from collections import Counter
-
     letters = regex.findall(r"\p{L}", text[:10_000])
     names = Counter(unicodedata.name(letter, "?").split()[0].capitalize() for letter in letters)
     return names.most_common(1)[0][0] if names else None

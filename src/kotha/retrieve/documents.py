@@ -64,6 +64,13 @@ def read_file(
     return gather((Excerpt(text, str(file), place) for text, place in read_paragraphs(file, complaints)), how.letters)
 
 
+def _is_known(name: str) -> bool:
+    try:
+        return Path(name).suffix.lower() in READERS or kind_of(name) is not None
+    except ValueError:
+        return False
+
+
 def _known() -> str:
     return f"known: .txt, .jsonl, .csv, .tsv, .parquet, {', '.join(READERS)}"
 
@@ -76,8 +83,8 @@ def _readable(folder: Path, on_problem: OnProblem | None) -> Iterator[Path]:
             try:
                 if name.startswith("."):
                     raise ValueError("hidden")
-                if file.suffix.lower() not in READERS:
-                    kind_of(name)
+                if not _is_known(name):
+                    raise ValueError("unknown ending")
                 if not file.is_file():
                     raise ValueError("not a regular file")
                 yield file

@@ -53,11 +53,12 @@ class IndexReport:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What was found for a question, and by what."""
+    """What was found for a question, and by what; ``beside`` are a few passages where nothing shares a word with it."""
 
     question: str
     by: By
     hits: list[Hit]
+    beside: tuple[str, ...] = ()
 
 
 def update(
@@ -196,7 +197,8 @@ def search(
     if chosen not in get_args(By):
         raise UsageError(f"by={chosen!r} is no way to search{nearest(chosen, get_args(By))}")
     if chosen == "words":
-        return SearchResult(question, chosen, from_words(rank_by_words(store, question, limit)))
+        hits = from_words(rank_by_words(store, question, limit))
+        return SearchResult(question, chosen, hits, () if hits else tuple(store.some_texts()))
     if kept is None:
         raise UsageError(f"{store.name} holds no vectors; index the documents with a model, or search by='words'")
     if embed is None or embed.note.fingerprint != kept.fingerprint:

@@ -84,6 +84,11 @@ class QdrantStore:
         ]
         return {bytes.fromhex(row["digest"]): Known(row["document"], row["place"]) for row in rows}
 
+    def some_texts(self) -> list[str]:
+        """A few passages, whichever."""
+        points, _ = self._client.scroll(self._collection, limit=20, with_payload=["text"])
+        return [point.payload["text"] for point in points]
+
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """In how many passages each stem occurs."""
         counted = (self._client.count(self._collection, count_filter=self._where("stems", stem)) for stem in stems)

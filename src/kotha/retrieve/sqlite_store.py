@@ -96,6 +96,11 @@ class SqliteStore:
             rows = self._database.execute("SELECT digest, id, place FROM documents WHERE source = ?", [source])
             return {digest: Known(number, place) for digest, number, place in rows}
 
+    def some_texts(self) -> list[str]:
+        """A few passages, whichever."""
+        with self._told():
+            return [row[0] for row in self._database.execute("SELECT text FROM passages LIMIT 20")]
+
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """In how many passages each stem occurs."""
         marks = ", ".join("?" * len(stems))

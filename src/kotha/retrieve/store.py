@@ -96,6 +96,9 @@ class Store(Protocol):
     def remove(self, documents: Iterable[int]) -> None:
         """Forget documents, with their passages."""
 
+    def some_texts(self) -> list[str]:
+        """A few passages, whichever: enough to see in what letters the documents are written."""
+
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """In how many passages each stem occurs."""
 
