@@ -3,9 +3,21 @@
 import pytest
 from tests.retrieve.conftest import DOCUMENTS
 
+from kotha.generate.engine import Engine
+from kotha.model.family import build
+from kotha.model.presets import preset
 from kotha.retrieve.answer import NOT_FOUND, UNTAUGHT, answer
 from kotha.retrieve.index import SearchResult, search
 from kotha.retrieve.sqlite_store import SqliteStore
+from kotha.retrieve.writing import TaughtWriter
+from kotha.text.tokenizer.trainers import train
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    tokenizer = train(DOCUMENTS, "char", 120)
+    sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 64, "vocab_size": tokenizer.vocab_size}
+    return Engine(build(preset("char").replace(**sizes)).eval(), tokenizer)
 
 
 class Says:
@@ -61,3 +73,10 @@ def test_nothing_that_fits_is_said_to_be_nothing(store: SqliteStore, question: s
     said = answer(ask(store, question), writer)
     assert (said.answer, said.found, said.cited, writer.asked) == (NOT_FOUND, False, [], "")
     assert said.remark is not None and why in said.remark
+
+
+def test_a_model_is_asked_whether_it_was_taught_and_what_fits_leaves_room(engine: Engine) -> None:
+    assert TaughtWriter.of(engine, 10) is None, "a fresh model was taught nothing"
+    writer = TaughtWriter(engine, tokens=10)
+    assert writer.fits("ক" * (64 - 10 - 3)) and not writer.fits("ক" * (64 - 10 - 2))
+    assert writer.say("বাঘ") == writer.say("বাঘ"), "always the best token, so always the same"

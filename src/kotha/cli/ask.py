@@ -7,7 +7,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from kotha import box
-from kotha.cli.flags import Json, RunName, flag
+from kotha.cli.flags import Json, flag
 from kotha.cli.terminal import print_json, results
 from kotha.errors import UsageError
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def ask(
-    run: RunName = None,
+    run: Annotated[
+        str | None,
+        flag("A run or model folder, or box, to search by meaning and to answer; left out, words alone.", name="RUN"),
+    ] = None,
     question: Annotated[str | None, flag("What to ask of the documents.")] = None,
     /,
     *,
