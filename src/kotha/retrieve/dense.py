@@ -34,7 +34,10 @@ class Near:
     def __call__(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
         """Rows and cosines of the nearest, best first."""
         cosines = self._vectors @ self._turned(vector[None])[0]  # (passages,)
-        best = np.argsort(-cosines, kind="stable")[:limit]
+        some = np.arange(len(cosines))
+        if limit < len(cosines):  # all but the best need no order
+            some = np.argpartition(-cosines, limit)[:limit]
+        best = some[np.lexsort((some, -cosines[some]))]
         return [(int(row), float(cosines[row])) for row in best]
 
     def _turned(self, vectors: Vectors) -> Vectors:
