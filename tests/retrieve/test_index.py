@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.retrieve.conftest import DOCUMENTS, BagOfStems
 
+import kotha
 from kotha.errors import CorpusError, KothaError, UsageError
 from kotha.retrieve.documents import Indexing
 from kotha.retrieve.index import search, update
@@ -112,6 +113,22 @@ def test_a_problem_in_the_middle_loses_nothing(store: SqliteStore, file: Path, t
 
 
 # -- hostile and empty ----------------------------------------------------------------------------------------------
+
+
+def test_an_index_made_in_vain_is_not_left_behind_and_one_that_is_read_stays_one_file(tmp_path: Path) -> None:
+    empty, full = tmp_path / "empty.txt", tmp_path / "full.txt"
+    empty.touch()
+    full.write_text(DOCUMENTS[0], encoding="utf-8")
+    index = kotha.Index(tmp_path / "index")
+    with pytest.raises(CorpusError, match="is empty"):
+        index.update(empty)
+    assert sorted(tmp_path.iterdir()) == [empty, full]
+    index.update(full)
+    with pytest.raises(CorpusError, match="is empty"):
+        index.update(empty)  # it was there before, and stays
+    with kotha.Index(index.path) as reader:
+        assert reader.search("নদী").hits
+    assert sorted(tmp_path.iterdir()) == [empty, full, tmp_path / "index"]
 
 
 def test_an_empty_index_and_an_empty_question_say_so(tmp_path: Path, store: SqliteStore) -> None:

@@ -1,8 +1,8 @@
 """An index in one file, by SQLite: passages, their stems in FTS5's inverted index, vectors as float16.
 
 Written through a write-ahead log (WAL): readers see the last whole state while a writer works, and a writer that is
-killed at any moment leaves the state before its last transaction. At the end of writing the log is taken in, so that
-the index is one file again.
+killed at any moment leaves the state before its last transaction. At the end of writing the log is taken in and given
+up, so that the index is one file again, and stays so when it is read. One that was made in vain is not left behind.
 
 A file from elsewhere is checked before it is used: its header, its version, and that it holds exactly the tables that
 are made here and nothing that would act on its own (triggers, views). What is then found damaged is said.
@@ -11,7 +11,7 @@ are made here and nothing that would act on its own (triggers, views). What is t
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,8 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str], *, write: bool = False) -> None:
         self.name = os.fspath(path)
         self._path = Path(path)
-        if write and not self._path.exists():
+        self._writes, self._is_new = write, write and not self._path.exists()
+        if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         else:
             _check_header(self._path)
@@ -222,7 +223,15 @@ class SqliteStore:
 
     def close(self) -> None:
         """Let go of the file; the last one to do so takes the log in."""
+        in_vain = False
+        if self._writes:
+            with suppress(sqlite3.Error):  # somebody else has it open and needs the log, or it was damaged meanwhile
+                in_vain = self._is_new and not self._database.execute("SELECT 1 FROM documents").fetchone()
+                self._database.execute("PRAGMA busy_timeout = 0")
+                self._database.execute("PRAGMA journal_mode = DELETE")
         self._database.close()
+        if in_vain:
+            self._path.unlink(missing_ok=True)
 
     # -- a file that can be trusted -----------------------------------------------------------------------------------
 
