@@ -175,39 +175,34 @@ class BERTConfig(TextConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPTClassifierConfig(GPTConfig):
+class _Labelled:
+    """What a text classifier has besides its body's config, whichever that is."""
+
+    labels: tuple[str, ...]  # what each class is called, in the order of the head's answers
+
+    def _check(self) -> None:
+        super()._check()  # type: ignore[misc]  # the body's
+        object.__setattr__(self, "labels", _checked_labels(self.labels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, resolved, ready for JSON."""
+        return {**super().to_dict(), "labels": list(self.labels)}  # type: ignore[misc]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTClassifierConfig(_Labelled, GPTConfig):
     """A GPT whose head names the class of a text instead of its next token."""
 
     family: ClassVar[str] = "gpt-classifier"
     marks: ClassVar[tuple[str, ...]] = ("eos",)  # roles of the tokens around a text, the last of them behind it
 
-    labels: tuple[str, ...]  # what each class is called, in the order of the head's answers
-
-    def _check(self) -> None:
-        super()._check()
-        object.__setattr__(self, "labels", _checked_labels(self.labels))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, resolved, ready for JSON."""
-        return {**super().to_dict(), "labels": list(self.labels)}
-
 
 @dataclass(frozen=True, kw_only=True)
-class BERTClassifierConfig(BERTConfig):
+class BERTClassifierConfig(_Labelled, BERTConfig):
     """A BERT whose head names the class of a text instead of its hidden words."""
 
     family: ClassVar[str] = "bert-classifier"
     marks: ClassVar[tuple[str, ...]] = ("cls", "sep")
-
-    labels: tuple[str, ...]  # what each class is called, in the order of the head's answers
-
-    def _check(self) -> None:
-        super()._check()
-        object.__setattr__(self, "labels", _checked_labels(self.labels))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, resolved, ready for JSON."""
-        return {**super().to_dict(), "labels": list(self.labels)}
 
 
 ClassifierConfig = GPTClassifierConfig | BERTClassifierConfig
