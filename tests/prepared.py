@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from kotha.cli.main import main
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
@@ -25,3 +26,12 @@ def prepared(folder: Path, texts: Sequence[str], tokenizer: Tokenizer, **options
     """``data`` in that folder, made of the ``texts.jsonl`` beside it."""
     prepare([write_lines(folder / "texts.jsonl", texts)], tokenizer, folder / "data", PrepareOptions(**options))
     return Dataset(folder / "data")
+
+
+def prepared_by_commands(folder: Path, vocab_size: int) -> Path:
+    """A data folder made by the commands themselves, ``data``; beside it the stories, ``s.jsonl``, and ``tok``."""
+    stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok")
+    assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
+    assert main(["tokenizer", "train", stories, "--vocab-size", str(vocab_size), "--out", tokenizer]) == 0
+    assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", str(folder / "data")]) == 0
+    return folder / "data"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 from tests.launching import Launcher
+from tests.prepared import prepared_by_commands
 
-from kotha.cli.main import main
 from kotha.errors import ConfigError
 from kotha.train.checkpoint import checkpoint_path, load_checkpoint
 from kotha.train.distributed import Ranks
@@ -31,12 +31,7 @@ OPTIMIZERS = {"adamw": ["--recipe", "classic"], "muon": ["--recipe", "modern"]}
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok")
-    assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
-    assert main(["tokenizer", "train", stories, "--vocab-size", "601", "--out", tokenizer]) == 0
-    assert main(["prepare", stories, "--tokenizer", tokenizer, "--out", str(folder / "data")]) == 0
-    return folder / "data"
+    return prepared_by_commands(tmp_path_factory.mktemp("data"), vocab_size=601)
 
 
 def command(processes: int, *arguments: str) -> list[str]:
