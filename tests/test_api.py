@@ -33,6 +33,7 @@ NAMES = [
     "presets",
     "train",
     "train_tokenizer",
+    "write_questions",
     "write_stories",
 ]
 

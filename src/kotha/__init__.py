@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kotha.api.compare import compare as compare
     from kotha.api.data import prepare as prepare
     from kotha.api.data import train_tokenizer as train_tokenizer
+    from kotha.api.data import write_questions as write_questions
     from kotha.api.data import write_stories as write_stories
     from kotha.api.index import Index as Index
     from kotha.api.model import LanguageModel as LanguageModel
@@ -33,7 +34,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "kotha.api.adapt": ["adapt_classify"],
     "kotha.api.compare": ["compare"],
-    "kotha.api.data": ["prepare", "train_tokenizer", "write_stories"],
+    "kotha.api.data": ["prepare", "train_tokenizer", "write_questions", "write_stories"],
     "kotha.api.index": ["Index"],
     "kotha.api.model": ["LanguageModel", "load"],
     "kotha.api.run": ["Run", "train"],

@@ -16,6 +16,7 @@ from kotha.text.corpus.problems import Errors
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
 from kotha.text.stories.corpus import stories
+from kotha.text.stories.questions import questions_about
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer, check_free
 from kotha.text.tokenizer.trainers import train as train_pieces
@@ -52,6 +53,34 @@ def write_stories(
             if on_progress is not None and count % 100 == 0:
                 on_progress("writing", count, documents)
     return path
+
+
+@checked()
+def write_questions(
+    out: Place, stories: int = 200, *, seed: int = 0, per_story: int = 3, whole: bool = False
+) -> tuple[Path, int]:
+    """Write questions about built-in stories with their answers, a .jsonl line each; where, and how many.
+
+    A line has an ``instruction`` (a paragraph of a story, or with ``whole`` all of it, then a question), its
+    ``answer``, the number of the ``story`` and the ``kind`` of question. They are for ``adapt_instruct``.
+
+    >>> kotha.write_questions("questions.jsonl", stories=10)
+    (PosixPath('questions.jsonl'), 30)
+    """
+    path = Path(out)
+    for name, value in (("stories", stories), ("per_story", per_story)):
+        if value < 1:
+            raise UsageError(f"{name}={value}: give at least 1")
+    if path.suffix != ".jsonl":
+        raise UsageError(f"{path}: questions are written as .jsonl; end its name so")
+    count = 0
+    with whole_file(path) as file:
+        for story in range(stories):
+            for each in questions_about(seed, story, per_story=per_story, whole=whole):
+                row = {"instruction": each.instruction, "answer": each.answer, "story": story, "kind": each.kind}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                count += 1
+    return path, count
 
 
 @checked(train_pieces)

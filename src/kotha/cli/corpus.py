@@ -42,6 +42,22 @@ def stories(
 
 
 @app.command
+def questions(
+    *,
+    out: Annotated[Path, flag("The .jsonl file to write.")],
+    stories: Annotated[int, flag("How many stories to ask about.")] = 200,
+    per_story: Annotated[int, flag("Questions about each, at most.")] = 3,
+    seed: Annotated[int, flag("Which stories: the same seed gives the same questions.")] = 0,
+    whole: Annotated[bool, flag("Give all of a story to read, not the paragraph that answers.")] = False,
+) -> None:
+    """Write questions about built-in stories, with the answers that their grammar knows, for `kotha adapt instruct`."""
+    import kotha
+
+    _, count = kotha.write_questions(out, stories, seed=seed, per_story=per_story, whole=whole)
+    print(f"kotha: {counted(count, 'question')} (stories: {stories:,}) in {out}", file=sys.stderr)
+
+
+@app.command
 def inspect(
     paths: Paths,
     /,

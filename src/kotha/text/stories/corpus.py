@@ -62,7 +62,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
     chooser = Chooser(f"{seed}:{index}")
     kind = names[chooser.weighted([KINDS[name] for name in names])]
     plot = PLOTS[kind][chooser.below(len(PLOTS[kind]))]
-    text = compile_plot(plot)(chooser)
+    text = compile_plot(plot)(chooser).text
     return Story(text, kind, chooser.log_probability)
 
 

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kotha.text.stories.chooser import Chooser
 from kotha.text.stories.nature import NATURE
@@ -51,9 +52,21 @@ def cast_roles(cast: str) -> dict[str, Fill]:
 LEXICON: Tables = {**PEOPLE, **PLACES, **SEASONS, **THINGS, **NATURE}
 
 
+class Told(NamedTuple):
+    """A document, and who and what it has named."""
+
+    text: str
+    scene: Scene
+
+
 @functools.cache
-def compile_plot(plot: Plot) -> Callable[[Chooser], str]:
-    """Turn a plot into a function from a chooser to the text of a document."""
+def compile_plot(plot: Plot) -> Callable[[Chooser], Told]:
+    """Turn a plot into a function from a chooser to a document."""
     write = compile_template(plot.text, PHRASES)
     cast = cast_roles(plot.cast)
-    return lambda chooser: tidy(write(Scene(chooser, LEXICON, cast)))
+
+    def tell(chooser: Chooser) -> Told:
+        scene = Scene(chooser, LEXICON, cast)
+        return Told(tidy(write(scene)), scene)
+
+    return tell

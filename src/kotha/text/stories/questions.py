@@ -1,0 +1,121 @@
+"""Questions about stories, with answers that the grammar knows: instruction pairs from no outside data.
+
+``plots/questions.txt`` asks in the language of the plots themselves, so a question speaks of the very words that a
+story was told with: ``{hero} {friend}কে কয়টি {season.pick} দিল? = {gave টি}``. A question reads from one paragraph of
+its story (or from all of it), and its answer stands there word for word. What a story happened not to say is not asked.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kotha.text.stories.chooser import Chooser
+from kotha.text.stories.phrases import PHRASES
+from kotha.text.stories.plot import Plot, compile_plot
+from kotha.text.stories.plots.all import PLOTS
+from kotha.text.stories.scene import Scene
+from kotha.text.stories.template import Write, compile_template
+
+__all__ = ["KINDS_OF_QUESTIONS", "StoryQuestion", "questions_about", "story_questions"]
+
+KINDS_OF_QUESTIONS = ("who", "what", "where", "when", "how-many", "left")
+_LINE = re.compile(r"(\d) (\S+) (.+\?) = (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class StoryQuestion:
+    """A question, the text that answers it, and the answer; ``story`` is the number of the story it is about."""
+
+    story: int
+    kind: str
+    passage: str
+    question: str
+    answer: str
+
+    @property
+    def instruction(self) -> str:
+        """What a model is asked: the passage, then the question."""
+        return f"{self.passage}\n\n{self.question}"
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """A line of the file, compiled."""
+
+    paragraph: int  # of the body, from 1
+    kind: str
+    question: Write
+    answer: Write
+
+
+class _UnsaidError(Exception):
+    """A question speaks of what its story has left open."""
+
+
+class _Settled(Chooser):
+    """Decides nothing more, so that asking adds nothing to a story that has been told."""
+
+    def below(self, n: int) -> int:
+        """See Chooser."""
+        raise _UnsaidError
+
+
+def story_questions(seed: int = 0, *, per_story: int = 3, whole: bool = False) -> Iterator[StoryQuestion]:
+    """Questions for ever, at most so many about each story; ``whole`` gives all of a story to read, not a paragraph.
+
+    >>> first = next(story_questions(seed=1))
+    >>> first.answer.removesuffix("।") in first.passage
+    True
+    """
+    for story in itertools.count():
+        yield from questions_about(seed, story, per_story=per_story, whole=whole)
+
+
+def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = False) -> list[StoryQuestion]:
+    """The questions about one story: a pure function, on every platform."""
+    asked = _questions()
+    plots = [plot for plots in PLOTS.values() for plot in plots if plot.name in asked]
+    chooser = Chooser(f"questions:{seed}:{story}")
+    plot = plots[chooser.below(len(plots))]
+    told = compile_plot(plot)(chooser)
+    order = chooser.several(len(asked[plot.name]), len(asked[plot.name]))
+    told.scene.chooser = _Settled("")
+    paragraphs = told.text.split("\n")[-_body_length(plot) :]  # a title may be absent
+    found: list[StoryQuestion] = []
+    for place in order:
+        asking = asked[plot.name][place]
+        passage = told.text if whole else paragraphs[asking.paragraph - 1]
+        words = _ask(asking, told.scene)
+        if words is not None and words[1] in passage and len(found) < per_story:
+            found.append(StoryQuestion(story, asking.kind, passage, words[0], f"{words[1]}।"))
+    return found
+
+
+def _ask(asking: _Asking, scene: Scene) -> tuple[str, str] | None:
+    try:
+        return asking.question(scene), asking.answer(scene)
+    except _UnsaidError:
+        return None
+
+
+def _body_length(plot: Plot) -> int:
+    """How many paragraphs follow the title."""
+    return len(re.split(r"\n\n+", plot.text.strip())) - 1
+
+
+@cache
+def _questions() -> dict[str, list[_Asking]]:
+    """What is asked about each plot, by its name."""
+    text = Path(__file__).with_name("plots").joinpath("questions.txt").read_text(encoding="utf-8")
+    found: dict[str, list[_Asking]] = {}
+    for written in text.split("# ")[1:]:
+        name, *lines = written.strip().split("\n")
+        for line in lines:
+            parts = _LINE.fullmatch(line)
+            assert parts is not None and parts[2] in KINDS_OF_QUESTIONS, f"no question: {line}"
+            question, answer = (compile_template(part, PHRASES) for part in (parts[3], parts[4]))
+            found.setdefault(name, []).append(_Asking(int(parts[1]), parts[2], question, answer))
+    return found
