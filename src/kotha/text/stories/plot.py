@@ -52,7 +52,7 @@ def cast_roles(cast: str) -> dict[str, Fill]:
 LEXICON: Tables = {**PEOPLE, **PLACES, **SEASONS, **THINGS, **NATURE}
 
 
-class Told(NamedTuple):
+class ToldStory(NamedTuple):
     """A document, and who and what it has named."""
 
     text: str
@@ -60,13 +60,13 @@ class Told(NamedTuple):
 
 
 @functools.cache
-def compile_plot(plot: Plot) -> Callable[[Chooser], Told]:
+def compile_plot(plot: Plot) -> Callable[[Chooser], ToldStory]:
     """Turn a plot into a function from a chooser to a document."""
     write = compile_template(plot.text, PHRASES)
     cast = cast_roles(plot.cast)
 
-    def tell(chooser: Chooser) -> Told:
+    def tell(chooser: Chooser) -> ToldStory:
         scene = Scene(chooser, LEXICON, cast)
-        return Told(tidy(write(scene)), scene)
+        return ToldStory(tidy(write(scene)), scene)
 
     return tell
