@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypedDict, Unpack, get_args
 
-from kotha.errors import UsageError, nearest
+from kotha.errors import CorpusError, UsageError, nearest
 from kotha.text.corpus.hub import Hub
 from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
@@ -133,10 +133,13 @@ def field_names(path: str | Path) -> list[str]:
     ['text', 'label']
     """
     [source] = list_sources([path], format=None, errors="stop", on_problem=None, hub=None)
-    with Path(source.path).open("rb") as file:
-        stream = TextBytes(decompress(file_chunks(file, None), source.compression))
-        complaints = Complaints(source.name, "skip")
-        return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, complaints)
+    try:
+        with Path(source.path).open("rb") as file:
+            stream = TextBytes(decompress(file_chunks(file, None), source.compression))
+            return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, Complaints(source.name, "skip"))
+    except Unreadable as error:
+        problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
+        raise CorpusError(f"{problem}; put it right") from error
 
 
 def _opened(source: Source, hub: Hub | None) -> AbstractContextManager[BinaryIO]:

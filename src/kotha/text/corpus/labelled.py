@@ -6,12 +6,13 @@ others. What was guessed is part of the answer, so that it can be said.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from kotha.errors import DataError, UsageError
-from kotha.text.corpus.documents import OnProblem, field_names, read_records
-from kotha.text.corpus.problems import CorpusProblem, Errors
-from kotha.text.corpus.records import is_column_number
+from kotha.errors import DataError
+from kotha.text.corpus.columns import Columns, Named, read_two_columns
+from kotha.text.corpus.documents import OnProblem
+from kotha.text.corpus.problems import Errors
 
 _LABEL_NAMES = ("label", "labels", "class", "category", "sentiment", "emotion", "topic", "target")
 # More different values than this, or than a share of the rows, and a field is no label.
@@ -57,56 +58,19 @@ def read_labelled(
     >>> found.text_field, found.label_field, found.labels
     ('said', 'mood', ('good', 'bad', 'good', 'bad'))
     """
-    named = [field for field in (text_field, label_field) if field is not None]
-    if len(named) == 2 and is_column_number(named[0]) != is_column_number(named[1]):
-        raise UsageError(f"fields {named[0]!r} and {named[1]!r}: give both by name or both by number")
-    fields = tuple(named) if len(named) == 2 else tuple(dict.fromkeys([*named, *_known_fields(path)]))
-    rows: list[tuple[str, ...]] = []
-    places: list[tuple[str, int]] = []
-    for source, (values, line) in read_records([path], fields, errors=errors, on_problem=on_problem):
-        rows.append(tuple(value.strip() for value in values))
-        places.append((source, line))
-    if not rows:
-        raise DataError(f"{path} holds no examples; give a table with a text and a label in each row")
-    if len(named) < 2:
-        text_field, label_field = _guess(path, fields, rows, text_field, label_field)
-    assert text_field is not None and label_field is not None
-    text, label = fields.index(text_field), fields.index(label_field)
-    texts, labels = [], []
-    for row, (source, line) in zip(rows, places, strict=True):
-        blank = text_field if not row[text] else label_field if not row[label] else None
-        if blank is None:
-            texts.append(row[text])
-            labels.append(row[label])
-            continue
-        problem = CorpusProblem(source, f"the field {blank!r} is empty", line=line)
-        if on_problem is not None:
-            on_problem(problem)
-        if errors == "stop":
-            raise DataError(f"{problem}; fill it, or leave such rows out with errors='skip'")
-    if not texts:
-        raise DataError(f"{path}: every row lacks its text or its label")
-    return LabelledTexts(tuple(texts), tuple(labels), text_field, label_field, guessed=len(named) < 2)
+    named = (text_field, label_field)
+    guess = partial(_guess, path)
+    found = read_two_columns(path, named, ("text", "label"), guess, errors=errors, on_problem=on_problem)
+    return LabelledTexts(found.first, found.second, *found.fields, found.guessed)
 
 
-def _known_fields(path: str | Path) -> list[str]:
-    names = field_names(path)
-    if len(names) < 2:
-        raise DataError(
-            f"{path} has no fields to tell a text from its label; give csv, tsv or jsonl with both in each row, or "
-            "name the columns of a file without a header by their numbers"
-        )
-    return names
-
-
-def _guess(
-    path: str | Path, fields: Sequence[str], rows: Sequence[Sequence[str]], text: str | None, label: str | None
-) -> tuple[str, str]:
+def _guess(path: str | Path, columns: Columns, named: Named) -> tuple[str, str]:
     """Which field is the text and which the label, as far as they are not named."""
-    columns = {field: [row[place] for row in rows] for place, field in enumerate(fields)}
+    text, label = named
+    n_rows = len(next(iter(columns.values())))
     if label is None:
         kinds = {name: len(set(values)) for name, values in columns.items() if name != text}
-        most = min(_MOST_CLASSES, max(2, int(_MOST_SHARE * len(rows))))
+        most = min(_MOST_CLASSES, max(2, int(_MOST_SHARE * n_rows)))
         called = [name for name in kinds if name.lower() in _LABEL_NAMES]
         few = sorted((count, -place, name) for place, (name, count) in enumerate(kinds.items()) if 1 < count <= most)
         if not called and not few:

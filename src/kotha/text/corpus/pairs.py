@@ -1,0 +1,99 @@
+"""A table of translations: which field is the source and which the target is guessed where nobody says it.
+
+Fields that are called so are taken; else the two that hold the most letters, in the order of the table. A csv or tsv
+file whose first row reads like sentences has no header, and its columns are taken by number. What was guessed is part
+of the answer, so that it can be said.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kotha.text.corpus.columns import Columns, Named, known_fields, read_two_columns
+from kotha.text.corpus.documents import OnProblem
+from kotha.text.corpus.problems import Errors
+from kotha.text.corpus.sources import kind_of
+
+_SOURCE_NAMES = ("source", "src", "source_text", "input")
+_TARGET_NAMES = ("target", "tgt", "target_text", "output", "translation", "reference")
+_CALLED = ("source", "target")
+# A name with more words than this is no name of a column but a sentence.
+_MOST_WORDS = 3
+
+
+@dataclass(frozen=True)
+class TextPairs:
+    """Sources and their targets, and the fields that they came from."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    source_field: str = "source"
+    target_field: str = "target"
+    guessed: bool = False  # whether the fields were not named but found
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @property
+    def reversed(self) -> "TextPairs":
+        """The other direction."""
+        return TextPairs(self.targets, self.sources, self.target_field, self.source_field, self.guessed)
+
+    def chosen(self, places: Sequence[int]) -> "TextPairs":
+        """Some of them, by their places."""
+        sources, targets = (tuple(all_[place] for place in places) for all_ in (self.sources, self.targets))
+        return TextPairs(sources, targets, self.source_field, self.target_field, self.guessed)
+
+
+def read_text_pairs(
+    path: str | Path,
+    source_field: str | None = None,
+    target_field: str | None = None,
+    *,
+    errors: Errors = "stop",
+    on_problem: OnProblem | None = None,
+) -> TextPairs:
+    """Read csv, tsv, jsonl or parquet; a field that is not named is guessed.
+
+    A row without a source or a target is a problem as a broken one is: with ``errors="skip"`` it is left out.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.tsv"
+    ...     _ = file.write_text("id\\ten\\tbn\\n1\\tI eat\\tআমি খাই\\n2\\tYou go\\tতুমি যাও\\n", encoding="utf-8")
+    ...     found = read_text_pairs(file)
+    >>> found.source_field, found.target_field, found.targets
+    ('en', 'bn', ('আমি খাই', 'তুমি যাও'))
+    """
+    named = (source_field, target_field)
+    fields = None if None not in named else _fields(path, named)
+    found = read_two_columns(path, named, _CALLED, _guess, fields=fields, errors=errors, on_problem=on_problem)
+    return TextPairs(found.first, found.second, *found.fields, found.guessed)
+
+
+def _fields(path: str | Path, named: Named) -> list[str]:
+    """The columns to guess among: no more than have to be read."""
+    names = known_fields(path, _CALLED)
+    has_header = all(len(name.split()) <= _MOST_WORDS for name in names)
+    if not has_header and kind_of(str(path))[0] in ("csv", "tsv"):
+        return [str(number) for number in range(1, len(names) + 1)]
+    sources, targets = _called(names, _SOURCE_NAMES), _called(names, _TARGET_NAMES)
+    return [sources[0], targets[0]] if sources and targets and named == (None, None) else names
+
+
+def _guess(columns: Columns, named: Named) -> tuple[str, str]:
+    """Which field is the source and which the target, as far as they are not named."""
+    source, target = named
+    free = [name for name in columns if name not in named]
+    source = source or next(iter(_called(free, _SOURCE_NAMES)), None)
+    target = target or next(iter(_called([name for name in free if name != source], _TARGET_NAMES)), None)
+    letters = {name: sum(map(len, columns[name])) for name in free if name not in (source, target)}
+    wanted = (source is None) + (target is None)
+    longest = sorted(letters, key=lambda name: -letters[name])[:wanted]
+    in_order = iter([name for name in columns if name in longest])
+    return source or next(in_order), target or next(in_order)
+
+
+def _called(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Those of the names that are known, the best known first."""
+    return sorted((name for name in names if name.lower() in known), key=lambda name: known.index(name.lower()))
