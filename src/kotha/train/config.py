@@ -12,7 +12,7 @@ from kotha.errors import ConfigError, nearest
 from kotha.model.fields import LARGEST_COUNT, LARGEST_SEED, is_number
 
 Optimizer = Literal["adamw", "muon"]
-Schedule = Literal["cosine", "stable", "constant"]
+Schedule = Literal["cosine", "stable", "constant", "inverse-sqrt"]
 Sampling = Literal["documents", "offsets"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Compile = Literal["auto", "on", "off"]
@@ -59,7 +59,8 @@ class TrainConfig:
     beta2: float = 0.95  # memory of adamw for the size
     gradient_clip: float | None = 1.0  # longest gradient; None for no limit
 
-    schedule: Schedule = "cosine"  # after the warm-up: cosine to the floor, stable with a decay at the end, or constant
+    schedule: Schedule = "cosine"
+    """After the warm-up: cosine to the floor, stable with a decay at the end, constant, or inverse-sqrt (of 2017)."""
     warmup_steps: int = 100  # steps in which the learning rate grows from nothing
     decay_steps: int | None = None  # for stable: steps of the last decay; None for a fifth of all
     floor: float = 0.1  # share of the learning rate that is left at the end

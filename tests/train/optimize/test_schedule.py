@@ -38,6 +38,16 @@ def test_constant_stays() -> None:
     assert {learning_rate_share(step, config) for step in range(50)} == {1.0}
 
 
+def test_inverse_sqrt_is_the_schedule_of_2017() -> None:
+    d_model, warmup = 512, 4000
+    peak = d_model**-0.5 * warmup**-0.5
+    config = TrainConfig(steps=100_000, schedule="inverse-sqrt", warmup_steps=warmup)
+    for step in (1, 2000, 4000, 4001, 16_000, 99_999):
+        published = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert peak * learning_rate_share(step, config) == pytest.approx(published)
+    assert learning_rate_share(0, TrainConfig(schedule="inverse-sqrt", warmup_steps=0)) == 1
+
+
 def model() -> GPT:
     return GPT(GPTConfig(vocab_size=20, context_length=8, n_layers=2, d_model=8, n_heads=2))
 

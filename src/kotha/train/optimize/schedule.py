@@ -1,5 +1,7 @@
 """The learning rate at each step, as a share of the largest: warm-up, then constant, cosine or WSD (stable, decay).
 
+``inverse-sqrt`` is the schedule of the first transformer (https://arxiv.org/abs/1706.03762, section 5.3): after the
+warm-up the rate falls with the square root of the steps, whatever their number, and has no floor.
 A step's share is a function of the step alone, so a resumed run goes on where it was.
 """
 
@@ -17,6 +19,8 @@ def learning_rate_share(step: int, config: TrainConfig) -> float:
     """
     if step < config.warmup_steps:
         return step / config.warmup_steps
+    if config.schedule == "inverse-sqrt":
+        return math.sqrt(max(1, config.warmup_steps) / max(1, step))
     height = 1.0  # above the floor
     if config.schedule == "cosine":  # from the end of the warm-up to the last step, along half a cosine
         passed = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)

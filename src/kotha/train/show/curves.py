@@ -104,7 +104,8 @@ def schedule_chart(training: TrainConfig) -> Figure:
     series = [Series("learning rate", points)]
     chart = Chart("Learning rate", "step", "learning rate", series, from_zero=True)
     caption = f"{training.schedule}: {training.warmup_steps:,} steps of warm-up"
-    caption += "" if training.schedule == "constant" else f", then down to {training.floor:.0%} of the largest"
+    least = learning_rate_share(training.steps, training)
+    caption += "" if training.schedule == "constant" else f", then down to {least:.0%} of the largest"
     muon = f" Muon's is this curve with {training.muon_learning_rate:g} at its highest."
     return chart.svg(), f"{caption}.{muon if training.optimizer == 'muon' else ''}"
 
