@@ -12,7 +12,8 @@ from tests.adapt.conftest import QUICK, WORDS, moods, write_table
 
 import kotha
 from kotha import bundle
-from kotha.adapt.classify import EXAMPLES, PAGE, read_examples
+from kotha.adapt.classify import PAGE, read_examples
+from kotha.adapt.examples import EXAMPLES
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.evaluate.classes_page import classes_table
 from kotha.generate.classes import Classifier

@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
-from kotha.adapt.splits import divide
+from kotha.adapt.splits import divide, divide_pairs
 from kotha.errors import DataError, UsageError
 from kotha.text.corpus.labelled import LabelledTexts
+from kotha.text.corpus.pairs import TextPairs
 
 
 def examples(n_each: int, classes: str = "abc", start: int = 0) -> LabelledTexts:
@@ -53,3 +54,42 @@ def test_what_cannot_be_divided_is_refused() -> None:
         divide(examples(5, "ab"), test=examples(2, "abc", start=50))
     with pytest.raises(UsageError, match=r"held_out=0\.9 is no share"):
         divide(examples(5), share=0.9)
+
+
+# -- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def pairs(n_pairs: int, start: int = 0) -> TextPairs:
+    numbers = range(start, start + n_pairs)
+    return TextPairs(tuple(f"the source number {n}" for n in numbers), tuple(f"target {n} of all" for n in numbers))
+
+
+def test_pairs_are_divided_by_lot_and_stay_together() -> None:
+    data = pairs(100)
+    first, again, other = (divide_pairs(data, seed=seed, share=0.1) for seed in (1, 1, 2))
+    assert first == again and first != other
+    assert [len(part) for part in (first.train, first.validation, first.test)] == [80, 10, 10]
+    together = {*zip(data.sources, data.targets, strict=True)}
+    for part in (first.train, first.validation, first.test):
+        assert {*zip(part.sources, part.targets, strict=True)} <= together
+    assert len(divide_pairs(pairs(20_000)).test) == 500, "more would take longer than they are worth"
+
+
+def test_a_pair_gives_a_held_out_one_away_by_either_side() -> None:
+    found = divide_pairs(pairs(20), share=0.1)
+    source, target = found.test.sources[0], found.validation.targets[0]
+    known = found.train
+    more = TextPairs((*known.sources, source, "another"), (*known.targets, "something else", f" {target}  "))
+    cleaned = divide_pairs(more, found.validation, found.test)
+    assert cleaned.train == known
+    assert cleaned.remarks == ("2 training pairs held most of a held-out one and were left out",)
+    twice = TextPairs(known.sources * 2, known.targets * 2)
+    assert divide_pairs(twice).remarks[0] == f"{len(known)} pairs stood there before and were left out"
+
+
+def test_pairs_that_cannot_be_divided_are_refused() -> None:
+    with pytest.raises(DataError, match="2 pairs cannot be divided into some to learn from and some held out"):
+        divide_pairs(pairs(2))
+    with pytest.raises(DataError, match="once copies are gone, too few pairs are left"):
+        divide_pairs(pairs(3), validation=pairs(3), test=pairs(1, start=9))
+    assert len(divide_pairs(pairs(1), pairs(1, start=5), pairs(1, start=9)).train) == 1

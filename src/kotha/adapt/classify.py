@@ -2,43 +2,40 @@
 
 ::
 
-    RUN/examples/    train.jsonl, validation.jsonl, test.jsonl: what was learned from, chosen by and measured on
     RUN/best/        the classifier, a model folder as any other
     RUN/classes.html the held-out part: scores, confusion matrix, baselines
 
-The rest is a run as ``train`` makes it. The examples lie in the run, so whoever goes on needs no other file, and what
-was held out can be found again. Settings are those usual for fine-tuning: AdamW, a short warm-up, a rate that falls to
-nothing, dropout, and an end once macro-F1 on the validation part has stopped rising (early stopping).
+The rest is a run from examples (``examples.py``). Settings are those usual for fine-tuning: AdamW, a short warm-up, a
+rate that falls to nothing, dropout, and an end once macro-F1 on the validation part has stopped rising (early
+stopping).
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kotha import bundle, runs
+from kotha import bundle
+from kotha.adapt import examples
+from kotha.adapt.examples import PARTS, OnRemark
 from kotha.adapt.splits import Splits, divide
-from kotha.errors import CheckpointError, ConfigError, UsageError
+from kotha.errors import CheckpointError, UsageError
 from kotha.evaluate.classes_page import classes_page
 from kotha.evaluate.classification import ClassificationScore, evaluate_classifier
-from kotha.files import as_json, write_whole
+from kotha.files import write_whole
 from kotha.model.config import ClassifierConfig, classifying
 from kotha.runs import RunFolder
 from kotha.text.corpus.labelled import LabelledTexts
 from kotha.text.tokenizer.marked import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
-from kotha.train.device.hardware import describe_machine
 from kotha.train.loop import OnEvent, Training
 from kotha.train.origin import Origin
-from kotha.train.settings import take_sizes
-from kotha.train.show.report import write_report
 from kotha.train.tasks.classification import TextClasses
 from kotha.wording import counted
 
-EXAMPLES, PAGE = "examples", "classes.html"
-_PARTS = ("train", "validation", "test")
+PAGE = "classes.html"
+_NAMES = ("text", "label")
 # Looks at the validation part in each pass over the examples, and how many without gain end the run.
 _LOOKS, _PATIENCE = 2, 6
 _USUAL: dict[str, Any] = {
@@ -58,8 +55,6 @@ _USUAL: dict[str, Any] = {
 # authors use at its size. Few numbers learn by LoRA, so they may go further.
 _RATE, _RATE_WIDTH, _LARGEST_RATE, _LORA_TIMES = 3e-3, 96, 1e-2, 3
 _WARMUP = 0.1
-
-OnRemark = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -95,24 +90,14 @@ def start_classifier(
     say(f"text: {data.text_field!r}, label: {data.label_field!r} ({how}); classes: {', '.join(splits.labels)}")
     for remark in splits.remarks:
         say(remark)
-    sizes = (f"{counted(len(getattr(splits, part)), 'example')} for {part}" for part in _PARTS)
+    sizes = (f"{counted(len(getattr(splits, part)), 'example')} for {part}" for part in PARTS)
     say(", ".join(sizes))
     model, config = _settings(origin, splits, tokenizer, request)
     training = _training(model, config, splits, tokenizer, folder, on_event, fill=lambda made: origin.fill(made, None))
-    folder.start(
-        model,
-        config.to_dict(),
-        tokenizer,
-        task=training.task.name,
-        origin=origin.name,
-        fields={"text": data.text_field, "label": data.label_field, "guessed": data.guessed},
-        machine={**describe_machine(training.arithmetic.device), "precision": training.arithmetic.precision},
-        references=training.task.references(),
-    )
+    rows = {part: _rows(getattr(splits, part)) for part in PARTS}
+    fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}
     try:
-        for part in _PARTS:
-            _write_examples(folder.path / EXAMPLES / f"{part}.jsonl", getattr(splits, part))
-        training.save()  # whoever is killed before the next checkpoint has the weights that it started from
+        examples.begin(training, model, tokenizer, _NAMES, rows, origin=origin.name, fields=fields)
         return _finish(training, splits, folder, say)
     finally:
         folder.release()
@@ -124,22 +109,14 @@ def resume_classifier(
     """Go on with a run that was stopped, from its last checkpoint."""
     say = on_remark or (lambda _: None)
     folder.claim()
-    model, settings = folder.read()
-    if not isinstance(model, ClassifierConfig):
-        raise CheckpointError(f"{folder.path} holds a run of a {model.family}, and no classifier's; go on with train")
-    same, changes = take_sizes(model, changes)
-    if same != model:
-        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
     try:
-        config = TrainConfig().change(**settings).change(**changes)
-    except TypeError as error:
-        raise CheckpointError(f"{folder.path / runs.CONFIG} is broken: {error}") from error
-    try:
+        model, config = examples.settings_of(folder, changes)
+        if not isinstance(model, ClassifierConfig):
+            said = f"{folder.path} holds a run of a {model.family}, and no classifier's; go on with train"
+            raise CheckpointError(said)
         splits = read_examples(folder.path)
         training = _training(model, config, splits, Tokenizer.load(folder.path), folder, on_event)
-        if changes:
-            folder.change(config.to_dict())
-        say(f"going on from step {training.resume():,} of {training.config.steps:,}")
+        examples.go_on(training, changes, say)
         return _finish(training, splits, folder, say)
     finally:
         folder.release()
@@ -147,7 +124,10 @@ def resume_classifier(
 
 def read_examples(run: Path) -> Splits:
     """The examples that a run learned from, chose by and was measured on."""
-    train, validation, test = (_read_examples(run / EXAMPLES / f"{part}.jsonl") for part in _PARTS)
+    parts = examples.read_rows(run, _NAMES)
+    train, validation, test = (
+        LabelledTexts(tuple(text for text, _ in rows), tuple(label for _, label in rows)) for rows in parts
+    )
     return Splits(train, validation, test)
 
 
@@ -200,13 +180,7 @@ def _training(
         (part.texts, [number[label] for label in part.labels]) for part in (splits.train, splits.validation)
     )
     task = TextClasses(model, config, *learned, *chosen, tokenizer)
-
-    def hear(event: dict[str, Any]) -> None:
-        if on_event is not None:
-            on_event({**event, "steps": training.config.steps})
-
-    training = Training(model, config, task, folder, tokenizer=tokenizer, on_event=hear, fill=fill)
-    return training
+    return examples.training_of(model, config, task, folder, tokenizer, on_event=on_event, fill=fill)
 
 
 def _finish(training: Training, splits: Splits, folder: RunFolder, say: OnRemark) -> dict[str, Any]:
@@ -214,21 +188,15 @@ def _finish(training: Training, splits: Splits, folder: RunFolder, say: OnRemark
     if isinstance(training.task, TextClasses) and training.task.truncated:
         texts = counted(training.task.truncated, "text")
         say(f"{texts} longer than {training.task.context_length} tokens; only their beginnings are read")
-    training.fitting.on_remark = say
-    summary = training.run()
-    figures = ("loss_nats", "accuracy", "macro_f1", "majority", "examples")
-    chosen_by = {name: summary.pop(name) for name in figures if name in summary}
-    summary = {**summary, "validation": chosen_by}
-    if not summary["stopped"]:
-        say("measuring on the held-out part …")
+
+    def measure() -> dict[str, Any]:
         score = evaluate_classifier(bundle.load(folder.best_model), splits.test, splits.train)
         if len(score.baselines) < 2:
             say("no TF-IDF to compare with: it needs scikit-learn (pip install 'kotha[baselines]')")
-        summary = {**score.to_dict(), **summary}
         write_page(folder.path, score)
-    folder.write(runs.SUMMARY, summary)
-    write_report(folder.path)
-    return summary
+        return score.to_dict()
+
+    return examples.finish(training, measure, say)
 
 
 def write_page(run: Path, score: ClassificationScore) -> Path:
@@ -238,15 +206,5 @@ def write_page(run: Path, score: ClassificationScore) -> Path:
     return run / PAGE
 
 
-def _write_examples(file: Path, examples: LabelledTexts) -> None:
-    file.parent.mkdir(exist_ok=True)
-    rows = zip(examples.texts, examples.labels, strict=True)
-    write_whole(file, "".join(as_json({"text": text, "label": label}) + "\n" for text, label in rows))
-
-
-def _read_examples(file: Path) -> LabelledTexts:
-    try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
-        return LabelledTexts(tuple(str(row["text"]) for row in rows), tuple(str(row["label"]) for row in rows))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{file} cannot be read: {error}; a run needs its examples to go on") from error
+def _rows(some: LabelledTexts) -> list[tuple[str, str]]:
+    return list(zip(some.texts, some.labels, strict=True))

@@ -1,14 +1,15 @@
 """Examples to learn from, to choose by and to be measured on, kept apart.
 
-Each class is divided by itself (a stratified split), by lot: the same seed gives the same parts. A text that stands
-twice is taken once. What is held out is kept out of everything: a text to learn from that is a copy of a held-out one,
-or holds most of it (``text/clean/leakage.py``), is left out, and so is one to choose by that is a copy of one to be
-measured on.
+Each class is divided by itself (a stratified split), by lot: the same seed gives the same parts; pairs of texts have
+no classes, and are divided as one. A text, or a pair, that stands twice is taken once. What is held out is kept out of
+everything: a text to learn from that is a copy of a held-out one, or holds most of it (``text/clean/leakage.py``), is
+left out, and so is one to choose by that is a copy of one to be measured on. Of a pair either side may give it away.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -16,17 +17,28 @@ from kotha.errors import DataError, UsageError
 from kotha.text.clean.duplicates import ExactDuplicates
 from kotha.text.clean.leakage import LeakIndex
 from kotha.text.corpus.labelled import LabelledTexts
+from kotha.text.corpus.pairs import TextPairs
 from kotha.wording import counted
+
+# Of many pairs no more are held out for a part: to translate them takes longer than it is worth.
+_MOST_PAIRS = 500
+
+Examples = TypeVar("Examples", LabelledTexts, TextPairs)
 
 
 @dataclass(frozen=True)
-class Splits:
+class Parts(Generic[Examples]):
     """Three parts that share no text."""
 
-    train: LabelledTexts
-    validation: LabelledTexts  # what early stopping and the choice of the best model look at
-    test: LabelledTexts  # looked at once, at the end
+    train: Examples
+    validation: Examples  # what early stopping and the choice of the best model look at
+    test: Examples  # looked at once, at the end
     remarks: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Splits(Parts[LabelledTexts]):
+    """Texts with labels, in three parts."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -43,10 +55,9 @@ def divide(
     seed: int = 0,
 ) -> Splits:
     """Divide examples; a part that is given is taken as it is, and only what is not is drawn from the data."""
-    if not 0 < share <= 0.4:
-        raise UsageError(f"held_out={share} is no share that leaves enough to learn from; use 0.05 to 0.4")
+    _check_share(share)
     remarks: list[str] = []
-    data = _once(data, remarks)
+    data = _once(data, data.texts, "text", remarks)
     _check_classes(data, fewest=1 + (validation is None) + (test is None))
     missing = [name for name, given in (("validation", validation), ("test", test)) if given is None]
     drawn = _draw(data, missing, share, seed)
@@ -65,11 +76,49 @@ def divide(
     return Splits(train, validation, test, tuple(remarks))
 
 
-def _once(data: LabelledTexts, remarks: list[str]) -> LabelledTexts:
+def divide_pairs(
+    data: TextPairs,
+    validation: TextPairs | None = None,
+    test: TextPairs | None = None,
+    *,
+    share: float = 0.05,
+    seed: int = 0,
+) -> Parts[TextPairs]:
+    """Divide pairs; a part that is given is taken as it is, and only what is not is drawn from the data."""
+    _check_share(share)
+    remarks: list[str] = []
+    data = _once(data, [f"{a}\n{b}" for a, b in zip(data.sources, data.targets, strict=True)], "pair", remarks)
+    missing = [name for name, given in (("validation", validation), ("test", test)) if given is None]
+    places = np.random.default_rng([seed, len(data)]).permutation(len(data)).tolist()
+    count = min(_MOST_PAIRS, max(1, round(share * len(data))))
+    if len(data) <= count * len(missing):
+        raise DataError(
+            f"{counted(len(data), 'pair')} cannot be divided into some to learn from and some held out; give more, "
+            "or give those to choose by and to be measured on apart"
+        )
+    drawn = {}
+    for name in missing:
+        drawn[name], places = data.chosen(sorted(places[:count])), places[count:]
+    test = test or drawn["test"]
+    validation = validation or _pairs_without_copies(drawn["validation"], [test], "validation", "test", remarks)
+    left = data.chosen(sorted(places))
+    train = _pairs_without_copies(left, [validation, test], "training", "held-out", remarks)
+    if not len(train) or not len(validation):
+        raise DataError("once copies are gone, too few pairs are left to learn from; give more")
+    return Parts(train, validation, test, tuple(remarks))
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share <= 0.4:
+        raise UsageError(f"held_out={share} is no share that leaves enough to learn from; use 0.05 to 0.4")
+
+
+def _once(data: Examples, texts: Sequence[str], called: str, remarks: list[str]) -> Examples:
+    """The data without what stood there before; each example is known by one of the texts."""
     seen = ExactDuplicates()
-    places = [place for place, text in enumerate(data.texts) if seen.is_new(text)]
+    places = [place for place, text in enumerate(texts) if seen.is_new(text)]
     if len(places) < len(data):
-        remarks.append(f"{counted(len(data) - len(places), 'text')} stood there before and were left out")
+        remarks.append(f"{counted(len(data) - len(places), called)} stood there before and were left out")
     return data.chosen(places)
 
 
@@ -108,15 +157,31 @@ def _draw(data: LabelledTexts, parts: Sequence[str], share: float, seed: int) ->
 def _without_copies(
     some: LabelledTexts, kept_out: LabelledTexts, name: str, others: str, remarks: list[str]
 ) -> LabelledTexts:
-    leaks = LeakIndex(kept_out.texts)
-    exact = {" ".join(text.split()) for text in kept_out.texts}
-    matches = leaks.match_many(some.texts)
-    places = [
+    copies = _copies(some.texts, kept_out.texts)
+    return _left(some, copies, f"{name} text", others, remarks)
+
+
+def _pairs_without_copies(
+    some: TextPairs, kept_out: Sequence[TextPairs], name: str, others: str, remarks: list[str]
+) -> TextPairs:
+    """The pairs of which neither side gives away that side of a pair that is kept out."""
+    copies = _copies(some.sources, [text for each in kept_out for text in each.sources])
+    copies |= _copies(some.targets, [text for each in kept_out for text in each.targets])
+    return _left(some, copies, f"{name} pair", others, remarks)
+
+
+def _copies(texts: Sequence[str], kept_out: Sequence[str]) -> set[int]:
+    """The places of texts that are copies of one that is kept out, or hold most of it."""
+    exact = {" ".join(text.split()) for text in kept_out}
+    matches = LeakIndex(kept_out).match_many(texts)
+    return {
         place
-        for place, (text, match) in enumerate(zip(some.texts, matches, strict=True))
-        if match is None and " ".join(text.split()) not in exact
-    ]
-    if len(places) < len(some):
-        gone = counted(len(some) - len(places), f"{name} text")
-        remarks.append(f"{gone} held most of a {others} one and were left out")
-    return some.chosen(places)
+        for place, (text, match) in enumerate(zip(texts, matches, strict=True))
+        if match is not None or " ".join(text.split()) in exact
+    }
+
+
+def _left(some: Examples, copies: set[int], called: str, others: str, remarks: list[str]) -> Examples:
+    if copies:
+        remarks.append(f"{counted(len(copies), called)} held most of a {others} one and were left out")
+    return some.chosen([place for place in range(len(some)) if place not in copies])

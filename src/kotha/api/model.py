@@ -413,7 +413,8 @@ class LanguageModel(LooksInside):
         >>> score.examples, score.labels
         (24, ('ভালো', 'মন্দ'))
         """
-        from kotha.adapt.classify import EXAMPLES, read_examples
+        from kotha.adapt.classify import read_examples
+        from kotha.adapt.examples import EXAMPLES
         from kotha.evaluate.classification import evaluate_classifier
         from kotha.text.corpus.labelled import read_labelled
 
