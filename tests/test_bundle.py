@@ -18,6 +18,7 @@ from kotha.model.config import GPTConfig, classifying
 from kotha.model.family import build
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
@@ -73,6 +74,21 @@ def test_a_model_with_its_tokenizer_comes_back(tokenizer: Tokenizer, tmp_path: P
     assert back.config == model.config == bundle.verify(folder)
     assert back.tokenizer is not None
     assert back.tokenizer.fingerprint == tokenizer.fingerprint
+
+
+def test_a_chat_template_comes_back_and_one_for_another_tokenizer_is_refused(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    template = ChatTemplate.of(tokenizer)
+    model = GPT(CONFIG.replace(vocab_size=tokenizer.vocab_size))
+    folder = bundle.save(tmp_path / "model", model, tokenizer, chat=template)
+    assert template is not None and bundle.load(folder).chat == template
+    assert bundle.load(bundle.save(tmp_path / "plain", model, tokenizer)).chat is None
+    config = (folder / "config.json").read_text()
+    (folder / "config.json").write_text(config.replace("<|user|>", "<|human|>"))
+    assert "has marks that its tokenizer lacks" in refusal(folder)
+    (folder / "config.json").write_text(config.replace('"chat_template": {', '"chat_template": 5, "x": {'))
+    assert "has marks that its tokenizer lacks" in refusal(folder)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])

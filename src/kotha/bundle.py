@@ -2,7 +2,8 @@
 
 ::
 
-    config.json          format, the model's config, the type of its numbers, the tokenizer's fingerprint
+    config.json          format, the model's config, the type of its numbers, the tokenizer's fingerprint, and the
+                         chat template of a model that was taught to take turns
     model.safetensors    every weight once; a tied one under its first name
     tokenizer.json       where the model reads text
 
@@ -33,6 +34,7 @@ from kotha.files import NotWrittenError, as_json, check_folder_place, is_made_of
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -57,6 +59,7 @@ class Bundle:
 
     model: Model
     tokenizer: Tokenizer | None
+    chat: ChatTemplate | None = None  # how it was taught to take turns; None: it was not, or nobody wrote it down
 
     @property
     def config(self) -> ModelConfig:
@@ -78,6 +81,7 @@ def save(
     overwrite: bool = False,
     whatever_it_holds: bool = False,
     stored: Stored | None = None,
+    chat: ChatTemplate | None = None,
 ) -> Path:
     """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else.
 
@@ -98,6 +102,7 @@ def save(
         "model": model.config.to_dict(),
         "dtype": kind,
         "tokenizer": None if tokenizer is None else tokenizer.fingerprint,
+        **({} if chat is None else {"chat_template": dict(chat.marks)}),
     }
     with whole_folder(out, lambda old: overwrite and _is_ours(old, whatever_it_holds)) as partial:
         if tokenizer is not None:
@@ -114,13 +119,13 @@ def check_place(folder: str | Path, overwrite: bool = False) -> None:
 
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
     """Read a model folder, or a run folder's best model; checked, in evaluation mode."""
-    path, model, tokenizer = _open(folder)
+    path, model, tokenizer, chat = _open(folder)
     try:
         weights = _widened(safetensors.torch.load_file(path / WEIGHTS_FILE, device=str(device)))
     except (SafetensorError, OSError) as error:
         raise KothaError(f"{path / WEIGHTS_FILE} cannot be read: {error}") from error
     try:
-        return Bundle(assemble(model, weights), tokenizer)
+        return Bundle(assemble(model, weights), tokenizer, chat)
     except KothaError as error:
         raise KothaError(f"{path / WEIGHTS_FILE}: {error}") from error
 
@@ -194,8 +199,8 @@ def unique_weights(model: nn.Module) -> dict[str, Tensor]:
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None]:
-    """Where a model is, the model as its shape alone, and its tokenizer, once all the files agree."""
+def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTemplate | None]:
+    """Where a model is, the model as its shape alone, its tokenizer and chat template, once all the files agree."""
     path = find_model(folder)
     description = _read_description(path)
     if not (path / WEIGHTS_FILE).is_file():
@@ -213,7 +218,8 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None]:
         raise KothaError(
             f"{path / WEIGHTS_FILE} is truncated or broken: {n_bytes:,} bytes of weights instead of {n_expected:,}"
         )
-    return path, model, _load_tokenizer(path, model.config, description.get("tokenizer"))
+    tokenizer = _load_tokenizer(path, model.config, description.get("tokenizer"))
+    return path, model, tokenizer, _chat_template(path, description.get("chat_template"), tokenizer)
 
 
 def _spelled(short: str) -> str:
@@ -328,6 +334,16 @@ def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) ->
         )
     _check_vocabulary(tokenizer, config)
     return tokenizer
+
+
+def _chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatTemplate | None:
+    """The template that a folder speaks of, once its tokenizer has the very marks."""
+    if marks is None:
+        return None
+    known = None if tokenizer is None else ChatTemplate.of(tokenizer)
+    if known is None or known.marks != marks:
+        raise KothaError(f"{path / CONFIG_FILE}: chat_template={marks!r} has marks that its tokenizer lacks")
+    return known
 
 
 def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:

@@ -222,7 +222,8 @@ class LanguageModel(LooksInside):
             raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
         if isinstance(self.model, TextClassifier):
             raise UsageError(f"{self._called} is a {self.config.family} and writes no text{self._instead}")
-        return Engine(self.model, self.tokenizer, max_batch=max_batch, weights=weights)  # type: ignore[arg-type]
+        chat = self.bundle.chat
+        return Engine(self.model, self.tokenizer, max_batch=max_batch, weights=weights, chat=chat)  # type: ignore[arg-type]
 
     @checked()
     def chat(self, *, plain: bool = False) -> Conversation:

@@ -9,7 +9,6 @@ from kotha import box
 from kotha.api import Place
 from kotha.api.model import LanguageModel, load
 from kotha.arguments import checked
-from kotha.bundle import Bundle
 from kotha.errors import CheckpointError
 from kotha.generate.plain import write
 from kotha.model.gpt import GPT
@@ -126,8 +125,7 @@ def train(
 
 def origin_at(place: Place) -> Origin:
     """The model of a place, to start from."""
-    found = load(place, device="cpu")
-    return Origin(str(place), Bundle(found.model, found.tokenizer))
+    return Origin(str(place), load(place, device="cpu").bundle)
 
 
 def sampler(dataset: Dataset, prompt: str = "") -> Callable[[Any], str | None]:

@@ -193,7 +193,7 @@ def with_remarks(report: ParityReport, *remarks: str | None) -> ParityReport:
 
 def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:
     """What the other side is compared with: a copy rounded to the type that went out, computing in float32."""
-    return Bundle(copy.deepcopy(bundle.model).cpu().to(dtype).float().eval(), bundle.tokenizer)
+    return replace(bundle, model=copy.deepcopy(bundle.model).cpu().to(dtype).float().eval())
 
 
 def rounding(bundle: Bundle, dtype: torch.dtype) -> str | None:

@@ -1,9 +1,9 @@
 """A conversation: turns of a user and of the model, as tokens that the model was taught.
 
-``<|user|> … <|end|> <|assistant|> … <|end|>``, with the special tokens themselves and not their spelling, so that
-nobody can speak for the other side. Old turns are forgotten when the context is full. A model that was never taught
-this layout would answer noise; it is asked first, and where it was not, the talk is one text that it goes on with, and
-``remark`` says so to whoever shows the talk.
+Turns are written by the chat template (``text/tokenizer/chat.py``). Old turns are forgotten when the context is full. A
+model that was never taught this layout would answer noise. One that has its template saved with it was; any other is
+asked first, and where it was not, the talk is one text that it goes on with, and ``remark`` says so to whoever shows
+the talk.
 """
 
 from collections.abc import Sequence
@@ -81,11 +81,14 @@ class Conversation:
 
 @torch.no_grad()
 def was_taught(engine: Engine) -> bool:
-    """Whether a model ends its turns: after a sentence in one, ``<|end|>`` must be likely, and far more than by chance.
+    """Whether a model takes turns: its template was saved with it, or it ends them of itself.
 
-    Training makes a token that never occurs ever less likely, and a fresh model finds all of them alike, so one that
-    only read texts says no, however long it did.
+    After a sentence in a turn, ``<|end|>`` must be likely then, and far more than by chance. Training makes a token
+    that never occurs ever less likely, and a fresh model finds all of them alike, so one that only read texts says no,
+    however long it did.
     """
+    if engine.chat is not None:
+        return True
     tokenizer: Tokenizer | None = engine.tokenizer
     if tokenizer is None or not all(role in tokenizer.special for role in _ROLES):
         return False

@@ -27,6 +27,7 @@ from kotha.generate.rows import Flight, Plan, Rows
 from kotha.generate.steps import Steps, at_work
 from kotha.generate.weights import Weights, prepare
 from kotha.model.gpt import GPT
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.ending import encode_end
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -62,13 +63,14 @@ class Engine:
         max_batch: int = 16,
         weights: Weights | None = None,
         compiled: bool = False,
+        chat: ChatTemplate | None = None,
     ) -> None:
         if not isinstance(model, GPT):
             raise UsageError(f"a {type(model).__name__} does not continue text; use a GPT (beam.py translates)")
         if max_batch < 1:
             raise UsageError(f"max_batch={max_batch} has no room for a request; use 1 or more")
         self.model = prepare(model, weights)
-        self.tokenizer = tokenizer
+        self.tokenizer, self.chat = tokenizer, chat
         device, dtype = self.model.tokens.weight.device, self.model.tokens.weight.dtype
         config = self.model.config
         vocab_size = config.vocab_size if tokenizer is None else min(config.vocab_size, tokenizer.vocab_size)

@@ -2,7 +2,8 @@
 
 ::
 
-    adapter.json         format, rank and alpha, the config of the whole model, the fingerprint of the base
+    adapter.json         format, rank and alpha, the config of the whole model, the fingerprint of the base; whether it
+                         taught turns
     adapter.safetensors  the narrow matrices, and what was learned whole (a new head)
 
 The base is known by a hash of the very weights that the adapter leans on, so an adapter is refused by any other model.
@@ -24,6 +25,7 @@ from kotha.files import as_json, is_made_of, read_table, whole_folder, write_who
 from kotha.model.config import config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.train.origin import Origin
 
 FOLDER = "adapter"
@@ -31,10 +33,14 @@ DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
 _FORMAT, _VERSION = "kotha-adapter", 1
 
 
-def save_adapter(folder: Path, model: Model, rank: int, alpha: float, base: str) -> None:
+def save_adapter(
+    folder: Path, model: Model, rank: int, alpha: float, base: str, chat: ChatTemplate | None = None
+) -> None:
     """Write what a model with narrow matrices has learned, whole or not at all."""
     weights = {name: each.detach().cpu().contiguous() for name, each in model.named_parameters() if each.requires_grad}
-    about = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
+    about: dict[str, Any] = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
+    if chat is not None:
+        about["takes_turns"] = True
     with whole_folder(folder, lambda old: _is_ours(old)) as partial:
         write_weights(partial / WEIGHTS, weights)
         write_whole(partial / DESCRIPTION, as_json({**about, "model": model.config.to_dict()}, indent=1) + "\n")
@@ -52,8 +58,7 @@ def base_fingerprint(model: Model) -> str:
 
 def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model:
     """The base with an adapter beside its matrices, as it was trained; refused by any other base."""
-    if not (folder / DESCRIPTION).is_file() and (folder / FOLDER / DESCRIPTION).is_file():
-        folder = folder / FOLDER  # of a run
+    folder = _found(folder)
     about = _read(folder)
     try:
         config, rank, alpha = config_from_dict(about["model"]), about["rank"], about["alpha"]
@@ -75,13 +80,21 @@ def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model
 
 def load_adapted(base: Bundle, folder: Path, name: str = "this model") -> Bundle:
     """The same, merged: a model as any other, with the base's tokenizer."""
-    return Bundle(merged(apply_adapter(base, folder, name)), base.tokenizer)
+    model = merged(apply_adapter(base, folder, name))
+    teaches = _read(_found(folder)).get("takes_turns") is True and base.tokenizer is not None
+    return Bundle(model, base.tokenizer, ChatTemplate.of(base.tokenizer) if teaches else base.chat)
 
 
 def merged(model: Model) -> Model:
     """A plain model that says the same as one with narrow matrices beside its own."""
     weights = merged_weights(model)
     return assemble(shape_alone(model.config, len(weights)), weights)
+
+
+def _found(folder: Path) -> Path:
+    """The folder itself, or the adapter of a run."""
+    inside = folder / FOLDER
+    return inside if not (folder / DESCRIPTION).is_file() and (inside / DESCRIPTION).is_file() else folder
 
 
 def _read(folder: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from kotha import bundle, runs
 from kotha.errors import CheckpointError
 from kotha.model.family import Model, build
 from kotha.runs import RunFolder
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train import adapter, checkpoint
 from kotha.train.adapter import base_fingerprint, merged, save_adapter
@@ -58,6 +59,7 @@ class Keeper:
     average: Average | None
     ranks: Ranks
     lora: tuple[int, float] | None = None  # rank and alpha of what is learned beside the weights
+    chat: ChatTemplate | None = None  # how the model takes turns
 
     # -- to go on from ------------------------------------------------------------------------------------------------
 
@@ -144,6 +146,7 @@ class Keeper:
         if plain is None:
             return
         if self.lora is not None:
-            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base)
-        bundle.save(self.folder.best_model, plain, self.tokenizer, overwrite=True, whatever_it_holds=True)
+            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base, self.chat)
+        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": self.chat}
+        bundle.save(self.folder.best_model, plain, self.tokenizer, **how)
         self.folder.write(runs.BEST, {"step": step, **score})

@@ -86,7 +86,8 @@ class Training:
         self.learner = distribute(Learner(self.model, task), ranks, self.arithmetic.device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
-        self.keeper = Keeper(folder, self.model, tokenizer, self.optimizers, self.average, ranks, lora)
+        lasting = (self.optimizers, self.average, ranks, lora, task.chat_template)
+        self.keeper = Keeper(folder, self.model, tokenizer, *lasting)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
         self.fitting = Fitting(self.model, config, self.arithmetic, ranks)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"

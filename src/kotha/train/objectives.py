@@ -16,7 +16,11 @@ from kotha.model.seq2seq import Seq2Seq
 
 def next_token(model: GPT, sequences: Tensor, label_smoothing: float = 0.0) -> Tensor:
     """Guess each token from those before it: (B, T + 1) -> ()."""
-    inputs, targets = sequences[:, :-1], sequences[:, 1:]
+    return asked_tokens(model, sequences[:, :-1], sequences[:, 1:], label_smoothing)
+
+
+def asked_tokens(model: GPT, inputs: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """The same where not every token is asked for; the targets of the others are IGNORED: (B, T), (B, T) -> ()."""
     hidden = model.hidden(inputs)
     return next_token_loss(hidden, model.head.weight, targets, model.head.bias, label_smoothing=label_smoothing)
 

@@ -26,6 +26,7 @@ from kotha.model.presets import MODERN, preset
 from kotha.model.pruning import remove_heads
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import spiece
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
@@ -212,7 +213,8 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     assert said["tokenizer.ggml.eot_token_id"] == text.special["end"]
     assert said["tokenizer.ggml.add_bos_token"] is False
     assert said["tokenizer.ggml.tokens"][-1] == f"<|unused-{text.vocab_size + 2}|>"
-    assert "<|user|>" in said["tokenizer.chat_template"]
+    template = ChatTemplate.of(text)
+    assert template is not None and said["tokenizer.chat_template"] == template.jinja()
 
 
 def test_kinds_of_pieces() -> None:

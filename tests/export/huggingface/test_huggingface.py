@@ -17,6 +17,7 @@ from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.parity import AWKWARD_LINES, built_in_lines
 from kotha.export.targets import ExportSettings, export
+from kotha.text.tokenizer.chat import ChatTemplate, Turn
 from kotha.text.tokenizer.trainers import train
 
 FEW = built_in_lines(30)
@@ -170,8 +171,27 @@ def test_a_chat_template_gives_the_turns_that_were_taught(tmp_path: Path) -> Non
     expected.append(tokenizer.special["assistant"])
     found = theirs.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
     assert found == expected
+    template = ChatTemplate.of(tokenizer)
+    assert template is not None and template.prompt(tokenizer, [Turn(*turn) for turn in turns]) == expected
+    ends = transformers.GenerationConfig.from_pretrained(tmp_path / "hf").eos_token_id
+    assert set(ends) == {tokenizer.special["eos"], tokenizer.special["end"]}, "their generate ends where a turn does"
     out(bundle, tmp_path / "plain")
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "plain").chat_template is None
+
+
+def test_a_chat_template_comes_back_and_another_is_not_run(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["qwen3"])
+    assert bundle.tokenizer is not None
+    out(bundle, tmp_path / "hf", chat=True)
+    assert import_hf(tmp_path / "hf").bundle.chat == ChatTemplate.of(bundle.tokenizer)
+    settings = json.loads((tmp_path / "hf" / "tokenizer_config.json").read_text())
+    settings["chat_template"] = "{{ messages[0]['content'] }}"
+    (tmp_path / "hf" / "tokenizer_config.json").write_text(json.dumps(settings))
+    foreign = import_hf(tmp_path / "hf")
+    assert foreign.bundle.chat is None
+    assert any("chat template is a program that is not run here" in remark for remark in foreign.remarks)
+    out(bundle, tmp_path / "plain")
+    assert import_hf(tmp_path / "plain").bundle.chat is None
 
 
 def test_their_generate_stops_at_our_end_of_text(tmp_path: Path) -> None:

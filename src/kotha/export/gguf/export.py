@@ -21,12 +21,12 @@ from kotha.errors import KothaError, UsageError, library, nearest
 from kotha.export.gguf.check import check_file
 from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
-from kotha.export.huggingface.export import chat_template
 from kotha.export.parity import ParityReport, our_side, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
 from kotha.files import check_file_place, whole_path
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # The kinds of weights, and what a file of each is called there.
@@ -64,9 +64,9 @@ def write_file(model: GPT, tokenizer: Tokenizer, path: Path, kind: str) -> tuple
         writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
         _describe(writer, model.config)
         _add_vocabulary(writer, vocabulary)
-        template = chat_template(tokenizer)
+        template = ChatTemplate.of(tokenizer)
         if template is not None:  # left out, llama.cpp would write ChatML, with marks that this vocabulary lacks
-            writer.add_chat_template(template)
+            writer.add_chat_template(template.jinja())
         wider = []
         for name, tensor in tensors_of(model).items():
             stored = _stored_kind(name, tensor, kind)

@@ -39,6 +39,7 @@ from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
 from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.gpt import GPT
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -51,7 +52,9 @@ _ROLES = ("bos", "eos", "pad", "unk", "mask", "cls", "sep")
 
 def export_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
     """Write the folder, and let transformers compare it; a folder that it cannot open is a proof that failed."""
-    taught = isinstance(bundle.model, GPT) and was_taught(Engine(bundle.model, bundle.tokenizer, max_batch=1))
+    taught = isinstance(bundle.model, GPT) and was_taught(
+        Engine(bundle.model, bundle.tokenizer, max_batch=1, chat=bundle.chat)
+    )
     layout = write_hf(bundle, out, settings, chat=taught)
     name = settings.weights or DTYPES[0]
     dtype: torch.dtype = getattr(torch, name)
@@ -79,7 +82,7 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
         if isinstance(bundle.config, TextConfig):
             marks = bundle.config.marks if isinstance(bundle.config, ClassifierConfig) else ()
             if not marks:
-                _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config))
+                _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config, chat))
             if bundle.tokenizer is not None:
                 (_marking(bundle.tokenizer, marks) if marks else bundle.tokenizer).save(partial)
                 settings_there = _tokenizer_settings(bundle.tokenizer, bundle.config, chat)
@@ -105,8 +108,13 @@ def _narrow(name: str, tensor: Tensor, dtype: str) -> Tensor:
     return narrow
 
 
-def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str, Any]:
-    ids = {name: value for name, value in special_ids(layout, bundle.tokenizer).items() if value is not None}
+def _generation(layout: Layout, bundle: Bundle, config: TextConfig, chat: bool) -> dict[str, Any]:
+    ids: dict[str, Any] = {
+        name: value for name, value in special_ids(layout, bundle.tokenizer).items() if value is not None
+    }
+    if chat and bundle.tokenizer is not None and ChatTemplate.of(bundle.tokenizer) is not None:
+        ends = {ids.get("eos_token_id"), bundle.tokenizer.special["end"]} - {None}
+        ids["eos_token_id"] = sorted(ends)  # a turn ends there, and a text too
     longest = {} if layout.model_type == "bert" else {"max_length": config.context_length}
     return {**ids, **longest, **({"num_beams": 1} if layout is MARIAN else {})}
 
@@ -115,14 +123,14 @@ def _tokenizer_settings(tokenizer: Tokenizer, config: TextConfig, chat: bool) ->
     """What ``tokenizer_config.json`` says; with a chat template where turns were taught."""
     reads = ["input_ids", "token_type_ids", "attention_mask"]  # a BERT is told which sentence each token is of
     texts = {role: tokenizer.pieces[token] for role, token in tokenizer.special.items()}
-    template = chat_template(tokenizer) if chat else None
+    template = ChatTemplate.of(tokenizer) if chat else None
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config.context_length,
         **({"model_input_names": reads} if isinstance(config, BERTConfig) else {}),
         "clean_up_tokenization_spaces": False,
         **{f"{role}_token": texts[role] for role in _ROLES if role in texts},
-        **({} if template is None else {"chat_template": template}),
+        **({} if template is None else {"chat_template": template.jinja()}),
     }
 
 
@@ -141,22 +149,6 @@ def _marking(tokenizer: Tokenizer, roles: Sequence[str]) -> Tokenizer:
     keeps = own is not None and own["type"] == "ByteLevel"  # what puts other marks gives way
     backend.post_processor = processors.Sequence([backend.post_processor, marks]) if keeps else marks
     return Tokenizer(backend)
-
-
-def chat_template(tokenizer: Tokenizer) -> str | None:
-    """Turns as the model was taught them: the speaker's mark, the text, the end's mark; None without such marks."""
-    texts = {role: tokenizer.pieces[token] for role, token in tokenizer.special.items()}
-    if not {"user", "assistant", "end"} <= texts.keys():
-        return None
-    speakers = {role: texts[role] for role in ("system", "user", "assistant") if role in texts}
-    return (
-        f"{{% set marks = {json.dumps(speakers)} %}}"
-        "{% for message in messages %}"
-        "{% if message['role'] not in marks %}{{ raise_exception('no such role: ' + message['role']) }}{% endif %}"
-        "{{ marks[message['role']] + message['content'] + " + json.dumps(texts["end"]) + " }}"
-        "{% endfor %}"
-        "{% if add_generation_prompt %}{{ marks['assistant'] }}{% endif %}"
-    )
 
 
 def _pixels(config: ModelConfig) -> dict[str, Any]:

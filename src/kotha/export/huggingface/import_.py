@@ -24,12 +24,14 @@ from kotha.export.parity import ParityReport, with_remarks
 from kotha.export.weight_map import Shape
 from kotha.files import read_table
 from kotha.model.config import ModelConfig, TextConfig
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _MARIAN_PAIR = "source.spm"
 _TOKENIZER_FILES = (*KNOWN_FILES, _MARIAN_PAIR)
-_BESIDE_THEM = ("merges.txt", "tokenizer_config.json")
+_TOKENIZER_CONFIG, _JINJA_FILE = "tokenizer_config.json", "chat_template.jinja"
+_BESIDE_THEM = ("merges.txt", _TOKENIZER_CONFIG, _JINJA_FILE)
 # Rows of an embedding that no token uses: up to here they are padding to a round number, beyond it a mismatch.
 _SPARE_ROWS, _SPARE_SHARE = 1024, 0.1
 # What a BERT for masked words alone does not have; zeros there say "no opinion".
@@ -55,7 +57,7 @@ def import_model(
     found = import_hf(folder, with_tokenizer)
     # First, so that a folder that it cannot open leaves nothing behind.
     report = check_hf(folder, found.bundle, found.layout, lines)
-    save(out, found.bundle.model, found.bundle.tokenizer, overwrite)
+    save(out, found.bundle.model, found.bundle.tokenizer, overwrite, chat=found.bundle.chat)
     return found, with_remarks(replace(report, architecture=found.layout.architecture), *found.remarks)
 
 
@@ -87,7 +89,12 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
         remarks.append(f"the folder lacks {', '.join(absent)}; zeros stand there and have no opinion")
     if len(dtypes) > 1:
         remarks.append("weights of several types were widened to one, which changes no number")
-    return Imported(Bundle(assemble(shape_alone(config, len(ours)), ours), tokenizer), layout, tuple(remarks))
+    jinja, chat = _jinja(folder), None if tokenizer is None else ChatTemplate.of(tokenizer)
+    if jinja is not None and (chat is None or chat.jinja() != jinja):
+        remarks.append("its chat template is a program that is not run here; a talk goes on with what is written")
+    chat = chat if chat is not None and chat.jinja() == jinja else None
+    model = assemble(shape_alone(config, len(ours)), ours)
+    return Imported(Bundle(model, tokenizer, chat), layout, tuple(remarks))
 
 
 # -- the weights ------------------------------------------------------------------------------------------------------
@@ -171,6 +178,16 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
             "tokenizer; take the weights alone, without a tokenizer"
         )
     return import_tokenizer(folder) if set(there) & set(_TOKENIZER_FILES) else None
+
+
+def _jinja(folder: Path) -> str | None:
+    """The chat template that came along, as it is written there."""
+    if (folder / _JINJA_FILE).is_file():
+        return inside(folder, _JINJA_FILE).read_text(encoding="utf-8", errors="replace")
+    if not (folder / _TOKENIZER_CONFIG).is_file():
+        return None
+    found = read_table(inside(folder, _TOKENIZER_CONFIG)).get("chat_template")
+    return found if isinstance(found, str) else None
 
 
 def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer, config: TextConfig) -> None:

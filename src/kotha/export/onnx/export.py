@@ -100,6 +100,7 @@ def _describe(bundle: Bundle, graphs: Sequence[Graph]) -> dict[str, Any]:
         "present back as the past; ids are int64, real is boolean (False at padding), all else float32",
         "model": bundle.config.to_dict(),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.fingerprint,
+        **({} if bundle.chat is None else {"chat_template": bundle.chat.jinja()}),
     }
 
 

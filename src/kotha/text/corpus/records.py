@@ -89,6 +89,18 @@ def _unfinished(data: bytes) -> int:
 
 def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
     """One JSON object, or string, on each line."""
+    for value, line, text in json_lines(stream, limit, complaints):
+        try:
+            values = _pick(value, fields)
+        except ValueError as error:  # a missing field
+            complaints.report(str(error), line=line)
+        else:
+            if (sound := complaints.mend(values, line=line, escapes="\\u" in text)) is not None:
+                yield sound, line
+
+
+def json_lines(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[Any, int, str]]:
+    """What each line holds, the line's number, and the line."""
     for line, offset, data in stream.lines(limit):
         if data is None:
             complaints.report(f"the line is longer than {limit:,} bytes", line=line, byte_offset=offset)
@@ -97,16 +109,14 @@ def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaint
             continue
         try:
             value = json.loads(text)
-            values = _pick(value, fields)
         except json.JSONDecodeError as error:
             complaints.report(f"not valid JSON ({error.msg} at column {error.pos + 1})", line=line)
         except RecursionError:
             complaints.report("not valid JSON (nested too deeply)", line=line)
-        except ValueError as error:  # a missing field, or a number of thousands of digits
+        except ValueError as error:  # a number of thousands of digits
             complaints.report(str(error), line=line)
         else:
-            if (sound := complaints.mend(values, line=line, escapes="\\u" in text)) is not None:
-                yield sound, line
+            yield value, line, text
 
 
 def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from kotha.errors import ConfigError, KothaError
 from kotha.model.config import TextConfig
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Tensors = dict[str, Tensor]
@@ -36,6 +37,8 @@ class Batch:
 
 class Task(Protocol):
     """Something to learn, and the examples to learn it from."""
+
+    chat_template: ChatTemplate | None = None  # how a model that learned this takes turns, if it does
 
     @property
     def name(self) -> str:
