@@ -27,6 +27,7 @@ NAMES = [
     "Run",
     "Tokenizer",
     "adapt_classify",
+    "adapt_instruct",
     "compare",
     "load",
     "prepare",
@@ -67,6 +68,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         bundle.save(Path("seq2seq"), build(seq2seq), tokenizer)
         write_moods(Path("moods.csv"))
         kotha.adapt_classify("moods.csv", start="run", out="moods", steps=2)
+        write_pairs(Path("pairs.jsonl"))
         yield {"kotha": kotha, "run": run, "lm": run.model}
 
 
@@ -76,6 +78,13 @@ def write_moods(file: Path) -> None:
     days = ("আজ", "কাল", "পরশু", "সকাল", "বিকাল", "রাত", "দুপুর", "ভোর", "সন্ধ্যা", "মাস", "বছর", "দিন")
     rows = [f"{day} {word},{mood}" for mood, word in said.items() for day in days]
     file.write_text("\n".join(["said,mood", *rows]) + "\n", encoding="utf-8")
+
+
+def write_pairs(file: Path) -> None:
+    """A dozen short questions with their answers."""
+    names = ("মা", "বাবা", "দাদা")
+    rows = [{"question": f"{day} কে এল?", "answer": f"{names[day % 3]}।"} for day in range(12)]
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 def test_the_names_are_these() -> None:

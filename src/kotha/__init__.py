@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kotha.api.adapt import adapt_classify as adapt_classify
+    from kotha.api.adapt import adapt_instruct as adapt_instruct
     from kotha.api.compare import compare as compare
     from kotha.api.data import prepare as prepare
     from kotha.api.data import train_tokenizer as train_tokenizer
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
-    "kotha.api.adapt": ["adapt_classify"],
+    "kotha.api.adapt": ["adapt_classify", "adapt_instruct"],
     "kotha.api.compare": ["compare"],
     "kotha.api.data": ["prepare", "train_tokenizer", "write_questions", "write_stories"],
     "kotha.api.index": ["Index"],

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kotha.adapt.classify import ClassifyRequest, resume_classifier, start_classifier
+from kotha.adapt.instruct import InstructRequest, resume_instruct, start_instruct
 from kotha.api import Place
 from kotha.api.run import OnEvent, Run, origin_at
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.runs import RunFolder
+from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 
 
@@ -61,4 +63,50 @@ def adapt_classify(
     assert examples is not None
     request = ClassifyRequest(read(validation, examples), read(test, examples), held_out, epochs, settings)
     start_classifier(examples, origin_at(start), folder, request, **heard)
+    return Run(folder.path)
+
+
+@checked()
+def adapt_instruct(
+    data: Place | None = None,
+    *,
+    out: Place,
+    start: Place | None = None,
+    instruction: str | None = None,
+    answer: str | None = None,
+    group: str | None = None,
+    test: Place | None = None,
+    held_out: float = 0.1,
+    epochs: float = 8.0,
+    errors: Literal["stop", "skip", "replace"] = "stop",
+    resume: bool = False,
+    on_event: OnEvent | None = None,
+    on_remark: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> Run:
+    """Teach a trained GPT to answer, from instruction pairs or ``messages`` (jsonl, csv, tsv, parquet).
+
+    ``instruction`` and ``answer`` name the fields of pairs; left out, they are guessed. Rows that share a ``group`` are
+    never divided. Loss is on the answers alone. A share is ``held_out`` to choose by and another to be asked, before
+    and after, unless ``test`` is a file for that. ``settings`` are those of a training; ``lora=8`` learns a small
+    addition to the weights instead of all of them.
+
+    >>> taught = kotha.adapt_instruct("pairs.jsonl", start="run", out="taught", steps=2)
+    >>> taught.summary["before"]["taught"], taught.summary["taught"]
+    (False, True)
+    >>> taught.model.chat()
+    Conversation(0 turns)
+    """
+    folder = RunFolder(Path(out))
+    heard: Any = {"on_event": on_event, "on_remark": on_remark}
+    if resume:
+        resume_instruct(folder, settings, **heard)
+        return Run(folder.path)
+    if data is None or start is None:
+        raise UsageError("a model that answers needs data and a model to start from; or go on with resume=True")
+    how: Any = {"group": group, "errors": errors}
+    dialogues = read_dialogues(Path(data), instruction, answer, **how)
+    asked = None if test is None else read_dialogues(Path(test), instruction, answer, **how)
+    request = InstructRequest(asked, held_out, epochs, settings)
+    start_instruct(dialogues, origin_at(start), folder, request, **heard)
     return Run(folder.path)

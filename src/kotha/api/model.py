@@ -41,6 +41,7 @@ from kotha.wording import OnProgress, counted
 
 if TYPE_CHECKING:
     from kotha.evaluate.classification import ClassificationScore
+    from kotha.evaluate.instructions import InstructionScore
     from kotha.evaluate.perplexity import TextScore
     from kotha.export.parity import ParityReport
     from kotha.generate.classes import Classified
@@ -424,6 +425,28 @@ class LanguageModel(LooksInside):
         if baselines and self.path is not None and (self.path / EXAMPLES).is_dir():
             learned = read_examples(self.path).train
         return evaluate_classifier(self.bundle, held_out, learned, on_progress)
+
+    @checked()
+    def evaluate_instructions(
+        self,
+        path: Place,
+        *,
+        instruction: str | None = None,
+        answer: str | None = None,
+        errors: Literal["stop", "skip", "replace"] = "stop",
+        on_progress: OnProgress | None = None,
+    ) -> "InstructionScore":
+        """Measure how many questions of a file it answers right; fields as ``adapt_instruct`` has them.
+
+        >>> lm.evaluate_instructions("pairs.jsonl").examples
+        12
+        """
+        from kotha.adapt.instruct import learned_from
+        from kotha.evaluate.instructions import evaluate_instructions
+        from kotha.text.corpus.dialogues import read_dialogues
+
+        asked = read_dialogues(Path(path), instruction, answer, errors=errors)
+        return evaluate_instructions(self.bundle, asked, learned_from(self.path), on_progress)
 
     # -- comparing texts --------------------------------------------------------------------------------------------
 

@@ -38,10 +38,12 @@ def evaluate(
 
     Each document is read from its start, in windows that move on by the stride; every token is scored once. A model
     that translates is measured by BLEU and chrF++ on pairs of texts: --pair en bn. One that names classes is measured
-    on texts with labels, beside the commonest class and TF-IDF with logistic regression.
+    on texts with labels, beside the commonest class and TF-IDF with logistic regression. A file of questions with
+    answers (or messages) is asked: how many are answered right.
     """
     import kotha
     from kotha.evaluate.tables import score_table
+    from kotha.text.corpus.dialogues import holds_dialogues
 
     folder, held_out = _model_and_text(run, path, text)
     if pair is not None and text is not None:
@@ -49,6 +51,9 @@ def evaluate(
     opened = kotha.load(folder, device)
     if isinstance(held_out, str) and (pair is not None or held_out.endswith((".yaml", ".yml"))):
         _show_figures(opened, held_out, pair, errors, as_json)
+        return
+    if isinstance(held_out, str) and opened.config.family == "gpt" and field == "text" and holds_dialogues(held_out):
+        _show_instructions(opened, held_out, errors, as_json)
         return
     if opened.config.family.endswith("-classifier"):
         _show_classes(opened, held_out, baselines, errors, as_json)
@@ -73,6 +78,18 @@ def evaluate(
     print_table(score_table(score, box.title(folder)))
     if score.baselines is None:
         notes().print("kotha: no n-grams to compare with; name a data folder with --baselines")
+
+
+def _show_instructions(opened: "LanguageModel", path: str, errors: Errors, as_json: bool) -> None:
+    """How many questions of a file are answered right."""
+    from kotha.evaluate.instructions import instructions_table
+
+    with progress() as advance:
+        score = opened.evaluate_instructions(path, errors=errors, on_progress=advance)
+    if as_json:
+        print_json(score.to_dict())
+        return
+    print_table(instructions_table(score, str(opened.path)))
 
 
 def _show_classes(

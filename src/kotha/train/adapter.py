@@ -81,8 +81,10 @@ def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model
 def load_adapted(base: Bundle, folder: Path, name: str = "this model") -> Bundle:
     """The same, merged: a model as any other, with the base's tokenizer."""
     model = merged(apply_adapter(base, folder, name))
-    teaches = _read(_found(folder)).get("takes_turns") is True and base.tokenizer is not None
-    return Bundle(model, base.tokenizer, ChatTemplate.of(base.tokenizer) if teaches else base.chat)
+    chat = base.chat
+    if base.tokenizer is not None and _read(_found(folder)).get("takes_turns") is True:
+        chat = ChatTemplate.of(base.tokenizer)
+    return Bundle(model, base.tokenizer, chat)
 
 
 def merged(model: Model) -> Model:

@@ -91,8 +91,8 @@ def prune(
     examined = gather(load(run).widened(), source)
     removed = _chosen(examined, removal, on_progress)
     smaller = remove_heads(examined.bundle.model, removed)
-    kept = {"stored": stored_type(run), "chat": examined.bundle.chat}
-    save(out, smaller, examined.tokenizer, overwrite=overwrite, **kept)
+    stored = stored_type(run)
+    save(out, smaller, examined.tokenizer, overwrite=overwrite, stored=stored, chat=examined.bundle.chat)
     models = [examined.bundle.model, load(out).widened().model]
     return Pruned(out, examined.text, removed, *_side_by_side(models, [run, out], examined, rounds))
 

@@ -55,7 +55,7 @@ class Answers(Task):
         template = ChatTemplate.of(tokenizer)
         if template is None:
             raise DataError("the tokenizer has no marks for turns; `kotha tokenizer train` makes one that has")
-        self.chat_template = template
+        self.chat_template = self._template = template
         self.context_length = config.context_length or model.context_length
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
@@ -69,7 +69,7 @@ class Answers(Task):
     # -- examples ---------------------------------------------------------------------------------------------------
 
     def _prepare(self, what: str, dialogues: Sequence[Dialogue], tokenizer: Tokenizer) -> _Conversations:
-        written = [self.chat_template.encode(tokenizer, turns) for turns in dialogues]
+        written = [self._template.encode(tokenizer, turns) for turns in dialogues]
         fits = [number for number, (tokens, _) in enumerate(written) if len(tokens) - 1 <= self.context_length]
         if not fits:
             raise DataError(
