@@ -32,7 +32,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.loop import OnEvent, Training
 from kotha.train.origin import Origin
-from kotha.train.tasks.answers import Answers
+from kotha.train.tasks.answers import AnswerTokens
 from kotha.wording import counted
 
 _NAMES = (MESSAGES, "group")
@@ -112,7 +112,7 @@ def resume_instruct(
     folder.claim()
     try:
         model, config = examples.settings_of(folder, changes)
-        if type(model) is not GPTConfig or folder.about().get("task") != Answers.name:
+        if type(model) is not GPTConfig or folder.about().get("task") != AnswerTokens.name:
             raise CheckpointError(f"{folder.path} holds no run that learns to answer; go on with what began it")
         parts = read_parts(folder.path)
         training = _training(model, config, parts, Tokenizer.load(folder.path), folder, on_event)
@@ -199,13 +199,13 @@ def _training(
     on_event: OnEvent | None,
     fill: Callable[[Any], Any] | None = None,
 ) -> Training:
-    task = Answers(model, config, parts["train"].turns, parts["validation"].turns, tokenizer)
+    task = AnswerTokens(model, config, parts["train"].turns, parts["validation"].turns, tokenizer)
     return examples.training_of(model, config, task, folder, tokenizer, on_event=on_event, fill=fill)
 
 
 def _finish(training: Training, parts: dict[str, Dialogues], folder: RunFolder, say: OnRemark) -> dict[str, Any]:
     """Train to the end; then, and only then, ask about the held-out part."""
-    assert isinstance(training.task, Answers)
+    assert isinstance(training.task, AnswerTokens)
     if training.task.left_out:
         gone = counted(training.task.left_out, "conversation")
         say(f"{gone} longer than {training.task.context_length:,} tokens left out")

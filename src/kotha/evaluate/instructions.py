@@ -33,7 +33,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Reply:
+class Replied:
     """A question, the answer that is wanted, and what was said."""
 
     question: str
@@ -53,7 +53,7 @@ class InstructionScore:
     examples: int
     taught: bool  # whether it was asked in turns; else it went on with the question as a text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[Replied, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -63,7 +63,7 @@ class InstructionScore:
 def score_in(summary: dict[str, Any]) -> InstructionScore:
     """A score back from what ``to_dict`` gave, as a run's summary holds it."""
     values = {each.name: summary[each.name] for each in fields(InstructionScore)}
-    return InstructionScore(**{**values, "replies": tuple(Reply(**each) for each in values["replies"])})
+    return InstructionScore(**{**values, "replies": tuple(Replied(**each) for each in values["replies"])})
 
 
 def evaluate_instructions(
@@ -114,7 +114,7 @@ def score_replies(
     if learned is not None and len(learned):
         commonest = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
         beside["commonest answer"] = sum(_plain(each) == commonest for each in wanted) / len(wanted)
-    replies = tuple(Reply(*each) for each in zip(questions, wanted, said, right, strict=True))
+    replies = tuple(Replied(*each) for each in zip(questions, wanted, said, right, strict=True))
     f1 = sum(_word_f1(a, b) for a, b in zip(wanted, said, strict=True)) / len(right)
     return InstructionScore(share, low, high, f1, len(right), taught, beside, replies)
 

@@ -13,7 +13,7 @@ from kotha.model.presets import preset
 from kotha.text.corpus.dialogues import Dialogue
 from kotha.text.tokenizer.chat import Turn
 from kotha.train.config import TrainConfig
-from kotha.train.tasks.answers import Answers
+from kotha.train.tasks.answers import AnswerTokens
 
 TOKENIZER = trained("unigram")
 MODEL = GPTConfig(vocab_size=TOKENIZER.vocab_size, context_length=40, n_layers=2, d_model=16, n_heads=2)
@@ -24,8 +24,8 @@ DIALOGUES: list[Dialogue] = [
 ]
 
 
-def answers(dialogues: list[Dialogue] = DIALOGUES, **changes: object) -> Answers:
-    return Answers(MODEL, TrainConfig(**{"batch_size": 3, **changes}), dialogues, DIALOGUES[:1], TOKENIZER)
+def answers(dialogues: list[Dialogue] = DIALOGUES, **changes: object) -> AnswerTokens:
+    return AnswerTokens(MODEL, TrainConfig(**{"batch_size": 3, **changes}), dialogues, DIALOGUES[:1], TOKENIZER)
 
 
 def model() -> GPT:
@@ -101,7 +101,7 @@ def test_what_is_too_long_is_left_out_and_other_families_are_refused() -> None:
     with pytest.raises(DataError, match="none of 1 training conversations fits into 40 tokens"):
         answers([long])
     with pytest.raises(ConfigError, match="a bert model does not take turns"):
-        Answers(preset("pocket-bert"), TrainConfig(), DIALOGUES, DIALOGUES, TOKENIZER)
+        AnswerTokens(preset("pocket-bert"), TrainConfig(), DIALOGUES, DIALOGUES, TOKENIZER)
     with pytest.raises(DataError, match="no marks for turns"):
         wordpiece = trained("wordpiece")
-        Answers(MODEL.replace(vocab_size=wordpiece.vocab_size), TrainConfig(), DIALOGUES, DIALOGUES, wordpiece)
+        AnswerTokens(MODEL.replace(vocab_size=wordpiece.vocab_size), TrainConfig(), DIALOGUES, DIALOGUES, wordpiece)

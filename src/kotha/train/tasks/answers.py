@@ -36,7 +36,7 @@ class _Conversations(NamedTuple):
     numbers: list[int]
 
 
-class Answers(Task):
+class AnswerTokens(Task):
     """Write what the assistant said, token by token, after what was said to it."""
 
     name = "answers"
