@@ -89,7 +89,7 @@ class Training:
         lasting = (self.optimizers, self.average, ranks, lora, task.chat_template)
         self.keeper = Keeper(folder, self.model, tokenizer, *lasting)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
-        self.fitting = Fitting(self.model, config, self.arithmetic, ranks)
+        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, task.helpers)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(self.arithmetic.device, wanted=records)
         self._tokens_read = 0

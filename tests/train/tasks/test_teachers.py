@@ -8,6 +8,7 @@ from tests.prepared import prepared, some_stories
 
 from kotha import bundle
 from kotha.errors import ConfigError, KothaError
+from kotha.model.block import Block
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.family import build
 from kotha.runs import RunFolder
@@ -72,6 +73,19 @@ def test_a_student_comes_nearer_to_its_teachers(data: Dataset, teachers: list[st
     training.run()
     assert training.task.losses(training.model, sequences)["tokens"].item() < before - 0.1
     assert "teacher" not in "".join(bundle.load(tmp_path / "run").model.state_dict())
+
+
+def test_where_a_student_is_compiled_its_teachers_are(
+    data: Dataset, teachers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[Block] = []
+    monkeypatch.setattr(Block, "compile", lambda block: compiled.append(block))
+    config = SHORT.change(teachers=teachers, compile="on")
+    training = start_run(sizes(), config, data, RunFolder(tmp_path / "run"))
+    training.learner.train()
+    training.fitting.settle(training.gradients)
+    assert len(compiled) == sum(model.config.n_layers for model in (training.model, *training.task.helpers))
+    training.folder.release()
 
 
 def test_a_run_that_goes_on_has_its_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:

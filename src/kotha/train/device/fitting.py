@@ -6,11 +6,13 @@ What is planned is tried before the first step, on a GPU with a pass that moves 
 after all is halved and the step done again; one that the user chose is an error that says what to change.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from kotha.errors import KothaError, TrainingError
 from kotha.model.block import Block
@@ -28,8 +30,16 @@ Result = TypeVar("Result")
 class Fitting:
     """How a run uses its machine."""
 
-    def __init__(self, model: Model, config: TrainConfig, arithmetic: Arithmetic, ranks: Ranks) -> None:
+    def __init__(
+        self,
+        model: Model,
+        config: TrainConfig,
+        arithmetic: Arithmetic,
+        ranks: Ranks,
+        helpers: Sequence[nn.Module] = (),
+    ) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
+        self._helpers = helpers  # what is only read beside the model is compiled as well
         self.on_remark: Callable[[str], None] = lambda remark: None
         self._how = how_planned(model.config, config, arithmetic, ranks.world, ranks.sharded)
         self.context_length = self._how["context_length"]
@@ -96,4 +106,5 @@ class Fitting:
         return replace(planned, base=base, total=total)
 
     def _blocks(self) -> list[Block]:
-        return [module for module in self._model.modules() if isinstance(module, Block)]
+        every = itertools.chain.from_iterable(model.modules() for model in (self._model, *self._helpers))
+        return [module for module in every if isinstance(module, Block)]

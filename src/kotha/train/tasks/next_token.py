@@ -11,6 +11,7 @@ window gives.
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -79,6 +80,10 @@ class NextToken(Task):
             return {_PART: next_token(model, sequences, self._label_smoothing)}
         taught = self._teachers.hidden(sequences[:, :-1])
         return {_PART: taught_token(model, sequences, taught, self._teacher_share, self._label_smoothing)}
+
+    @property
+    def helpers(self) -> Sequence[GPT]:
+        return () if self._teachers is None else self._teachers.models
 
     def measure(self, model: GPT, tensors: Tensors) -> Tensors:
         return {_PART: next_token_sum(model, tensors["sequences"])}

@@ -57,6 +57,11 @@ class Task(Protocol):
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
         """The loss to go down on, in nats: for each part the mean over its targets."""
 
+    @property
+    def helpers(self) -> Sequence[nn.Module]:
+        """Models that the losses read beside the one that learns."""
+        return ()
+
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
         """Sums over a batch that a score is made from: nats for each part, and what else counts."""
 

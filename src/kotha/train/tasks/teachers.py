@@ -20,7 +20,7 @@ class Teachers:
     """Models that have learned already."""
 
     def __init__(self, folders: Sequence[str], tokenizer: Tokenizer, context_length: int) -> None:
-        self._models = [_read(folder, tokenizer, context_length) for folder in folders]
+        self.models = [_read(folder, tokenizer, context_length) for folder in folders]
         self._ready = False
 
     @torch.no_grad()
@@ -28,12 +28,12 @@ class Teachers:
         """For each teacher what its head reads, and that head: (B, T) -> (B, T, C), (V, C)."""
         if not self._ready:
             self._move(tokens.device)
-        return [(model.hidden(tokens), model.head.weight) for model in self._models]
+        return [(model.hidden(tokens), model.head.weight) for model in self.models]
 
     def _move(self, device: torch.device) -> None:
         """To where the student is, in the type that its products have."""
         narrow = torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else torch.float32
-        for model in self._models:
+        for model in self.models:
             model.to(device, narrow)
         self._ready = True
 
