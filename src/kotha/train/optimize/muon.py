@@ -43,23 +43,25 @@ class Muon(torch.optim.Optimizer):
 
     def _move(self, parameters: Sequence[nn.Parameter], group: dict[str, Any]) -> None:
         """Move matrices of one shape, all in one batch."""
-        ahead = [self._look_ahead(each, group["momentum"]) for each in parameters]
+        ahead = self._look_ahead(parameters, group["momentum"])
         # A sharded matrix is alone: it is needed whole, wherever its rows are kept.
         alone = len(ahead) == 1
-        updates = [rowwise(orthogonalize, ahead[0])] if alone else list(orthogonalize(torch.stack(ahead)))
-        for parameter, update in zip(parameters, updates, strict=True):
-            as_adamw = 0.2 * math.sqrt(max(parameter.shape))  # AdamW's updates have a root mean square of about 0.2
-            parameter.mul_(1 - group["lr"] * group["weight_decay"])
-            parameter.sub_(update.to(parameter.dtype) * (group["lr"] * as_adamw))
+        updates = rowwise(orthogonalize, ahead[0]) if alone else orthogonalize(torch.stack(ahead))
+        as_adamw = 0.2 * math.sqrt(max(parameters[0].shape))  # AdamW's updates have a root mean square of about 0.2
+        moves = updates.to(parameters[0].dtype) * (group["lr"] * as_adamw)
+        weights = [each.data for each in parameters]
+        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_sub_(weights, [moves] if alone else [*moves])
 
-    def _look_ahead(self, parameter: nn.Parameter, share: float) -> Tensor:
+    def _look_ahead(self, parameters: Sequence[nn.Parameter], share: float) -> list[Tensor]:
         """Nesterov: a look in the direction of the momentum."""
-        state, gradient = self.state[parameter], parameter.grad
-        assert gradient is not None, "only what has a gradient moves"
-        if "momentum" not in state:
-            state["momentum"] = torch.zeros_like(gradient)
-        momentum: Tensor = state["momentum"].lerp_(gradient, 1 - share)
-        return gradient.lerp(momentum, share)
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            if "momentum" not in self.state[parameter]:
+                self.state[parameter]["momentum"] = torch.zeros_like(gradient)
+        momenta: list[Tensor] = [self.state[each]["momentum"] for each in parameters]
+        torch._foreach_lerp_(momenta, gradients, 1 - share)
+        return [*torch._foreach_lerp(gradients, momenta, share)]
 
 
 def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Parameter]]:
@@ -72,14 +74,15 @@ def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Paramet
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:
-    """Nearly the nearest orthogonal matrix: (..., m, n) -> (..., m, n), singular values between about 0.7 and 1.2."""
+    """Nearly the nearest orthogonal matrix: (m, n) or (b, m, n) -> the same; singular values of about 0.7 to 1.2."""
     a, b, c = _COEFFICIENTS
     x = matrix.bfloat16() if matrix.is_cuda else matrix.float()
     tall = x.shape[-2] > x.shape[-1]
     x = x.mT if tall else x  # so that x @ x.mT is the smaller product
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
-    for _ in range(_STEPS):
+    add_product = torch.addmm if x.dim() == 2 else torch.baddbmm  # a sum and a product, in one pass over memory
+    for _ in range(_STEPS):  # a x + (b s + c s s) x, where s is x x^T
         square = x @ x.mT
-        x = a * x + (b * square + c * square @ square) @ x
+        x = add_product(x, add_product(square, square, square, beta=b, alpha=c), x, beta=a)
     result: Tensor = x.mT if tall else x
     return result
