@@ -3,7 +3,8 @@
     python benchmarks/learning.py TRIALS.json OUT [--at-once 3] [--work FOLDER]
 
 TRIALS.json is a list of objects: ``name``, ``data`` (a prepared folder), ``preset``, ``recipe``, ``model`` and ``set``
-(changes of the model and of the training), ``teachers`` (names of earlier trials, whose models it learns from too).
+(changes of the model and of the training), ``teachers`` (names of earlier trials, whose models it learns from too),
+``start`` (the name of an earlier trial, whose weights it goes on from).
 Each is scored on its data's validation split as `kotha evaluate` does, in windows that move by half a context.
 
 An entry with ``together`` trains nothing: it scores its ``teachers`` as one, the mean of their probabilities, which is
@@ -67,7 +68,9 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
         curve.append([event["step"], round(seconds, 1), found["loss_nats"], found["bits_per_byte"]])
         print(f"{asked['name']:24} {seconds:5.0f} s  step {event['step']:6d}  {found['bits_per_byte']:.4f}", flush=True)
 
-    training = start_run(model, config, data, run, on_event=tell)
+    start = asked.get("start")
+    fill = None if start is None else lambda fresh: fresh.load_state_dict(bundle.load(work / start).model.state_dict())
+    training = start_run(model, config, data, run, on_event=tell, fill=fill)
     if asked.get("hide"):
         hide_inputs(training, asked["hide"])
     began = time.time()
@@ -159,7 +162,7 @@ def run_all(trials: list[dict[str, Any]], work: Path, options: argparse.Namespac
             (options.out / "results.json").write_text(json.dumps(found, indent=1))
             if asked[name].get("bring") and process.returncode == 0:
                 bring(work / name, options.out / name)
-        ready = [each for each in waiting if set(each.get("teachers", [])) <= done]
+        ready = [each for each in waiting if {*each.get("teachers", []), each.get("start")} - {None} <= done]
         if ready and len(running) < options.at_once:
             waiting.remove(ready[0])
             name = ready[0]["name"]
