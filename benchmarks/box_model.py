@@ -67,10 +67,10 @@ TRIALS: list[dict[str, Any]] = [
     },
 ]
 # What it goes on with at last, with no teacher: stories that it has not read, begun anywhere.
-LAST_STORIES, LAST_SEED = 20_000, 21
+LAST_STORIES, LAST_SEED = 60_000, 21
 SETTLING: dict[str, Any] = {
-    **{"steps": 900, "batch_size": 32, "warmup_steps": 50, "decay_steps": 600, "dropout": 0.05, "evaluate_every": 300},
-    **{"optimizer": "muon", "learning_rate": 0.0008, "muon_learning_rate": 0.002, "seed": 3},
+    **{"steps": 5000, "batch_size": 32, "warmup_steps": 50, "decay_steps": 4000, "dropout": 0.05},
+    **{"optimizer": "muon", "learning_rate": 0.0015, "muon_learning_rate": 0.004, "seed": 3, "evaluate_every": 1000},
 }
 
 
@@ -94,8 +94,8 @@ def write_text(data: Path, work: Path) -> None:
     )
     print(kotha.prepare([train], tokenizer, work / "data", validation=held_out, overwrite=True))
     last = work / "text" / "last.jsonl"
-    others = [text for source in ("tagore", "wikipedia") for text in parts["train"][source]]
-    passages = box_openings.last_reading(box_text.told(LAST_SEED, LAST_STORIES), others)
+    sources = (parts["train"][source] for source in ("tagore", "wikipedia"))
+    passages = box_openings.last_reading(box_text.told(LAST_SEED, LAST_STORIES), *sources)
     last.write_text("".join(json.dumps({"text": each}, ensure_ascii=False) + "\n" for each in passages), "utf-8")
     print(kotha.prepare([last], tokenizer, work / "last", validation=held_out, overwrite=True))
 
