@@ -9,6 +9,7 @@ CARD = Path(__file__).parent.parent / "src" / "kotha" / "box" / "README.md"
 NAMES = {"tagore": "Tagore's fiction", "wikipedia": "leads of Bangla Wikipedia", "stories": "the built-in stories"}
 
 TEMPLATE = Path(__file__).parent / "box_card.template.md"
+WHO = ("written", "held_out")
 LICENCES = {"tagore": "public domain", "wikipedia": "CC BY-SA 4.0", "stories": "this project's, Apache-2.0"}
 
 
@@ -32,14 +33,16 @@ def card() -> str:
     )
     scores = [_score(NAMES.get(name, "all of it"), each) for name, each in found["int8"].items()]
     recitation = [
-        f"| {NAMES[name]} | {found['recitation'][name]['written']:.2%} | {found['recitation'][name]['held_out']:.2%} |"
+        f"| {NAMES[name]} | "
+        + " | ".join(f"{found['recitation'][name][who][of]:.2%}" for of in ("people", "grammar") for who in WHO)
+        + " |"
         for name in NAMES
     ]
     return TEMPLATE.read_text(encoding="utf-8").format(
         **{name: found["model"][name] for name in ("n_layers", "d_model", "n_heads", "context_length", "vocab_size")},
         parameters=found["parameters"],
         megabytes=sum(found["bytes"].values()) / 1e6,
-        cost=held["bits_per_byte"] - found["float32"]["all"]["bits_per_byte"],
+        cost=found["taught_int8"]["all"]["bits_per_byte"] - found["taught"]["all"]["bits_per_byte"],
         seconds=trained["seconds"],
         tokens=trained["tokens"],
         teachers=" and ".join(f"{found['trials'][name]['summary']['seconds']:.0f} s" for name in ("box-t1", "box-t2")),

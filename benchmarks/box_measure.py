@@ -8,9 +8,11 @@ from record import save
 from writing_figures import hashes, share_found, words_of
 
 import kotha
+from kotha import bundle
 from kotha.api.model import LanguageModel
 
 SOURCES = ("tagore", "wikipedia", "stories")
+PEOPLE = SOURCES[:2]
 # Of the results of the training, those that made this model; the last is the student.
 TRIALS = ("box-t1", "box-t2", "box")
 # Runs of so many words of what it writes are looked for in what it has read.
@@ -57,25 +59,34 @@ def _together(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def recitation(lm: LanguageModel, work: Path) -> dict[str, Any]:
-    """The share of its runs of twelve words that its training text has, beside what held-out text shares with it."""
-    learned = [text for source in SOURCES for text in texts_of(work / "text" / "train" / f"{source}.jsonl")]
-    known = hashes(learned, RECITED)
+    """The share of its runs of twelve words that it has read, beside that of held-out text.
+
+    Apart: what people wrote, and what the grammar of the stories did, whose sentences come again and again.
+    """
+    train = work / "text" / "train"
+    people = hashes((text for name in PEOPLE for text in texts_of(train / f"{name}.jsonl")), RECITED)
+    stories = (train / "stories.jsonl", work / "text" / "last.jsonl")
+    grammar = hashes((text for path in stories for text in texts_of(path)), RECITED) - people
     found: dict[str, Any] = {"words": RECITED}
     for source in SOURCES:
         held_out = texts_of(work / "text" / "held_out" / f"{source}.jsonl")
         prompts = [beginning(text) for text in held_out]
         written = [text for seed in range(SEEDS) for text in lm.generate(prompts, tokens=TOKENS, seed=seed)]
-        found[source] = {
-            "texts": len(written),
-            "written": share_found([words_of(text) for text in written], RECITED, known),
-            "held_out": share_found([words_of(text) for text in held_out], RECITED, known),
-        }
+        found[source] = {"texts": len(written)}
+        for name, texts in (("written", written), ("held_out", held_out)):
+            words = [words_of(text) for text in texts]
+            found[source][name] = {
+                "people": share_found(words, RECITED, people),
+                "grammar": share_found(words, RECITED, grammar),
+            }
     return found
 
 
 def measure(work: Path) -> None:
     """Everything that the card says, as one results file."""
-    taught, whole, packed = kotha.load(work / "taught"), kotha.load(work / "settled"), kotha.load()
+    taught, packed = kotha.load(work / "taught"), kotha.load()
+    rounded = work / "taught-int8"
+    bundle.save(rounded, taught.model, taught.tokenizer, overwrite=True, stored="int8")
     trials = json.loads((work / "trained" / "results.json").read_text())
     texts = {source: texts_of(work / "text" / "train" / f"{source}.jsonl") for source in SOURCES}
     figures = {
@@ -90,7 +101,7 @@ def measure(work: Path) -> None:
             for source, every in texts.items()
         },
         "taught": scores(taught, work),
-        "float32": scores(whole, work),
+        "taught_int8": scores(kotha.load(rounded), work),
         "int8": scores(packed, work, baselines=work / "data"),
         "recitation": recitation(packed, work),
     }

@@ -12,18 +12,6 @@
 
 Between the last two, ``box_samples.py write`` has the model write fifty texts, which a person reads and judges. What
 it is measured on was held out before anything else: no stage has learned from it. The weights are committed once.
-
-No weights are in the box yet: after ``train`` alone, too few beginnings go on coherently (docs/experiments.md). What is
-left to do, in this order:
-
-1. ``settle`` on a GPU (WORK/last and WORK/taught are all that it needs; the student may be an int8 folder), ``pack``.
-   The four files of src/kotha/box may have 16,000,000 bytes together.
-2. ``python benchmarks/writing_defaults.py WORK`` with the packed model; where another setting is best now, change the
-   defaults in ``generate/settings.py`` and ``cli/flags.py`` and the table in ``docs/experiments.md``.
-3. ``measure`` (some ten minutes on two cores), then ``python benchmarks/box_samples.py write``. Read the fifty texts;
-   ``python benchmarks/box_samples.py judge 1 4 …`` names those that are a few coherent sentences. Then ``card``.
-4. ``box.has_model`` and all that asks it goes; README.md, CHANGELOG.md, docs/design.md and the licence in
-   pyproject.toml (``AND CC-BY-SA-4.0``) say that the model is there, and this list comes out.
 """
 
 import argparse

@@ -33,6 +33,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"temperature": 0.8, "top_k": 40},  # the default until this was measured
     *({"temperature": heat, "top_k": 40, "repetition_penalty": 1.1} for heat in (0.5, 0.6, 0.7)),
     {"temperature": 0.6, "top_k": 40, "repetition_penalty": 1.15},
+    *({"temperature": 0.8, "top_k": top, "repetition_penalty": 1.1} for top in (40, None)),
     {"temperature": 0.7, "min_p": 0.1, "repetition_penalty": 1.1},
 ]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from benchmarks.box_card import card
-from benchmarks.box_openings import begun_elsewhere, last_reading, phrases, sentences
+from benchmarks.box_openings import Openings, begun_elsewhere, last_reading, phrases, sentences
 from benchmarks.box_text import passages, plain, prose_of_lead, prose_of_work, split
 from hatchling.builders.wheel import WheelBuilder
 
@@ -20,7 +20,6 @@ from kotha.cli.main import main
 ROOT = Path(__file__).parent.parent
 FILES = [bundle.CONFIG_FILE, bundle.WEIGHTS_FILE, "tokenizer.json", box.CARD_FILE]
 MOST_BYTES = 16_000_000
-needs_weights = pytest.mark.skipif(not box.has_model(), reason="the model in the box is not there yet")
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +27,12 @@ def lm() -> kotha.LanguageModel:
     return kotha.load()
 
 
-@needs_weights
 def test_it_is_whole_and_small() -> None:
     assert bundle.verify(box.FOLDER).family == "gpt"
     assert bundle.stored_type(box.FOLDER) == "int8"
     assert sum((box.FOLDER / name).stat().st_size for name in FILES) <= MOST_BYTES
 
 
-@needs_weights
 def test_the_wheel_has_it() -> None:
     packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     assert {f"kotha/box/{name}" for name in FILES} <= packed
@@ -46,12 +43,19 @@ def test_importing_kotha_does_not_touch_it() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
-@needs_weights
 def test_the_card_says_what_was_measured() -> None:
     assert (box.FOLDER / box.CARD_FILE).read_text(encoding="utf-8") == card()
 
 
-COMMANDS = pytest.mark.parametrize(
+@pytest.fixture
+def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the commands are typed: a folder with a text in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["generate", "আমি", "--tokens", "5"],
@@ -71,26 +75,6 @@ COMMANDS = pytest.mark.parametrize(
         ["card"],
     ],
 )
-
-
-@pytest.fixture
-def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the commands are typed: a folder with a text in it."""
-    monkeypatch.chdir(tmp_path)
-    Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
-    return tmp_path
-
-
-@pytest.mark.skipif(box.has_model(), reason="the model in the box is there")
-@COMMANDS
-def test_without_weights_one_line_says_so(words: list[str], capsys: Any, beside_a_text: Path) -> None:
-    assert main(words) == 1
-    said = capsys.readouterr().err
-    assert f"kotha: {box.EMPTY}\n" in said and "Traceback" not in said
-
-
-@needs_weights
-@COMMANDS
 def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_text: Path) -> None:
     assert main(words) == 0, capsys.readouterr().err
     assert str(box.FOLDER) not in capsys.readouterr().out, "it is called box"
@@ -119,7 +103,6 @@ def test_mistakes_are_answered(
     assert wording in said and said.count("\n") == 1
 
 
-@needs_weights
 def test_python_finds_it_too(lm: kotha.LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert repr(lm).startswith("LanguageModel('box': gpt, ")
     text = lm.generate("আমি", tokens=5)
@@ -129,7 +112,6 @@ def test_python_finds_it_too(lm: kotha.LanguageModel, tmp_path: Path, monkeypatc
         kotha.load(Path("box"))
 
 
-@needs_weights
 def test_results_hold_what_was_packed() -> None:
     found = json.loads((ROOT / "benchmarks" / "results" / "box_model.json").read_text(encoding="utf-8"))["figures"]
     assert found["bytes"] == {name: (box.FOLDER / name).stat().st_size for name in FILES[:3]}
@@ -176,18 +158,37 @@ def test_a_document_is_wholly_held_out_or_not_at_all() -> None:
 STORY = "এক গ্রামে থাকত রাজু। রাজু রোজ মাঠে যেত। মা বলতেন, “যাও। তাড়াতাড়ি ফিরো।” রাজু হাসত। সন্ধ্যা হলো। সবাই ঘরে ফিরল।"
 
 
+class _OneOpening:
+    """Openings that are always the same."""
+
+    def draw(self, child: str) -> str:
+        return "ঘরের মধ্যে"
+
+
 def test_stories_begin_elsewhere() -> None:
     assert "".join(sentences(STORY)) == STORY
     assert "মা বলতেন, “যাও। তাড়াতাড়ি ফিরো।” রাজু হাসত। " in sentences(STORY), "nobody is cut off in mid-speech"
-    begun = {begun_elsewhere(STORY, ["ঘরের মধ্যে"], Random(seed)) for seed in range(20)}
+    begun = {begun_elsewhere(STORY, _OneOpening(), Random(seed)) for seed in range(20)}
     behind_an_opening = {text for text in begun if text.startswith("ঘরের মধ্যে রাজু রোজ মাঠে যেত। ")}
     assert behind_an_opening and all(STORY.endswith(text) for text in begun - behind_an_opening)
     without_a_child = "নদীটি বড়। নদীতে মাছ আছে।"
-    assert begun_elsewhere(without_a_child, ["ঘরের মধ্যে"], Random(0)) == without_a_child
+    assert begun_elsewhere(without_a_child, _OneOpening(), Random(0)) == without_a_child
 
 
-def test_openings_are_phrases_of_place_and_time() -> None:
+WORKS = [
+    "ঘরের মধ্যে কেহ নাই। ঘরের মধ্যে আলো জ্বলে। রাত্রি হইল, কেহ আসিল না।\nরাজা কহিলেন, “কোথায় যাও?”\nরাজা কহিলেন, “কেহ আছে?”"
+] * 2
+LEADS = ["নদী হল জলের স্রোত, যা সাগরে যায়।"] * 2
+
+
+def test_openings_are_of_every_kind() -> None:
     assert phrases(["ঘরের মধ্যে কেহ নাই। ঘরের মধ্যে আলো। মহেন্দ্র কহিল, ঘরের মধ্যে কে।"] * 2) == ["ঘরের মধ্যে"]
-    others = ["ঘরের মধ্যে কেহ নাই। ঘরের মধ্যে আলো জ্বলে।"] * 3
-    read = last_reading([STORY] * 9, others)
-    assert len(read) > 9 and set(read[9:]) == set(others), "some of the rest is read again"
+    drawn = Openings(WORKS, LEADS, Random(0))
+    found = {drawn.draw("রাজু") for _ in range(300)}
+    assert {"ঘরের মধ্যে", "রাত্রি হইল,", "“কোথায় যাও?” বলল রাজু।"} <= found
+    assert any(text.startswith("রাজা ") for text in found) and any(text.startswith("নদী ") for text in found)
+
+
+def test_some_of_the_rest_is_read_again() -> None:
+    read = last_reading([STORY] * 9, WORKS, LEADS)
+    assert len(read) > 9 and set(read[9:]) <= {*WORKS, *LEADS}

@@ -28,7 +28,6 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from kotha import box
 from kotha.errors import ConfigError, KothaError
 from kotha.files import NotWrittenError, as_json, check_folder_place, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
@@ -160,8 +159,6 @@ def find_model(folder: str | Path) -> Path:
     path = Path(folder)
     if not path.exists():
         raise KothaError(f"there is no {path}; name a run folder or a model folder")
-    if path == box.FOLDER and not box.has_model():
-        raise KothaError(box.EMPTY)
     if _is_model_folder(path):
         return path
     if _is_model_folder(path / RUN_MODEL):

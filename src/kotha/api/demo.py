@@ -1,6 +1,6 @@
 """The whole way on the built-in corpus: stories, a tokenizer, shards, a model that learns, writes and is looked into.
 
-Where a model is in the box, it opens with that, which writes at once; the one that is then trained is set beside it.
+It opens with the model in the box, which writes at once; the one that is then trained is set beside it.
 
 Each step does its work and gives what there is to tell of it; who calls it shows that, and how it goes.
 """
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kotha import box
 from kotha.api import data as making
 from kotha.api.demo_page import PAGES, Told, demo_page, fewer_pieces, sample_of, shard_rows
 from kotha.api.model import load
@@ -77,12 +76,10 @@ class Demonstration:
         self._seed = seed
         self.listeners: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
-        opening = DemoStep(
-            "The model in the box", "it came with the package; what it has read: kotha card", "", self._open_box
-        )
-        self.from_the_box: str | None = None
         self.steps = (
-            *([opening] if box.has_model() else []),
+            DemoStep(
+                "The model in the box", "it came with the package; what it has read: kotha card", "", self._open_box
+            ),
             DemoStep(
                 "Stories", "original Bangla, from a grammar; the same seed gives the same ones", "", self._stories
             ),
@@ -171,8 +168,7 @@ class Demonstration:
 
     def _write(self) -> list[str | Table]:
         texts = self.model.generate(self.prompts, tokens=_TOKENS, **_WRITING)
-        if box.has_model():
-            self.from_the_box = load().generate(self.prompts[0], tokens=_TOKENS, seed=self._seed)
+        self.from_the_box = load().generate(self.prompts[0], tokens=_TOKENS, seed=self._seed)
         self.told = told = Told.read(texts, self.prompts, (document.text for document in self.written))
         known = f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read."
         return [*map(Quoted, texts), known if told.words else "It has not written a whole word."]

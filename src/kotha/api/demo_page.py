@@ -83,10 +83,9 @@ def demo_page(demo: "Demonstration", folder: str, commands: list[tuple[str, str]
         for name, prompt, text in zip(_NAMES.values(), demo.prompts, demo.told.texts, strict=True):
             with page.box("column"):
                 page.story(text, f"{name}; bold: given", prompt)
-    if demo.from_the_box is not None:
-        page.heading("Beside it, the model in the box", "পাশে রাখুন বাক্সের মডেলটি")
-        page.paragraph("It came with the package, has read other texts too, and goes on with the same words:")
-        page.story(demo.from_the_box, "the model in the box; bold: given", demo.prompts[0])
+    page.heading("Beside it, the model in the box", "পাশে রাখুন বাক্সের মডেলটি")
+    page.paragraph("It came with the package, has read other texts too, and goes on with the same words:")
+    page.story(demo.from_the_box, "the model in the box; bold: given", demo.prompts[0])
     _add_next(page, demo, folder, commands)
     with page.folded("What it has read: a story, a news item, an encyclopaedia entry, and how many there are"):
         page.table(["", "train", "validation"], shard_rows(demo.shards), {})

@@ -1,8 +1,8 @@
-"""The place of a model that comes with the package, so that everything works before anything is trained.
+"""A model that comes with the package, so that everything works before anything is trained.
 
-This room is to be a model folder (see ``bundle.py``) with its card, ``README.md``; as long as no weights are in it,
-whoever asks for it is told so. Where a model can be named, the word ``box`` means it, and no name at all does too; a
-folder of one's own that is called so is ``./box``. Nothing of it is read before it is asked for.
+This room is a model folder (see ``bundle.py``) with its card, ``README.md``. Where a model can be named, the word
+``box`` means it, and no name at all does too; a folder of one's own that is called so is ``./box``. Nothing of it is
+read before it is asked for.
 """
 
 import os
@@ -11,12 +11,6 @@ from pathlib import Path
 NAME = "box"
 FOLDER = Path(__file__).parent
 CARD_FILE = "README.md"
-EMPTY = "no model is in the box yet; make one with `kotha demo`, or name a run folder"
-
-
-def has_model() -> bool:
-    """Whether there are weights."""
-    return (FOLDER / "model.safetensors").is_file()
 
 
 def place(named: str | os.PathLike[str] | None) -> Path:

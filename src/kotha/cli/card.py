@@ -8,8 +8,6 @@ from kotha.errors import KothaError
 def card(run: Run = box.FOLDER, /) -> None:
     """Show the card of a model: what it has read, under which licence, how good it is, and what it is not for."""
     file = run / box.CARD_FILE
-    if run == box.FOLDER and not box.has_model():
-        raise KothaError(box.EMPTY)
     if not file.is_file():
         name = box.title(run)
         raise KothaError(f"{name} has no card ({box.CARD_FILE}); `kotha export {name} --to hf --out FOLDER` writes one")
