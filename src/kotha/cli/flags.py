@@ -63,7 +63,7 @@ class Writing:
     min_p: Annotated[float | None, flag("Draw among tokens at least this share as likely as the best.")] = None
     repetition_penalty: Annotated[
         float | None, flag("Above 1: what was said becomes less likely.", negative="--no-repetition-penalty")
-    ] = None
+    ] = 1.1
     seed: Annotated[int, flag("The same seed gives the same text.")] = 0
     stop: Annotated[tuple[str, ...], flag("End before this text; may be given again.")] = ()
     weights: Annotated[

@@ -26,7 +26,7 @@ class SamplingSettings:
     top_k: int | None = 40  # draw among this many of the best tokens
     top_p: float | None = None  # draw among the fewest best tokens that together have this probability
     min_p: float | None = None  # draw among tokens at least this likely, as a share of the best one's probability
-    repetition_penalty: float | None = None  # above 1, tokens that the text already has become less likely
+    repetition_penalty: float | None = 1.1  # above 1, tokens that the text already has become less likely
     seed: int = 0  # the same seed gives the same text, alone or beside others
     banned: tuple[int, ...] = ()  # tokens that are never drawn
     forced: tuple[int, ...] = ()  # tokens that the answer begins with, whatever the model says
