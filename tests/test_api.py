@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import kotha
 from kotha import bundle
@@ -29,6 +30,7 @@ NAMES = [
     "adapt_classify",
     "adapt_instruct",
     "compare",
+    "judge",
     "load",
     "prepare",
     "presets",
@@ -66,6 +68,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             vocab_size=600, context_length=16, n_layers=1, n_decoder_layers=1, d_model=16, n_heads=2
         )
         bundle.save(Path("seq2seq"), build(seq2seq), tokenizer)
+        torch.manual_seed(5)
+        bundle.save(Path("other"), build(run.model.config), tokenizer)
         write_moods(Path("moods.csv"))
         kotha.adapt_classify("moods.csv", start="run", out="moods", steps=2)
         write_pairs(Path("pairs.jsonl"))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kotha.api.data import write_questions as write_questions
     from kotha.api.data import write_stories as write_stories
     from kotha.api.index import Index as Index
+    from kotha.api.judge import judge as judge
     from kotha.api.model import LanguageModel as LanguageModel
     from kotha.api.model import load as load
     from kotha.api.run import Run as Run
@@ -37,6 +38,7 @@ _NAMES = {
     "kotha.api.compare": ["compare"],
     "kotha.api.data": ["prepare", "train_tokenizer", "write_questions", "write_stories"],
     "kotha.api.index": ["Index"],
+    "kotha.api.judge": ["judge"],
     "kotha.api.model": ["LanguageModel", "load"],
     "kotha.api.run": ["Run", "train"],
     "kotha.errors": ["KothaError"],

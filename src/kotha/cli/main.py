@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("kotha.cli.evaluate:evaluate", "Measure a model on unseen text, beside what counting reaches."),
     "doctor": ("kotha.cli.doctor:doctor", "Say in plain words what a training curve shows, and what to try."),
     "compare": ("kotha.cli.compare:compare", "Set several models side by side, fairly across tokenizers."),
+    "judge": ("kotha.cli.judge:judge", "Let people choose blindly which model writes better."),
     "generate": ("kotha.cli.generate:generate", "Let a model go on with a text."),
     "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
     "fill": ("kotha.cli.fill:fill", "Fill the gaps of a text, or judge whether a sentence follows another (BERT)."),

@@ -2,28 +2,23 @@
 
 Every room has a function that makes one from an opened model and what shall be read; commands print it, and the face
 hands it to whoever asked. The page is made when it is first wanted. It is one file that asks nobody for anything: its
-styles, markup and scripts come from the room's ``assets`` and are put into it here, its data as JSON that no text can
-break out of, and a policy in its head forbids the browser every request.
+styles, markup and scripts come from the room's ``assets`` (``page.scripted``).
 """
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from kotha.arguments import checked
 from kotha.files import write_page
-from kotha.page import Page, framed
+from kotha.page import Page, closed, framed, scripted
 
 Found = TypeVar("Found")
-_POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
-)
 
 
 @dataclass(frozen=True)
@@ -60,35 +55,14 @@ class View(Generic[Found]):
 
 
 def interactive(page: Page, folder: str, data: Any, footer: str = "") -> str:
-    """The HTML of a page with a folder's style, markup and scripts, and the data that they show.
-
-    What they show stands above the page's first section.
-    """
-    whole = styled(page, folder, footer)
-    held = f'<script type="application/json" id="data">{as_script(data)}</script>'
-    run = f'<script>"use strict";(() => {{\n{_assets(folder, ".js")}}})()</script>'
-    place = next(found for mark in ("<h2>", "<footer>", "</body>") if (found := whole.find(mark)) >= 0)
-    return f"{whole[:place]}{_assets(folder, '.html')}{held}\n{run}\n{whole[place:]}"
+    """The HTML of a page with a folder's style, markup and scripts, and the data that they show."""
+    return scripted(page, _assets(folder), data, footer)
 
 
 def styled(page: Page, folder: str | None = None, footer: str = "") -> str:
     """The HTML of a page with a folder's style alone, or with none beside the page's own."""
-    style = "" if folder is None else _assets(folder, ".css")
-    return page.html(footer).replace("</head>", f"{_POLICY}\n<style>{style}</style>\n</head>", 1)
+    return closed(page, None if folder is None else _assets(folder), footer)
 
 
-def _assets(folder: str, ending: str) -> str:
-    parts = sorted(files("kotha.inside").joinpath(folder, "assets").iterdir(), key=lambda part: part.name)
-    return "".join(part.read_text("utf-8") for part in parts if part.name.endswith(ending))
-
-
-def as_script(data: Any) -> str:
-    r"""JSON that can stand inside a ``<script>`` element, whatever its strings say.
-
-    >>> as_script({"token": "</script>"})
-    '{"token":"\\u003c/script\\u003e"}'
-    """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+def _assets(folder: str) -> Traversable:
+    return files("kotha.inside").joinpath(folder, "assets")

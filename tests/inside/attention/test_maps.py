@@ -19,8 +19,8 @@ from kotha.inside.attention.page import STEPS, attention_page, page_data
 from kotha.inside.inputs import ModelInput, Piece, name_piece, read, read_image
 from kotha.inside.sites import choose_layers
 from kotha.inside.trace import trace
-from kotha.inside.view import as_script
 from kotha.model.pruning import remove_heads
+from kotha.page import as_script
 
 HOSTILE = "</script><b>কথা</b>&\u2028<!--"
 

@@ -1,0 +1,57 @@
+"""People judge models, from Python: the blind pairs made, or a judging that was begun opened again."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kotha.api import Place
+from kotha.api.model import load
+from kotha.arguments import checked
+from kotha.errors import UsageError
+from kotha.evaluate.judge.session import Judging
+from kotha.evaluate.judge.writing import read_prompts, write_continuations
+from kotha.generate.settings import SamplingSettings
+from kotha.wording import OnProgress
+
+_MOST_ROWS = 64
+
+
+@checked(SamplingSettings)
+def judge(
+    models: Sequence[Place] = (),
+    prompts: Place | Sequence[str] | None = None,
+    *,
+    out: Place,
+    tokens: int = 60,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+    **how: Any,
+) -> Judging:
+    """Let models go on with prompts, and make blind pairs of it in a folder, to be judged by people.
+
+    ``prompts`` is a file with a line each, or a list. Without models the judging in ``out`` is opened again. ``how``
+    are those of ``SamplingSettings``. Of what comes back, ``left_for`` has a judge's next pairs, ``record`` takes a
+    judgement, ``page`` is for judges without Kotha, ``collect`` takes in what it returned, ``result`` tells who won.
+
+    >>> judging = kotha.judge(["run", "other"], ["নদীর ধারে", "মা"], out="judging", tokens=5)
+    >>> pair = judging.left_for("মিনা")[0]
+    >>> judging.record("মিনা", pair.id, "left")
+    >>> judging.result().judges
+    {'মিনা': 1}
+    """
+    folder = Path(out)
+    if not models:
+        return Judging.open(folder)
+    names = [os.fspath(each) for each in models]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UsageError(f"models={names}: give two or more, each once")
+    if prompts is None:
+        raise UsageError("what shall the models go on with? give prompts: a file with a line each, or a list")
+    if folder.exists():
+        raise UsageError(f"{folder} exists; go on with it without naming models, or choose another folder")
+    given = read_prompts(Path(prompts)) if isinstance(prompts, str | os.PathLike) else list(dict.fromkeys(prompts))
+    settings = SamplingSettings(seed=seed, **how)
+    engines = {name: load(name).engine(max(1, min(len(given), _MOST_ROWS))) for name in names}
+    written = write_continuations(engines, given, tokens, settings, on_progress)
+    return Judging.start(folder, given, written, seed, {"tokens": tokens, "seed": seed, **how})

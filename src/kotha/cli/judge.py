@@ -1,0 +1,116 @@
+"""``kotha judge``: a person says which of two models writes better, without knowing which is which."""
+
+import getpass
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from kotha.cli.flags import Json, Writing, flag, page
+from kotha.cli.stopping import raised
+from kotha.wording import ascii_digits, counted
+
+if TYPE_CHECKING:
+    from kotha.evaluate.judge.session import BlindPair, Choice, Judging
+
+_KEYS: dict[str, "Choice"] = {"1": "left", "2": "right", "0": "tie"}
+_LEAVE = ("q", "/exit", "/quit")
+_ASKED = "1 the first, 2 the second, 0 neither, q to stop: "
+
+
+def judge(
+    runs: Annotated[tuple[str, ...], flag("Two models or more: runs, model or Hugging Face folders, box.")] = (),
+    /,
+    *,
+    out: Annotated[Path, flag("The folder of the judging, to make or to go on with.")],
+    prompts: Annotated[Path | None, flag("What they go on with: a line each, or .jsonl with a prompt.")] = None,
+    judge: Annotated[str | None, flag("Who judges; left out: your name on this machine.")] = None,
+    page: Annotated[Path | None, page("Write a page for judges without Kotha, instead of asking.")] = None,
+    collect: Annotated[
+        tuple[Path, ...], flag("Take in files that pages have returned, instead of asking.", consume_multiple=True)
+    ] = (),
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    as_json: Json = False,
+) -> None:
+    """Let a person choose the better of two blind continuations: `kotha judge run-1 run-2 --prompts p.txt --out j`.
+
+    Every two models meet at every prompt, in an order by lot. Each judgement is kept at once: `kotha judge --out j`
+    goes on, or shows who wins: strengths (Bradley–Terry) with their interval, and how far judges agree.
+    """
+    import kotha
+    from kotha.cli.terminal import print_json, print_table, progress
+    from kotha.evaluate.judge.results import judging_tables
+
+    settings = writing.settings()  # a mistake is answered before a model is read
+    drawing = {name: getattr(settings, name) for name in ("temperature", "top_k", "top_p", "min_p")}
+    drawing["repetition_penalty"] = settings.repetition_penalty
+    with progress() as advance:
+        tokens, seed = writing.tokens, writing.seed
+        judging = kotha.judge(
+            runs, prompts, out=out, tokens=tokens, seed=seed, on_progress=advance, **(drawing if runs else {})
+        )
+    if judging.same and runs:
+        print(f"kotha: {counted(judging.same, 'pair')} of equal texts left out", file=sys.stderr)
+    if page is not None:
+        judging.page(page)
+        print(
+            f"kotha: {counted(len(judging.pairs), 'pair')} in {page}; take its files in with --collect", file=sys.stderr
+        )
+    for file in collect:
+        name, count = judging.collect(file)
+        print(f"kotha: {counted(count, 'judgement')} by {name}", file=sys.stderr)
+    if page is None and not collect and not as_json:
+        _ask(judging, judge or getpass.getuser())
+    if not judging.judgements() and page is not None:
+        return
+    result = judging.result()
+    if as_json:
+        print_json(result.to_dict())
+        return
+    for made in judging_tables(result):
+        print_table(made)
+
+
+def _ask(judging: "Judging", judge: str) -> None:
+    """Show a judge pair after pair, and keep each answer before the next is shown."""
+    waiting = judging.left_for(judge)
+    answers = _lines()
+    for place, pair in enumerate(waiting):
+        _show(pair, len(judging.pairs) - len(waiting) + place + 1, len(judging.pairs))
+        choice = _choice(answers)
+        if choice is None:
+            go_on = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
+            print(f"kotha: {counted(len(waiting) - place, 'pair')} left; go on with: {go_on}", file=sys.stderr)
+            return
+        judging.record(judge, pair.id, choice)
+
+
+def _show(pair: "BlindPair", place: int, count: int) -> None:
+    print(f"\n[{place} of {count}] {pair.prompt}\n\n1: {pair.left}\n\n2: {pair.right}\n", flush=True)
+
+
+def _choice(answers: Iterator[str]) -> "Choice | None":
+    """What was chosen; None to stop."""
+    for answer in answers:
+        said = ascii_digits(answer.strip().lower())
+        if said in _KEYS:
+            return _KEYS[said]
+        if said in _LEAVE:
+            return None
+        print(f"kotha: {_ASKED}", file=sys.stderr)
+    return None
+
+
+def _lines() -> Iterator[str]:
+    """What the judge writes, line by line, until there is no more."""
+    while True:
+        try:
+            with raised():
+                line = input(_ASKED) if sys.stdin.isatty() else sys.stdin.readline()
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return
+        if not line and not sys.stdin.isatty():
+            return
+        yield line

@@ -1,0 +1,1 @@
+"""People judge what models write: blind pairs, who wins by how much, and whether judges agree."""
