@@ -22,6 +22,25 @@ def write_lines(path: Path, texts: Sequence[str]) -> Path:
     return path
 
 
+# A made-up language: each word has one translation, in the same order.
+WORDS = {"আমি": "I", "তুমি": "you", "ভাত": "rice", "মাছ": "fish", "খাই": "eat", "আনি": "bring", "নদী": "river"}
+
+
+def made_up_pairs(n_pairs: int) -> list[tuple[str, str]]:
+    """English and Bangla, every sentence once: three words by the digits of its number."""
+    words, rows = list(WORDS), []
+    for number in range(n_pairs):
+        chosen = [words[number // 7**place % 7] for place in range(3)]
+        rows.append((" ".join(WORDS[word] for word in chosen), " ".join(chosen)))
+    return rows
+
+
+def write_pairs(file: Path, n_pairs: int, header: tuple[str, str] = ("en", "bn")) -> Path:
+    """A table of made-up pairs."""
+    file.write_text("".join("\t".join(row) + "\n" for row in (header, *made_up_pairs(n_pairs))), encoding="utf-8")
+    return file
+
+
 def prepared(folder: Path, texts: Sequence[str], tokenizer: Tokenizer, **options: Any) -> Dataset:
     """``data`` in that folder, made of the ``texts.jsonl`` beside it."""
     prepare([write_lines(folder / "texts.jsonl", texts)], tokenizer, folder / "data", PrepareOptions(**options))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.prepared import write_pairs as write_translations
 
 import kotha
 from kotha import bundle
@@ -71,6 +72,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         torch.manual_seed(5)
         bundle.save(Path("other"), build(run.model.config), tokenizer)
         write_moods(Path("moods.csv"))
+        write_translations(Path("pairs.tsv"), 12)
         kotha.adapt_classify("moods.csv", start="run", out="moods", steps=2)
         write_pairs(Path("pairs.jsonl"))
         yield {"kotha": kotha, "run": run, "lm": run.model}

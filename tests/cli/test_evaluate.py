@@ -139,8 +139,13 @@ def test_a_model_that_translates(capsys, made: Path, tmp_path: Path) -> None:
     found = answer(capsys, "evaluate", tmp_path / "model", pairs, "--pair", "en", "bn")
     assert found["sentences"] == 2
     assert "tok:13a" in found["bleu_signature"]
-    assert "chrf_signature" in said(capsys, "evaluate", tmp_path / "model", pairs, "--pair", "en", "bn")
-    assert "their fields with --pair" in said(capsys, "evaluate", tmp_path / "model", pairs, code=2)
+    assert (found["fields"], found["seen"]) == (["en", "bn"], None)
+    table = said(capsys, "evaluate", tmp_path / "model", pairs)
+    assert "chrF++" in table and "Translated from 'en', compared with 'bn'." in table, "guessed, and said"
+    assert "give a PATH to pairs" in said(capsys, "evaluate", tmp_path / "model", "--text", "আজ", code=2)
+    alone = tmp_path / "alone.txt"
+    alone.write_text("আজ", encoding="utf-8")
+    assert "no fields to tell a source from its target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)
     assert "--pair is for one that translates" in said(
         capsys, "evaluate", made / "one", pairs, "--pair", "en", "bn", code=2
     )

@@ -1,1 +1,1 @@
-"""Fine-tuning: a trained model put to a use of its own, such as telling classes of texts apart."""
+"""From examples to a use: a model learns to tell classes of texts apart, or to translate; fine-tuning among it."""

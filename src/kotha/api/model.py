@@ -2,6 +2,7 @@
 
 ``LanguageModel`` adds no behaviour of its own. Each method calls the room that does the work, with the model, its
 tokenizer and its device at hand; whoever needs more than a method offers finds ``model``, ``tokenizer`` and ``engine``.
+What one family alone does stands beside: ``translating.py``, ``classifying.py``.
 """
 
 import os
@@ -19,9 +20,10 @@ import torch
 from kotha import box
 from kotha import bundle as folders
 from kotha.api import Place
+from kotha.api.classifying import TellsClasses
 from kotha.api.inside import LooksInside
+from kotha.api.translating import Translates
 from kotha.arguments import checked
-from kotha.bundle import Bundle
 from kotha.errors import CorpusError, KothaError, UsageError
 from kotha.files import read_table
 from kotha.generate.answers import Request
@@ -31,20 +33,15 @@ from kotha.generate.settings import SamplingSettings
 from kotha.generate.weights import Weights
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
-from kotha.model.config import ModelConfig
-from kotha.model.family import Model
 from kotha.model.gpt import GPT
-from kotha.model.seq2seq import Seq2Seq
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress, counted
 
 if TYPE_CHECKING:
-    from kotha.evaluate.classification import ClassificationScore
     from kotha.evaluate.instructions import InstructionScore
     from kotha.evaluate.perplexity import TextScore
     from kotha.export.parity import ParityReport
-    from kotha.generate.classes import Classified
     from kotha.generate.filling import Filled
     from kotha.retrieve.embedding import Embedder
     from kotha.retrieve.store import Vectors
@@ -103,7 +100,7 @@ def load(path: Place = box.NAME, device: str = "auto", adapter: Place | None = N
     return LanguageModel(opened, place)
 
 
-class LanguageModel(LooksInside):
+class LanguageModel(LooksInside, Translates, TellsClasses):
     """A model with the tokenizer that it reads with.
 
     >>> lm = kotha.load("run")
@@ -111,51 +108,11 @@ class LanguageModel(LooksInside):
     LanguageModel('run': gpt, 242,528 parameters, 600 pieces, cpu)
     """
 
-    def __init__(self, bundle: Bundle, path: Place | None = None) -> None:
-        self.bundle = bundle
-        self.path = None if path is None else Path(path)
-
     def __repr__(self) -> str:
         count = sum(parameter.numel() for parameter in self.model.parameters())
         pieces = "no tokenizer" if self.tokenizer is None else f"{self.tokenizer.vocab_size:,} pieces"
         name = "" if self.path is None else f"{self._called!r}: "
         return f"LanguageModel({name}{self.config.family}, {count:,} parameters, {pieces}, {self.device})"
-
-    @property
-    def model(self) -> Model:
-        """The model itself, a ``torch.nn.Module``.
-
-        >>> lm.model.config.n_layers
-        2
-        """
-        return self.bundle.model
-
-    @property
-    def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer that it was trained with; None for a model that reads no text.
-
-        >>> lm.tokenizer.vocab_size
-        600
-        """
-        return self.bundle.tokenizer
-
-    @property
-    def config(self) -> ModelConfig:
-        """Its sizes and settings.
-
-        >>> lm.config.d_model
-        96
-        """
-        return self.bundle.config
-
-    @property
-    def device(self) -> torch.device:
-        """Where it computes.
-
-        >>> lm.device
-        device(type='cpu')
-        """
-        return next(self.model.parameters()).device
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
@@ -278,31 +235,6 @@ class LanguageModel(LooksInside):
             raise UsageError(f"{self._called} is a {self.config.family} model; only a BERT fills gaps")
         return self.model, self.tokenizer
 
-    # -- translating ------------------------------------------------------------------------------------------------
-
-    @overload
-    def translate(self, text: str, *, beams: int = 4, on_progress: OnProgress | None = None) -> str: ...
-
-    @overload
-    def translate(self, text: list[str], *, beams: int = 4, on_progress: OnProgress | None = None) -> list[str]: ...
-
-    @checked()
-    def translate(
-        self, text: str | Sequence[str], *, beams: int = 4, on_progress: OnProgress | None = None
-    ) -> str | list[str]:
-        """A text, or each of a list, in the other language, by beam search; a Seq2Seq does this.
-
-        >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)
-        True
-        """
-        from kotha.generate.translating import translate
-
-        if not isinstance(self.model, Seq2Seq) or self.tokenizer is None:
-            raise UsageError(f"{self._called} is a {self.config.family} model; only a Seq2Seq translates")
-        several = [text] if isinstance(text, str) else list(text)
-        found = translate(self.model, self.tokenizer, several, beams, on_progress)
-        return found[0] if isinstance(text, str) else found
-
     # -- measuring --------------------------------------------------------------------------------------------------
 
     @checked()
@@ -368,63 +300,6 @@ class LanguageModel(LooksInside):
                 f"{self._called} is a {self.config.family} model; only a GPT foretells text{self._instead}"
             )
         return self.model, self.tokenizer
-
-    # -- telling classes apart ----------------------------------------------------------------------------------------
-
-    @overload
-    def classify(self, text: str, *, why: bool = False) -> "Classified": ...
-
-    @overload
-    def classify(self, text: list[str], *, why: bool = False) -> "list[Classified]": ...
-
-    @checked()
-    def classify(self, text: str | Sequence[str], *, why: bool = False) -> "Classified | list[Classified]":
-        """Of which class a text is, or each of a list, with probabilities; ``why`` tells what each token was worth.
-
-        >>> answer = kotha.load("moods").classify("বাহ, কী চমৎকার")
-        >>> answer.label in answer.probabilities
-        True
-        >>> lm.classify("বাহ")
-        Traceback (most recent call last):
-        ...
-        kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
-        """
-        from kotha.generate.classes import Classifier
-
-        several = [text] if isinstance(text, str) else list(text)
-        answers = Classifier(self.bundle).classify(several, why)
-        return answers[0] if isinstance(text, str) else answers
-
-    @checked()
-    def evaluate_classes(
-        self,
-        table: Place,
-        *,
-        text: str | None = None,
-        label: str | None = None,
-        baselines: bool = True,
-        errors: Literal["stop", "skip", "replace"] = "stop",
-        on_progress: OnProgress | None = None,
-    ) -> "ClassificationScore":
-        """Measure how well it tells the texts of a table apart: accuracy, macro-F1, each class, confusion matrix.
-
-        ``text`` and ``label`` are its fields; left out, they are guessed. With ``baselines`` beside what the commonest
-        class and TF-IDF with logistic regression reach, if its run still has the examples that it learned from.
-
-        >>> score = kotha.load("moods").evaluate_classes("moods.csv", baselines=False)
-        >>> score.examples, score.labels
-        (24, ('ভালো', 'মন্দ'))
-        """
-        from kotha.adapt.classify import read_examples
-        from kotha.adapt.examples import EXAMPLES
-        from kotha.evaluate.classification import evaluate_classifier
-        from kotha.text.corpus.labelled import read_labelled
-
-        held_out = read_labelled(Path(table), text, label, errors=errors)
-        learned = None
-        if baselines and self.path is not None and (self.path / EXAMPLES).is_dir():
-            learned = read_examples(self.path).train
-        return evaluate_classifier(self.bundle, held_out, learned, on_progress)
 
     @checked()
     def evaluate_instructions(
@@ -503,10 +378,6 @@ class LanguageModel(LooksInside):
     def _instead(self) -> str:
         """What a classifier is for, as the end of a sentence."""
         return "; it names classes: ask it to classify" if isinstance(self.model, TextClassifier) else ""
-
-    @property
-    def _called(self) -> str:
-        return "this" if self.path is None else box.title(self.path)
 
 
 def _device(name: str) -> str:

@@ -8,13 +8,16 @@ from typing import Any
 from kotha import box
 from kotha.api import Place
 from kotha.api.model import LanguageModel, load
+from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
 from kotha.arguments import checked
 from kotha.errors import CheckpointError
 from kotha.generate.plain import write
 from kotha.model.gpt import GPT
 from kotha.page import framed
 from kotha.runs import RunFolder
+from kotha.text.corpus.problems import Errors
 from kotha.text.shards import Dataset
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.origin import Origin
 from kotha.train.settings import TrainRequest
 from kotha.train.show.report import write_report
@@ -99,11 +102,17 @@ def train(
     preset: str | None = None,
     start: Place | None = None,
     teachers: Sequence[Place] = (),
+    pair: tuple[str, str] | None = None,
+    reverse: bool = False,
+    tokenizer: Tokenizer | Place | None = None,
+    validation: Place | None = None,
+    test: Place | None = None,
+    errors: Errors = "stop",
     resume: bool = False,
     on_event: OnEvent | None = None,
     **settings: Any,
 ) -> Run:
-    """Train a model on a data folder, for so many minutes or steps, into a run folder.
+    """Train a model on a data folder or a table of pairs, for so many minutes or steps, into a run folder.
 
     Without a preset, sizes, batch and rates follow from the text and the time. ``start`` is a run, a model folder, a
     Hugging Face folder or ``"box"`` whose weights it begins with (fine-tuning); with teachers, runs or model folders,
@@ -112,14 +121,30 @@ def train(
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
     2
+
+    A table of pairs (tsv, csv, jsonl, parquet) makes a translator. ``pair`` names the fields of source and target,
+    guessed if left out; ``reverse`` learns the other direction. One ``tokenizer`` serves both languages, a new one
+    where none is given. Pairs to choose by and to be measured on are ``validation`` and ``test``, or held out of the
+    data; what cannot be read stops it, unless ``errors`` is skip or replace.
+
+    >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
+    >>> sorted(run.summary)[:3]
+    ['best_step', 'bleu', 'bleu_signature']
     """
-    dataset, folder = Dataset(Path(data)), RunFolder(Path(out))
+    folder = RunFolder(Path(out))
     given = {**settings, **({} if steps is None else {"steps": steps})}
     if teachers:
         given["teachers"] = [str(box.place(each).absolute()) for each in teachers]
     request = TrainRequest(preset=preset, minutes=minutes, changes=given)
-    how: Any = {"resume": resume, "on_event": on_event, "sampler": sampler(dataset)}
-    train_run(dataset, folder, request, origin=None if start is None else origin_at(start), **how)
+    origin = None if start is None else origin_at(start)
+    how: Any = {"resume": resume, "on_event": on_event}
+    asked = PairsAsked(pair, reverse, tokenizer, validation, test, errors)
+    if is_table(data):
+        train_on_pairs(data, folder, request, asked, origin=origin, **how)
+        return Run(folder.path)
+    check_for_folder(data, asked)
+    dataset = Dataset(Path(data))
+    train_run(dataset, folder, request, origin=origin, sampler=sampler(dataset), **how)
     return Run(folder.path)
 
 

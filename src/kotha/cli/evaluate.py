@@ -1,6 +1,5 @@
 """``kotha evaluate``: how well a model foretells a text, beside what counting reaches."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,9 +36,9 @@ def evaluate(
     """Measure a model on a text: loss, perplexity, bits per byte and per character; say whether it learned from it.
 
     Each document is read from its start, in windows that move on by the stride; every token is scored once. A model
-    that translates is measured by BLEU and chrF++ on pairs of texts: --pair en bn. One that names classes is measured
-    on texts with labels, beside the commonest class and TF-IDF with logistic regression. A file of questions with
-    answers (or messages) is asked: how many are answered right.
+    that translates is measured by BLEU and chrF++ on a table of pairs: their fields are guessed, or named by --pair en
+    bn. One that names classes is measured on texts with labels, beside the commonest class and TF-IDF with logistic
+    regression. A file of questions with answers (or messages) is asked: how many are answered right.
     """
     import kotha
     from kotha.evaluate.tables import score_table
@@ -49,8 +48,13 @@ def evaluate(
     if pair is not None and text is not None:
         raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
     opened = kotha.load(folder, device)
-    if isinstance(held_out, str) and (pair is not None or held_out.endswith((".yaml", ".yml"))):
-        _show_figures(opened, held_out, pair, errors, as_json)
+    if opened.config.family == "seq2seq":
+        _show_translations(opened, held_out, pair, errors, as_json)
+        return
+    if pair is not None:
+        raise UsageError(f"{opened.path} is a {opened.config.family}; --pair is for one that translates (seq2seq)")
+    if isinstance(held_out, str) and held_out.endswith((".yaml", ".yml")):
+        _show_task(opened, held_out, as_json)
         return
     if isinstance(held_out, str) and opened.config.family == "gpt" and field == "text" and holds_dialogues(held_out):
         _show_instructions(opened, held_out, errors, as_json)
@@ -58,8 +62,6 @@ def evaluate(
     if opened.config.family.endswith("-classifier"):
         _show_classes(opened, held_out, baselines, errors, as_json)
         return
-    if opened.config.family == "seq2seq":
-        raise UsageError(f"{box.title(folder)} translates; give pairs of texts, and their fields with --pair")
     with progress() as advance, problems_told() as problems:
         score = opened.evaluate(
             held_out,
@@ -123,20 +125,27 @@ def _model_and_text(run: str | None, path: str | None, text: str | None) -> tupl
     return box.FOLDER, run
 
 
-def _show_figures(
-    opened: "LanguageModel", path: str, pair: tuple[str, str] | None, errors: Errors, as_json: bool
+def _show_translations(
+    opened: "LanguageModel", path: str | list[str], pair: tuple[str, str] | None, errors: Errors, as_json: bool
 ) -> None:
-    """What a translation, or a task of the harness, comes to."""
-    from kotha.evaluate.harness import run_task
-    from kotha.evaluate.translation import evaluate_pairs
+    """How close translations come, of the pairs of a table."""
+    from kotha.evaluate.translation_page import translation_table
 
-    if pair is None:
-        found = run_task(*opened.gpt, path)
-    elif opened.config.family != "seq2seq":
-        raise UsageError(f"{opened.path} is a {opened.config.family}; --pair is for one that translates (seq2seq)")
-    else:
-        with progress() as advance:
-            found = asdict(evaluate_pairs(opened.bundle, path, pair, errors=errors, on_progress=advance))
+    if not isinstance(path, str):
+        raise UsageError(f"{opened.path} translates; give a PATH to pairs of texts, or ask kotha translate")
+    with progress() as advance:
+        score = opened.evaluate_translations(path, pair=pair, errors=errors, on_progress=advance)
+    if as_json:
+        print_json(score.to_dict())
+        return
+    print_table(translation_table(score, str(opened.path)))
+
+
+def _show_task(opened: "LanguageModel", path: str, as_json: bool) -> None:
+    """What a task of the harness comes to."""
+    from kotha.evaluate.harness import run_task
+
+    found = run_task(*opened.gpt, path)
     if as_json:
         print_json(found)
         return

@@ -53,6 +53,19 @@ More = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class OfPairs:
+    """How a table of pairs is read: one flag for each field."""
+
+    pair: Pair = None
+    reverse: Annotated[bool, flag("Of a table of pairs: learn the other direction.")] = False
+    tokenizer: Annotated[str | None, flag("Of a table of pairs: a tokenizer for both languages.")] = None
+    validation: Annotated[Path | None, flag("Of a table of pairs: pairs to choose by; left out, a share.")] = None
+    test: Annotated[Path | None, flag("Of a table of pairs: pairs to be measured on; left out, a share.")] = None
+    errors: OnErrors = "stop"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Writing:
     """How a model writes: one flag for each field."""
 

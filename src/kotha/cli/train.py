@@ -1,28 +1,30 @@
-"""``kotha train``: from a data folder to a run folder."""
+"""``kotha train``: from a data folder, or a table of pairs, to a run folder."""
 
 import os
 import shlex
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 from kotha import box
-from kotha.cli.flags import More, flag, from_toml, from_words
+from kotha.cli.flags import More, OfPairs, flag, from_toml, from_words
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, results, table
 from kotha.cli.training_display import TrainingDisplay, readable
+from kotha.errors import UsageError
 
 Number = Annotated[int | None, flag("Overrides what is chosen.")]
 
 
 def train(
-    data: Annotated[Path, flag("A data folder, made by `kotha prepare`.")],
+    data: Annotated[Path, flag("A data folder, made by `kotha prepare`; or a table of pairs: tsv, csv, jsonl.")],
     /,
     *,
     out: Annotated[Path, flag("The run folder to make, or to go on with.")],
     minutes: Annotated[float | None, flag("How long it may take; 10 where nothing else says it.")] = None,
     preset: Annotated[str | None, flag("Exact name of a preset; left out, the sizes are chosen.")] = None,
-    recipe: Annotated[str, flag("course, classic or modern.")] = "modern",
+    recipe: Annotated[str | None, flag("course, classic or modern; left out, what suits the data.")] = None,
     steps: Number = None,
     checkpoint_every: Number = None,
     seed: Number = None,
@@ -33,6 +35,7 @@ def train(
     teacher: Annotated[tuple[str, ...], flag("A trained model to learn from too; may be given again.")] = (),
     config: Annotated[Path | None, flag("A TOML file with more settings.")] = None,
     set_: More = (),
+    pairs: OfPairs = OfPairs(),  # noqa: B008 - frozen
     resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False,
     shard: Annotated[bool, flag("Under torchrun: each process keeps a part (FSDP).")] = False,
     tensorboard: Annotated[bool, flag("Also write events for TensorBoard.")] = False,
@@ -42,7 +45,8 @@ def train(
     """Train a model; stop with Ctrl-C, go on with --resume.
 
     Sizes, batch and rates follow from the data and the time: `kotha train data --minutes 10 --out run`. A gpt preset
-    learns next tokens, a bert preset masked words. With --from a model that has learned before goes on (fine-tuning),
+    learns next tokens, a bert preset masked words. A table of pairs makes a translator: `kotha train pairs.tsv --preset
+    pocket-seq2seq --out run`. With --from a model that has learned before goes on (fine-tuning),
     under the data's tokenizer if that is another. With --teacher a gpt also learns from models that you trained before
     (distillation), and from several it becomes better than each. On several GPUs or machines:
     `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
@@ -54,30 +58,37 @@ def train(
     given = {**from_toml(config), **from_words(set_), **given}
     with ExitStack() as stack:
         display = stack.enter_context(TrainingDisplay(speaks=os.environ.get("RANK", "0") == "0"))
+        from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
         from kotha.api.run import origin_at, sampler
         from kotha.runs import RunFolder
         from kotha.text.shards import Dataset
         from kotha.train.distributed import joined, ranks_here
+        from kotha.train.plan.design import RECIPE
         from kotha.train.settings import TrainRequest
         from kotha.train.start import train_run
 
-        dataset, folder, ranks = Dataset(data), RunFolder(out), ranks_here(shard)
+        folder, ranks = RunFolder(out), ranks_here(shard)
+        request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=given)
+        asked = PairsAsked(**asdict(pairs))
         stack.enter_context(joined(ranks))
         if tensorboard and ranks.is_first:
             from kotha.train.show.tensorboard import TensorBoard
 
             display.also = stack.enter_context(TensorBoard(out / "tensorboard"))
-        summary = train_run(
-            dataset,
-            folder,
-            TrainRequest(preset=preset, recipe=recipe, minutes=minutes, changes=given),
-            resume=resume or (ranks.restarts > 0 and folder.exists),  # torchrun starts again where a process died
-            sampler=sampler(dataset, prompt),
-            on_event=display.show,
-            on_remark=display.say,
-            ranks=ranks,
-            origin=None if from_ is None or ranks.restarts > 0 else origin_at(from_),
-        )
+        how: dict[str, Any] = {
+            "resume": resume or (ranks.restarts > 0 and folder.exists),  # torchrun starts again where a process died
+            "on_event": display.show,
+            "on_remark": display.say,
+            "origin": None if from_ is None or ranks.restarts > 0 else origin_at(from_),
+        }
+        if is_table(data):
+            if not ranks.alone:
+                raise UsageError("pairs are learned by one process; start it without torchrun")
+            summary = train_on_pairs(data, folder, request, asked, recipe=recipe, **how)
+        else:
+            check_for_folder(data, asked)
+            dataset = Dataset(data)
+            summary = train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)
     if not ranks.is_first:
         return
     _tell(out, summary, as_json)
@@ -90,6 +101,7 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(summary)
         return
-    rows = [[name.replace("_", " "), readable(name, value)] for name, value in summary.items()]
+    flat = {**summary, **summary.get("validation", {}), "tokens": summary["tokens"]}  # a run from examples has parts
+    rows = [[name.replace("_", " "), readable(name, value)] for name, value in flat.items() if name != "validation"]
     results().print(table(str(out), ["summary", ""], rows))
     results().print(f"Report: {out / 'report.html'} (open it in a browser)", markup=False)

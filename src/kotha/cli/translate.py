@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Json, Run, flag
+from kotha.cli.flags import Json, Run, flag, page
 from kotha.errors import UsageError
 
 
@@ -18,19 +18,27 @@ def translate(
         flag("A file to translate line by line, instead of a text; - is stdin.", allow_leading_hyphen=True),
     ] = None,
     beams: Annotated[int, flag("Translations that are followed side by side; 1 takes the best token each time.")] = 4,
+    alignment: Annotated[
+        Path | None, page("Of a text: a page that shows which of its words each written one looked at.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Translate with a model that learned from pairs (`kotha inside attention` shows what it looks at)."""
+    """Translate with a model that learned from pairs (`kotha inside attention` shows all that it looks at)."""
     if (text is None) == (file is None):
         raise UsageError("give either a text to translate, or --file")
+    if alignment is not None and text is None:
+        raise UsageError("--alignment shows one text; give it instead of --file")
     from kotha.api.model import load
     from kotha.cli.terminal import print_json, progress
 
     lm = load(run)
     if text is not None:
         found = lm.translate(text, beams=beams)
+        looked = None if alignment is None else lm.alignment(text, target=found)
+        if looked is not None and alignment is not None:
+            looked.save(alignment)
         if as_json:
-            print_json({"text": found})
+            print_json({"text": found, **({} if looked is None else {"alignment": looked.to_dict()})})
         else:
             print(found)
         return

@@ -7,15 +7,15 @@ compared only where cutting into words, case and references were the same, so ea
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from typing import Any
 
 from kotha.bundle import Bundle
 from kotha.errors import DataError, KothaError
 from kotha.generate.translating import translate
 from kotha.model.seq2seq import Seq2Seq
-from kotha.text.corpus.documents import read_pairs
-from kotha.text.corpus.problems import Errors
+from kotha.text.corpus.pairs import TextPairs
 from kotha.wording import OnProgress
 
 # chrF with words is chrF++: runs of up to two.
@@ -31,6 +31,20 @@ class TranslationScore:
     chrf: float  # chrF++
     chrf_signature: str
     sentences: int
+    translations: tuple[str, ...] = ()  # what was compared
+    fields: tuple[str, str] | None = None  # those of source and target, where they came out of a table
+    seen: int | None = None  # pairs of which the model has learned the source or the target, where that is known
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures and how they were measured, without the texts."""
+        found = asdict(self)
+        del found["translations"]
+        return found
+
+
+def can_score() -> bool:
+    """Whether sacrebleu is here."""
+    return find_spec("sacrebleu") is not None
 
 
 def score_translations(translations: Sequence[str], *references: Sequence[str]) -> TranslationScore:
@@ -56,20 +70,23 @@ def score_translations(translations: Sequence[str], *references: Sequence[str]) 
         chrf=float(found[1].score),
         chrf_signature=str(chrf.get_signature()),
         sentences=len(translations),
+        translations=tuple(translations),
     )
 
 
 def evaluate_pairs(
     bundle: Bundle,
-    path: str | Path,
-    fields: tuple[str, str],
-    *,
-    errors: Errors = "stop",
+    pairs: TextPairs,
+    learned: TextPairs | None = None,
     on_progress: OnProgress | None = None,
 ) -> TranslationScore:
-    """Translate the sources at a path and compare with their targets; ``fields`` are the names of both."""
+    """Translate the sources and compare with their targets; ``learned`` is what the model learned from, if known."""
     assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "asked of a model that translates"
-    pairs = list(read_pairs([path], source_field=fields[0], target_field=fields[1], errors=errors))
-    sources = [pair.source_text for pair in pairs]
-    found = translate(bundle.model, bundle.tokenizer, sources, on_progress=on_progress)
-    return score_translations(found, [pair.target_text for pair in pairs])
+    found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
+    score = score_translations(found, pairs.targets)
+    seen = None
+    if learned is not None:
+        known = {*learned.sources}, {*learned.targets}
+        both = zip(pairs.sources, pairs.targets, strict=True)
+        seen = sum(source in known[0] or target in known[1] for source, target in both)
+    return replace(score, fields=(pairs.source_field, pairs.target_field), seen=seen)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from kotha.errors import UsageError
-from kotha.model.config import GPTConfig, ModelConfig, TextConfig
+from kotha.errors import ConfigError, UsageError
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig
 from kotha.model.fields import is_number
 from kotha.model.presets import preset
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
+from kotha.train.origin import Origin
 from kotha.train.plan.budget import Budget, budget_here, budget_on
 from kotha.train.plan.design import RECIPE, Design, as_learned, check_enough, propose
 from kotha.train.plan.gpus import GPU
@@ -115,15 +117,51 @@ def _budget(request: TrainRequest, settings: TrainConfig) -> Budget:
     return budget_here(minutes, request.memory_bytes, request.device, settings.precision)
 
 
-def _fitted(model: ModelConfig, settings: TrainConfig, budget: Budget, fixed: Mapping[str, Any]) -> Choice:
+def fit_to_minutes(
+    request: TrainRequest, model: ModelConfig, settings: TrainConfig, fixed: Mapping[str, Any], usual_length: int
+) -> Choice:
+    """As many steps as a request's time allows over examples whose length is usually this, and at most the context."""
+    return _fitted(model, settings, _budget(request, settings), fixed, usual_length)
+
+
+def _fitted(
+    model: ModelConfig,
+    settings: TrainConfig,
+    budget: Budget,
+    fixed: Mapping[str, Any],
+    usual_length: int | None = None,
+) -> Choice:
     """Settings as they are, for as many steps as the time allows."""
     context = planned_context(model, settings)
-    seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), context)
+    seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
     pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
     return Choice(
         model, settings.change(**pace), seconds, None, f"{counted(steps, 'step')} in {duration(60 * budget.minutes)}"
     )
+
+
+def check_settings(model: ModelConfig, config: TrainConfig) -> None:
+    """Refuse settings that only another family learns by."""
+    for name in ("teachers", "backwards"):
+        if getattr(config, name) and not isinstance(model, GPTConfig):
+            raise ConfigError(f"{name} is for a gpt, which learns next tokens; train this one without")
+    if (config.class_weights != "equal" or config.best_by != "loss") and not isinstance(model, ClassifierConfig):
+        raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
+
+
+def check_lora(config: TrainConfig, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
+    """Refuse LoRA where there is nothing that it could be beside; ``data`` is what the tokenizer cuts."""
+    if config.lora is None:
+        return
+    if origin is None:
+        raise UsageError(f"lora={config.lora} learns beside weights that stay, so it needs a model to start from")
+    own = origin.bundle.tokenizer
+    if own is None or own.fingerprint != tokenizer.fingerprint:
+        raise UsageError(
+            f"lora={config.lora} leaves the table of words as it is, and {data} was cut by another tokenizer than "
+            f"{origin.name} reads with; prepare the data with that one"
+        )
 
 
 def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:

@@ -18,10 +18,25 @@ from kotha.train.loop import OnEvent, Sampler, Training
 from kotha.train.origin import Origin
 from kotha.train.plan.step_time import predict_seconds_per_step, use_fastest_threads
 from kotha.train.plan.text_size import measure_text
-from kotha.train.settings import USUAL_MINUTES, USUAL_PRESET, TrainRequest, choose_settings, take_sizes
+from kotha.train.settings import (
+    USUAL_MINUTES,
+    USUAL_PRESET,
+    TrainRequest,
+    check_lora,
+    check_settings,
+    choose_settings,
+    take_sizes,
+)
 from kotha.train.show.report import write_report
 from kotha.train.tasks.masked_words import MaskedWords
 from kotha.train.tasks.next_token import NextToken
+
+# What families learn from that read no plain text, and what to do.
+_OTHERS = {
+    "seq2seq": ("pairs of texts", "name a table of pairs (tsv, csv, jsonl) instead of the data folder"),
+    "vit": ("images with their classes", "use a gpt or bert preset, or train it from Python (kotha.train.tasks)"),
+}
+_CLASSES = ("texts with labels", "use a gpt or bert preset, or go on with what made it")
 
 OnRemark = Callable[[str], None]
 
@@ -114,7 +129,7 @@ def _start(
     if origin is not None:
         origin.check(choice.model, data.tokenizer)
         about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
-    _check_lora(choice.settings, data, origin)
+    check_lora(choice.settings, data.tokenizer, str(data.path), origin)
     training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
     training.most_steps = None if choice.design is None else choice.design.most_steps
     if origin is not None:
@@ -122,20 +137,6 @@ def _start(
         pieces = "".join(f", {count:,} pieces {how}" for how, count in counts.items())
         say(f"from {origin.name}{pieces}")
     return training
-
-
-def _check_lora(config: TrainConfig, data: Dataset, origin: Origin | None) -> None:
-    """Refuse LoRA where there is nothing that it could be beside."""
-    if config.lora is None:
-        return
-    if origin is None:
-        raise UsageError(f"lora={config.lora} learns beside weights that stay, so it needs a model to start from")
-    own = origin.bundle.tokenizer
-    if own is None or own.fingerprint != data.tokenizer.fingerprint:
-        raise UsageError(
-            f"lora={config.lora} leaves the table of words as it is, and {data.path} was cut by another tokenizer than "
-            f"{origin.name} reads with; prepare the data with that one"
-        )
 
 
 def check_held_out(data: Dataset) -> None:
@@ -229,15 +230,8 @@ def resume_run(
 def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
     """What a data folder of plain text offers: next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
-        needs = {"seq2seq": "pairs of texts", "vit": "images with their classes"}.get(model.family, "texts with labels")
-        raise ConfigError(
-            f"a {model.family} model learns from {needs}, and {data.path} holds plain text; "
-            "use a gpt or bert preset, or train it from Python (kotha.train.tasks)"
-        )
-    for name in ("teachers", "backwards"):
-        if getattr(config, name) and not isinstance(model, GPTConfig):
-            raise ConfigError(f"{name} is for a gpt, which learns next tokens; train this one without")
-    if config.class_weights != "equal" or config.best_by != "loss":
-        raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
+        needs, instead = _OTHERS.get(model.family, _CLASSES)
+        raise ConfigError(f"a {model.family} model learns from {needs}, and {data.path} holds plain text; {instead}")
+    check_settings(model, config)
     task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
     return Training(model, config, task, folder, tokenizer=data.tokenizer, **how)

@@ -1,0 +1,79 @@
+"""Alignment: which words of a source each word of a translation was written from, as one layer's cross-attention.
+
+A row is what was written, a column what was read; the weights are the mean over the heads of one decoder layer. Of
+several layers the last but one aligns best in deep models (https://arxiv.org/abs/1909.02074), so that is the one
+that is shown where none is named. Attention is where a model looks, and a hint of why: not a proof.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from kotha.bundle import Bundle
+from kotha.errors import UsageError
+from kotha.inside.asked import Asked, read_asked
+from kotha.inside.attention.maps import attention_maps
+from kotha.inside.inputs import Piece
+from kotha.inside.view import View, styled
+from kotha.model.config import Seq2SeqConfig
+from kotha.page import Page
+from kotha.wording import counted
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What was written, what was read, and how strongly each looked at each."""
+
+    source: tuple[Piece, ...]
+    written: tuple[Piece, ...]
+    weights: Tensor  # (written, source); each row sums to one
+    layer: int
+
+    @property
+    def strongest(self) -> list[int]:
+        """For each piece that was written, the place in the source that it looked at most."""
+        places: list[int] = self.weights.argmax(dim=-1).tolist()
+        return places
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {
+            "source": [piece.text for piece in self.source],
+            "written": [piece.text for piece in self.written],
+            "weights": self.weights.double().mul(1e6).round().div(1e6).tolist(),
+            "strongest": self.strongest,
+            "layer": self.layer,
+        }
+
+
+def alignment_view(bundle: Bundle, text: str, target: str | None = None, layer: int | None = None) -> View[Alignment]:
+    """Where a translation comes from; without a ``target`` the model writes it, the best token each time."""
+    config = bundle.config
+    if not isinstance(config, Seq2SeqConfig):
+        raise UsageError(f"this is a {config.family} model; only a Seq2Seq looks from a translation at its source")
+    n_layers = config.n_decoder_layers
+    assert n_layers is not None, "worked out with the config"
+    chosen = max(0, n_layers - 2) if layer is None else layer
+    if not 0 <= chosen < n_layers:
+        raise UsageError(f"layer={chosen}: the decoder has {counted(n_layers, 'layer')}, counted from 0")
+    maps = attention_maps(bundle.model, read_asked(bundle, Asked(text, target=target)), [f"decoder.{chosen}"])
+    (cross,) = (each for each in maps.maps if each.name.endswith(".cross"))
+    # A row looks as it writes what comes after it; the last row writes the end, or nothing that was asked for.
+    written = maps.line("target")[1:]
+    found = Alignment(maps.line("source"), written, cross.weights.mean(dim=0)[: len(written)], chosen)
+    return View(text, found, lambda: alignment_page(found, text), found.to_dict, maps.given.remarks)
+
+
+def alignment_page(found: Alignment, title: str) -> str:
+    """One offline page: the alignment as a shaded matrix."""
+    page = Page(
+        title, "Each row is a piece that was written; the darker a cell, the more it looked at that of the source."
+    )
+    rows = [
+        [piece.text, *(f"{share:.2f}" for share in row)]
+        for piece, row in zip(found.written, found.weights.tolist(), strict=True)
+    ]
+    page.matrix(["written \\ read", *(piece.text for piece in found.source)], rows, found.weights.tolist())
+    page.paragraph(f"The mean over the heads of decoder layer {found.layer}, counted from 0. Each row sums to one.")
+    return styled(page, footer="Made by Kotha. Where a model looks is a hint of why it wrote so, not a proof.")
