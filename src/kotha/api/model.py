@@ -22,6 +22,7 @@ from kotha import bundle as folders
 from kotha.api import Place
 from kotha.api.classifying import TellsClasses
 from kotha.api.inside import LooksInside
+from kotha.api.tested import IsTested
 from kotha.api.translating import Translates
 from kotha.arguments import checked
 from kotha.errors import CorpusError, KothaError, UsageError
@@ -39,7 +40,6 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress, counted
 
 if TYPE_CHECKING:
-    from kotha.evaluate.instructions import InstructionScore
     from kotha.evaluate.perplexity import TextScore
     from kotha.export.parity import ParityReport
     from kotha.generate.filling import Filled
@@ -100,7 +100,7 @@ def load(path: Place = box.NAME, device: str = "auto", adapter: Place | None = N
     return LanguageModel(opened, place)
 
 
-class LanguageModel(LooksInside, Translates, TellsClasses):
+class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
     """A model with the tokenizer that it reads with.
 
     >>> lm = kotha.load("run")
@@ -300,28 +300,6 @@ class LanguageModel(LooksInside, Translates, TellsClasses):
                 f"{self._called} is a {self.config.family} model; only a GPT foretells text{self._instead}"
             )
         return self.model, self.tokenizer
-
-    @checked()
-    def evaluate_instructions(
-        self,
-        path: Place,
-        *,
-        instruction: str | None = None,
-        answer: str | None = None,
-        errors: Literal["stop", "skip", "replace"] = "stop",
-        on_progress: OnProgress | None = None,
-    ) -> "InstructionScore":
-        """Measure how many questions of a file it answers right; fields as ``adapt_instruct`` has them.
-
-        >>> lm.evaluate_instructions("pairs.jsonl").examples
-        12
-        """
-        from kotha.adapt.instruct import learned_from
-        from kotha.evaluate.instructions import evaluate_instructions
-        from kotha.text.corpus.dialogues import read_dialogues
-
-        asked = read_dialogues(Path(path), instruction, answer, errors=errors)
-        return evaluate_instructions(self.bundle, asked, learned_from(self.path), on_progress)
 
     # -- comparing texts --------------------------------------------------------------------------------------------
 

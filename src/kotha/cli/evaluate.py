@@ -29,6 +29,14 @@ def evaluate(
     split: Annotated[str, flag("Split of a data folder to measure on.")] = "validation",
     field: Field = "text",
     pair: Pair = None,
+    perturb: Annotated[
+        tuple[str, ...],
+        flag(
+            "Also on the text with noise: spelling, typos, latin, digits, punctuation, or a file.",
+            consume_multiple=True,
+        ),
+    ] = (),
+    share: Annotated[float, flag("Share of the words that --perturb changes.")] = 0.2,
     errors: OnErrors = "stop",
     device: Annotated[str, flag("cpu, cuda, or auto.")] = "auto",
     as_json: Json = False,
@@ -38,7 +46,8 @@ def evaluate(
     Each document is read from its start, in windows that move on by the stride; every token is scored once. A model
     that translates is measured by BLEU and chrF++ on a table of pairs: their fields are guessed, or named by --pair en
     bn. One that names classes is measured on texts with labels, beside the commonest class and TF-IDF with logistic
-    regression. A file of questions with answers (or messages) is asked: how many are answered right.
+    regression. A file of questions with answers (or messages) is asked: how many are answered right. With
+    --perturb: how far these figures fall when the text is written otherwise.
     """
     import kotha
     from kotha.evaluate.tables import score_table
@@ -48,6 +57,9 @@ def evaluate(
     if pair is not None and text is not None:
         raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
     opened = kotha.load(folder, device)
+    if perturb:
+        _show_perturbed(opened, held_out, perturb, share, errors, as_json)
+        return
     if opened.config.family == "seq2seq":
         _show_translations(opened, held_out, pair, errors, as_json)
         return
@@ -80,6 +92,22 @@ def evaluate(
     print_table(score_table(score, box.title(folder)))
     if score.baselines is None:
         notes().print("kotha: no n-grams to compare with; name a data folder with --baselines")
+
+
+def _show_perturbed(
+    opened: "LanguageModel", path: str | list[str], kinds: tuple[str, ...], share: float, errors: Errors, as_json: bool
+) -> None:
+    """How far a figure falls when the text is written otherwise."""
+    from kotha.evaluate.robustness import robustness_table
+
+    if not isinstance(path, str):
+        raise UsageError("--perturb changes a text in a file; give a PATH instead of --text")
+    with progress() as advance:
+        found = opened.evaluate_perturbed(path, kinds, share=share, errors=errors, on_progress=advance)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    print_table(robustness_table(found, str(opened.path)))
 
 
 def _show_instructions(opened: "LanguageModel", path: str, errors: Errors, as_json: bool) -> None:

@@ -82,7 +82,7 @@ def evaluate_instructions(
     template = ChatTemplate.of(tokenizer) if was_taught(engine) else None
     room = max(map(len, tokenizer.encode_batch(wanted))) + _MORE_TOKENS
     room = min(room, bundle.model.config.context_length)
-    greedy = SamplingSettings(temperature=0.0)
+    greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # an answer repeats words of what was read
     said: list[str] = []
     for start in range(0, len(held_out), _ROWS):
         some = held_out.turns[start : start + _ROWS]

@@ -1,0 +1,62 @@
+"""Texts written otherwise: as often as asked, the same each time, letters whole, words in their places."""
+
+import pytest
+
+from kotha.errors import UsageError
+from kotha.text.akshara import aksharas
+from kotha.text.perturb import PERTURBATIONS, perturb, romanized
+from kotha.text.stories.corpus import story
+
+TEXT = "\n".join(story(3, index).text for index in range(5))
+
+
+@pytest.mark.parametrize("kind", PERTURBATIONS)
+def test_it_changes_something_and_the_same_each_time(kind: str) -> None:
+    changed = perturb(TEXT, kind)
+    assert changed == perturb(TEXT, kind) != TEXT
+    if kind != "punctuation":
+        assert len(changed.split()) == len(TEXT.split()) and changed.count("\n") == TEXT.count("\n")
+
+
+@pytest.mark.parametrize("kind", ["spelling", "typos"])
+def test_about_as_many_words_change_as_asked_for(kind: str) -> None:
+    before = TEXT.split()
+    found = {
+        share: sum(a != b for a, b in zip(before, perturb(TEXT, kind, share=share).split(), strict=True))
+        for share in (0.1, 0.5, 1.0)
+    }
+    assert found[0.1] < found[0.5] < found[1.0]
+    assert found[1.0] > 0.6 * len(before) and found[0.1] < 0.15 * len(before)
+    assert perturb(TEXT, kind, seed=1) != perturb(TEXT, kind, seed=2)
+
+
+def test_a_slip_changes_one_whole_letter_and_spelling_none_of_the_rest() -> None:
+    for before, after in zip(TEXT.split(), perturb(TEXT, "typos", share=1.0).split(), strict=True):
+        letters, slipped = list(aksharas(before)), list(aksharas(after))
+        assert set(slipped) <= set(letters) and abs(len(letters) - len(slipped)) <= 1, (before, after)
+    for before, after in zip(TEXT.split(), perturb(TEXT, "spelling", share=1.0).split(), strict=True):
+        assert len(list(aksharas(before))) == len(list(aksharas(after))), (before, after)
+
+
+def test_latin_letters_read_as_people_write_them() -> None:
+    said = {
+        "আমার সোনার বাংলা।": "amar sonar bangla.",
+        "নদীর ধারে": "nodir dhare",
+        "কলম": "kolom",
+        "বসলে": "bosle",
+        "রাষ্ট্র": "rashtro",
+        "মেয়ে বড়": "meye bor",
+        "১২টি": "12ti",
+        "Dhaka": "Dhaka",
+    }
+    assert {text: romanized(text) for text in said} == said
+    assert not any("\u0980" <= letter <= "\u09ff" for letter in perturb(TEXT, "latin"))
+    composed = "ব\u09dc"  # one code point for ড়, as some keyboards write it
+    assert perturb(composed, "latin") == "bor"
+
+
+def test_mistakes_are_answered() -> None:
+    with pytest.raises(UsageError, match="no perturbation 'speling'; did you mean 'spelling'"):
+        perturb("ক", "speling")
+    with pytest.raises(UsageError, match="share=0"):
+        perturb("ক", "typos", share=0)
