@@ -14,9 +14,11 @@ from kotha.errors import UsageError
 from kotha.evaluate.held_out import from_texts
 from kotha.evaluate.perplexity import evaluate_text
 from kotha.evaluate.robustness import evaluate_perturbed
-from kotha.model.config import BERTConfig, GPTConfig, classifying
+from kotha.evaluate.translation import evaluate_pairs
+from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, classifying
 from kotha.model.family import build
 from kotha.model.gpt import GPT
+from kotha.text.corpus.pairs import TextPairs
 from kotha.text.perturb import perturb
 from kotha.text.stories.corpus import story
 from kotha.text.tokenizer.trainers import train
@@ -76,6 +78,19 @@ def test_a_classifier_falls_by_macro_f1_and_the_command_says_so(gpt: Bundle, tmp
     assert main(["evaluate", str(folder), str(table), "--perturb", "speling"]) == MISUSED
     assert "did you mean 'spelling'" in capsys.readouterr().err
     assert main(["evaluate", str(folder), "--text", "ক", "--perturb", "latin"]) == MISUSED
+
+
+def test_a_translator_reads_changed_sources_and_its_targets_stay(gpt: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("sacrebleu")
+    assert gpt.tokenizer is not None
+    torch.manual_seed(0)
+    config = Seq2SeqConfig(vocab_size=gpt.tokenizer.vocab_size, **{**SIZES, "context_length": 12})
+    translator = Bundle(build(config).eval(), gpt.tokenizer)
+    file = rows(tmp_path / "a.jsonl", {"bn": "নদীর ধারে", "en": "by the river"})
+    found = evaluate_perturbed(translator, file, ["latin"], pair=("bn", "en"))
+    assert found.figure == "chrF++" and found.more_is_better and found.falls[0].example == "nodir dhare"
+    pairs = TextPairs(("nodir dhare",), ("by the river",))
+    assert found.falls[0].after == evaluate_pairs(translator, pairs).chrf
 
 
 def test_who_is_not_measured_so_is_told(gpt: Bundle, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from kotha.evaluate.instructions import evaluate_instructions
 from kotha.model.config import GPTConfig
 from kotha.runs import RunFolder
 from kotha.text.corpus.dialogues import MESSAGES, Dialogue, Dialogues, holds_dialogues, read_dialogues
-from kotha.text.tokenizer.chat import with_marks
+from kotha.text.tokenizer.chat import ChatTemplate, with_marks
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.loop import OnEvent, Training
@@ -182,6 +182,12 @@ def _settings(
     per_pass = -(-len(parts["train"]) // config.batch_size)
     steps = config.steps if "steps" in given else max(1, round(request.epochs * per_pass))
     pace = {"steps": steps, "warmup_steps": round(_WARMUP * steps), "evaluate_every": max(1, per_pass // _LOOKS)}
+    template = ChatTemplate.of(tokenizer)
+    assert template is not None, "it was given the marks"
+    some = (*parts["train"].turns, *parts["validation"].turns)
+    lengths = [len(template.encode(tokenizer, turns)[0]) - 1 for turns in some]
+    fitting = [length for length in lengths if length <= model.context_length]
+    pace["context_length"] = max(fitting, default=model.context_length)
     config = config.change(**{name: value for name, value in pace.items() if name not in given})
     if config.dropout is not None:
         changed = model.replace(dropout=config.dropout)

@@ -47,18 +47,20 @@ class IsTested(OpenedModel):
         *,
         share: float = 0.2,
         seed: int = 0,
+        pair: tuple[str, str] | None = None,
         errors: Literal["stop", "skip", "replace"] = "stop",
         on_progress: OnProgress | None = None,
     ) -> "Robustness":
         """Measure how far a score falls on the same text with spelling noise, slips, in Latin letters …
 
         A kind that is a file is another text of the same sort, for another domain or dialect. ``share`` is that of the
-        words that are changed.
+        words that are changed; ``pair`` names the fields of translations.
 
         >>> lm.evaluate_perturbed("stories.jsonl", ["latin"]).falls[0].after > 0
         True
         """
         from kotha.evaluate.robustness import evaluate_perturbed
 
-        how: Any = {"share": share, "seed": seed, "errors": errors, "on_progress": on_progress}
+        how: Any = {"share": share, "seed": seed, "pair": pair or (None, None), "errors": errors}
+        how["on_progress"] = on_progress
         return evaluate_perturbed(self.bundle, Path(path), kinds, **how)

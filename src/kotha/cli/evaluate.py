@@ -1,7 +1,7 @@
 """``kotha evaluate``: how well a model foretells a text, beside what counting reaches."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from kotha import box
 from kotha.cli.flags import Field, Json, OnErrors, Pair, RunName, TextItself, flag
@@ -58,7 +58,7 @@ def evaluate(
         raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
     opened = kotha.load(folder, device)
     if perturb:
-        _show_perturbed(opened, held_out, perturb, share, errors, as_json)
+        _show_perturbed(opened, held_out, perturb, as_json, share=share, pair=pair, errors=errors)
         return
     if opened.config.family == "seq2seq":
         _show_translations(opened, held_out, pair, errors, as_json)
@@ -95,7 +95,7 @@ def evaluate(
 
 
 def _show_perturbed(
-    opened: "LanguageModel", path: str | list[str], kinds: tuple[str, ...], share: float, errors: Errors, as_json: bool
+    opened: "LanguageModel", path: str | list[str], kinds: tuple[str, ...], as_json: bool, **how: Any
 ) -> None:
     """How far a figure falls when the text is written otherwise."""
     from kotha.evaluate.robustness import robustness_table
@@ -103,7 +103,7 @@ def _show_perturbed(
     if not isinstance(path, str):
         raise UsageError("--perturb changes a text in a file; give a PATH instead of --text")
     with progress() as advance:
-        found = opened.evaluate_perturbed(path, kinds, share=share, errors=errors, on_progress=advance)
+        found = opened.evaluate_perturbed(path, kinds, on_progress=advance, **how)
     if as_json:
         print_json(found.to_dict())
         return

@@ -3,8 +3,8 @@
 The same model is measured on the same text, as it is and as ``text/perturb.py`` changes it; or on another text of the
 same sort, for another domain or dialect. What is measured depends on what the model does: a GPT's bits per word on
 documents (words stay the same where bytes and characters do not), the share of questions that it answers right, a
-classifier's macro-F1. Of questions only the last line is changed, the question itself: in a changed passage the wanted
-answer would no longer stand.
+classifier's macro-F1, a translator's chrF++ from changed sources. Of questions only the last line is changed, the
+question itself: in a changed passage the wanted answer would no longer stand.
 """
 
 import math
@@ -21,10 +21,13 @@ from kotha.evaluate.held_out import from_texts, read_held_out
 from kotha.evaluate.instructions import evaluate_instructions
 from kotha.evaluate.perplexity import evaluate_text
 from kotha.evaluate.tables import Table
+from kotha.evaluate.translation import evaluate_pairs
 from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.dialogues import Dialogue, holds_dialogues, read_dialogues
 from kotha.text.corpus.labelled import read_labelled
+from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.corpus.problems import Errors
 from kotha.text.perturb import PERTURBATIONS, perturb
 from kotha.text.tokenizer.chat import Turn
@@ -82,16 +85,20 @@ def evaluate_perturbed(
     *,
     share: float = 0.2,
     seed: int = 0,
+    pair: tuple[str | None, str | None] = (None, None),
     errors: Errors = "stop",
     on_progress: OnProgress | None = None,
 ) -> Robustness:
-    """Measure a model on a text as it is and as each kind has it; a kind that is a path is another text."""
+    """Measure a model on a text as it is and as each kind has it; a kind that is a path is another text.
+
+    ``pair`` names the fields of translations; left out, they are guessed.
+    """
     if not kinds:
         raise UsageError(f"how shall the text be changed? name one or several of {', '.join(PERTURBATIONS)}, or a file")
     for kind in kinds:
         if kind not in PERTURBATIONS and not Path(kind).exists():
             raise UsageError(f"there is no perturbation {kind!r}, and no such file{nearest(kind, PERTURBATIONS)}")
-    given = _material(bundle, path, errors)
+    given = _material(bundle, path, pair, errors)
     before = given.measure(lambda text: text)
     falls = []
     for place, kind in enumerate(kinds):
@@ -102,7 +109,7 @@ def evaluate_perturbed(
             after, read = given.measure(change), tuple(map(change, given.texts))
             words = _changed_words(given.texts, read)
         else:
-            other = _material(bundle, Path(kind), errors)
+            other = _material(bundle, Path(kind), pair, errors)
             after, read, words = other.measure(lambda text: text), other.texts, None
         falls.append(Fall(kind, after, after / before - 1 if before else math.nan, words, read[0][:_SHOWN_LETTERS]))
     return Robustness(given.figure, given.more_is_better, before, tuple(falls), share, seed)
@@ -120,13 +127,15 @@ def robustness_table(found: Robustness, name: str) -> Table:
     return Table(name, ["written", found.figure, "change", "words changed", "begins"], rows, [remark])
 
 
-def _material(bundle: Bundle, path: Path, errors: Errors) -> _Material:
+def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], errors: Errors) -> _Material:
     if isinstance(bundle.model, TextClassifier):
         return _labelled(bundle, path, errors)
+    if isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None:
+        return _translations(bundle, path, pair, errors)
     if isinstance(bundle.model, GPT) and bundle.tokenizer is not None:
         return _questions(bundle, path, errors) if holds_dialogues(path) else _documents(bundle, path, errors)
     raise UsageError(
-        f"a {bundle.config.family} model is not measured on changed texts; a gpt or a classifier with a tokenizer is"
+        f"a {bundle.config.family} model is not measured on changed texts; a gpt, a classifier and a seq2seq are"
     )
 
 
@@ -159,6 +168,15 @@ def _with_question(turns: Dialogue, change: Change) -> Dialogue:
     """A conversation with the last line before its answer changed."""
     above, line_end, question = turns[-2].text.rpartition("\n")
     return (*turns[:-2], Turn(turns[-2].role, above + line_end + change(question)), turns[-1])
+
+
+def _translations(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], errors: Errors) -> _Material:
+    pairs = read_text_pairs(path, *pair, errors=errors)
+
+    def measure(change: Change) -> float:
+        return evaluate_pairs(bundle, replace(pairs, sources=tuple(map(change, pairs.sources)))).chrf
+
+    return _Material("chrF++", True, pairs.sources, measure)
 
 
 def _labelled(bundle: Bundle, path: Path, errors: Errors) -> _Material:

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
 import pytest
 import torch
+from tests.export.models import CONFIGS, shaken
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
@@ -16,6 +18,7 @@ from kotha.export.onnx import export as door
 from kotha.export.onnx.check import Session
 from kotha.export.onnx.export import DESCRIPTION, export_onnx
 from kotha.export.onnx.graphs import empty_past, past_names
+from kotha.export.parity import our_side
 from kotha.export.targets import ExportSettings
 from kotha.model.attention import Attention
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
@@ -24,6 +27,7 @@ from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN
 from kotha.model.pruning import remove_heads
 from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
@@ -174,3 +178,11 @@ def test_a_pruned_model_keeps_the_keys_that_are_left(tmp_path: Path) -> None:
     assert report.checked and report.passed, report.failures
     past = empty_past(pruned.stack.blocks, batch=3, length=2)  # type: ignore[union-attr]
     assert [tuple(each.shape) for each in past] == [(3, 1, 2, 8)] * 2 + [(3, 2, 2, 8)] * 2
+
+
+def test_a_chat_template_is_told_where_turns_were_taught() -> None:
+    bundle = shaken(CONFIGS["qwen3"])
+    assert bundle.tokenizer is not None
+    taught = replace(bundle, chat=ChatTemplate.of(bundle.tokenizer))
+    assert taught.chat is not None and door._describe(taught, [])["chat_template"] == taught.chat.jinja()
+    assert our_side(taught).chat == taught.chat and "chat_template" not in door._describe(bundle, [])
