@@ -18,6 +18,7 @@ from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN
 from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.objectives import next_token
 
@@ -123,13 +124,16 @@ def test_prune_by_name_in_other_families(capsys: Any, place: Path, tmp_path: Pat
     assert bundle.load(tmp_path / "small").config.removed_heads == (head,)
 
 
-def test_prune_keeps_the_type_of_the_weights(capsys: Any, place: Path, tmp_path: Path) -> None:
+def test_prune_keeps_the_type_of_the_weights_and_the_chat_template(capsys: Any, place: Path, tmp_path: Path) -> None:
     opened = bundle.load(place / "gpt")
-    bundle.save(tmp_path / "narrow", opened.model.bfloat16(), opened.tokenizer)
+    assert opened.tokenizer is not None
+    template = ChatTemplate.of(opened.tokenizer)
+    bundle.save(tmp_path / "narrow", opened.model.bfloat16(), opened.tokenizer, chat=template)
     out = ["--out", str(tmp_path / "small"), "--heads", "blocks.0.attention.1", "--rounds", "1"]
     found = answer(capsys, "prune", str(tmp_path / "narrow"), "--text", TEXTS[0], *out)
     assert found["after"]["megabytes"] < found["before"]["megabytes"]
-    assert next(bundle.load(tmp_path / "small").model.parameters()).dtype is torch.bfloat16
+    smaller = bundle.load(tmp_path / "small")
+    assert next(smaller.model.parameters()).dtype is torch.bfloat16 and smaller.chat == template
 
 
 def test_special_tokens_have_their_own_names(capsys: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A run that learns from examples instead of a data folder: what classifying and translating share.
+"""A run that learns from examples instead of a data folder: what all uses of them share.
 
 ::
 
@@ -6,7 +6,7 @@
 
 The rest is a run as ``train`` makes it. The examples lie in the run, so whoever goes on needs no other file, and what
 was held out can be found again. The third part is looked at once, after the last step. Each use (``classify.py``,
-``pairs.py``) brings its own settings, its task, and what it measures.
+``pairs.py``, ``instruct.py``) brings its own settings, its task, and what it measures.
 """
 
 import json

@@ -5,7 +5,10 @@ from kotha.generate.engine import Engine
 
 
 class TaughtWriter:
-    """Answers one turn, always its best token: an answer from documents is no place for chance."""
+    """Answers one turn, always its best token: an answer from documents is no place for chance.
+
+    Nor for a penalty on repetition: it repeats what the documents say.
+    """
 
     def __init__(self, engine: Engine, tokens: int) -> None:
         self._engine, self._tokens = engine, tokens
@@ -25,4 +28,5 @@ class TaughtWriter:
 
     def say(self, text: str) -> str:
         """The answer to a turn."""
-        return Conversation(self._engine).say(text, tokens=self._tokens, temperature=0.0).strip()
+        talk = Conversation(self._engine)
+        return talk.say(text, tokens=self._tokens, temperature=0.0, repetition_penalty=None).strip()
