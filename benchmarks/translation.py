@@ -1,0 +1,296 @@
+"""A translator of ours beside ``torch.nn.Transformer`` with the same recipe: BLEU and chrF++ on unseen pairs.
+
+    python benchmarks/translation.py ../shared/data/parallel [--train en-bn] [--tests supara_test risingnews_test]
+        [--directions en-bn bn-en] [--preset pocket-seq2seq] [--steps 20000] [--seeds 3] [--limit 200] [--out FOLDER]
+        [--set dropout=0.3 batch_size=128]
+
+For each direction and seed both learn from the same pairs, in the same batches, with one tokenizer of both languages,
+the same sizes, learning rates, label smoothing and number of steps; the weights with the least validation loss are
+kept. Ours is ``kotha train`` on a table as it is. Theirs has torch's encoder and decoder with their own first weights
+and their own norm at the end, torch's AdamW and a plain loop; dropout is where torch puts it, in attention too. For
+translating, its weights are put into a model of ours (tests hold the two equal, and so does a look at the logits here),
+so that both are decoded by the same beam search. Pairs that give a test sentence away are left out of training.
+
+``--limit`` takes that many pairs of each file, to try the script. Ten translations of each test set are printed and
+kept, to be read. The mean over seeds and the largest distance from it come last.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import record
+import torch
+from torch import Tensor, nn
+
+from kotha import bundle
+from kotha.adapt.pairs import PairsRequest, start_translator
+from kotha.adapt.splits import Parts, divide_pairs
+from kotha.bundle import Bundle
+from kotha.cli.flags import from_words
+from kotha.evaluate.translation import TranslationScore, evaluate_pairs
+from kotha.model.config import Seq2SeqConfig, config_from_dict
+from kotha.model.seq2seq import Seq2Seq
+from kotha.runs import RunFolder
+from kotha.text.corpus.pairs import TextPairs, read_text_pairs
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.train.config import TrainConfig
+from kotha.train.device.precision import choose_arithmetic
+from kotha.train.optimize.schedule import learning_rate_share
+from kotha.train.settings import TrainRequest
+from kotha.train.tasks.translation import Translation
+
+READ = 10  # translations of each test set that are kept, to be read
+NAMES = {
+    "layers": "blocks",
+    "self_attn": "attention",
+    "multihead_attn": "cross",
+    "out_proj": "output",
+    "linear1": "feedforward.up",
+    "linear2": "feedforward.down",
+    "norm1": "attention_norm",
+}
+
+
+class TorchTranslator(nn.Module):
+    """``nn.Transformer`` between the embeddings and the head of a model of ours, which it can be put back into."""
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        self.shell = Seq2Seq(config)
+        self.stacks = nn.Transformer(
+            config.d_model,
+            config.n_heads,
+            config.n_layers,
+            config.n_decoder_layers,
+            config.d_ff,
+            config.dropout,
+            config.activation,
+            batch_first=True,
+            norm_first=config.norm_order == "pre",
+        )
+
+    @property
+    def head(self) -> nn.Linear:
+        return self.shell.head
+
+    def hidden(self, source: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
+        """What the head reads: the one thing that our task asks of a model."""
+        hidden = None if real is None else ~real
+        found: Tensor = self.stacks(
+            self.shell._embed(source)[0],
+            self.shell._embed(target)[0],
+            tgt_mask=nn.Transformer.generate_square_subsequent_mask(target.shape[1], device=target.device),
+            tgt_is_causal=True,
+            src_key_padding_mask=hidden,
+            memory_key_padding_mask=hidden,
+        )
+        return found
+
+    def learned(self) -> list[tuple[str, nn.Parameter]]:
+        """What learns: torch's stacks and our table of tokens."""
+        return [*self.stacks.named_parameters(), ("tokens.weight", self.shell.tokens.weight)]
+
+    def as_ours(self) -> Seq2Seq:
+        """The same model, as ours: torch keeps queries, keys and values in one matrix, and numbers its norms."""
+        weights = {}
+        for name, weight in self.stacks.state_dict().items():
+            for theirs, ours in NAMES.items():
+                name = name.replace(theirs, ours)
+            name = name.replace("norm2", "cross_norm" if name.startswith("decoder") else "feedforward_norm")
+            name = name.replace("norm3", "feedforward_norm")
+            if "in_proj_" in name:
+                for part, third in zip(("query", "key", "value"), weight.chunk(3), strict=True):
+                    weights[name.replace("in_proj_", f"{part}.")] = third
+            else:
+                weights[name] = weight
+        self.shell.load_state_dict(weights, strict=False)
+        return self.shell
+
+
+def learn_theirs(
+    model: Seq2SeqConfig, config: TrainConfig, task: Translation, tokenizer: Tokenizer
+) -> tuple[Bundle, dict[str, Any]]:
+    """torch's transformer, by a plain loop over the task's own batches."""
+    arithmetic = choose_arithmetic(config.precision, None)
+    torch.manual_seed(config.seed)
+    theirs = TorchTranslator(model.replace(final_norm=True)).to(arithmetic.device)  # nn.Transformer ends in a norm
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [each for _, each in theirs.learned() if each.dim() >= 2], "weight_decay": config.weight_decay},
+            {"params": [each for _, each in theirs.learned() if each.dim() < 2], "weight_decay": 0.0},
+        ],
+        lr=config.learning_rate,
+        betas=(config.beta1, config.beta2),
+    )
+    began, best, kept, best_step = time.perf_counter(), float("inf"), {}, 0
+    for step in range(config.steps):
+        theirs.train()
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate * learning_rate_share(step, config)
+        optimizer.zero_grad(set_to_none=True)
+        with arithmetic.autocast():
+            (loss,) = task.losses(theirs, task.batch(step, 0, config.batch_size).to(arithmetic.device)).values()
+        loss.backward()
+        nn.utils.clip_grad_norm_([each for _, each in theirs.learned()], config.gradient_clip or float("inf"))
+        optimizer.step()
+        if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
+            nats = validate(theirs, task, arithmetic)
+            print(f"  nn.Transformer, step {step + 1:,}: validation {nats:.4f} nats", flush=True)
+            if nats < best:
+                best, best_step = nats, step + 1
+                kept = {name: each.detach().clone() for name, each in theirs.state_dict().items()}
+    seconds = time.perf_counter() - began
+    theirs.load_state_dict(kept)
+    ours = theirs.eval().as_ours().eval()
+    check_equal(theirs, ours, task)
+    return Bundle(ours, tokenizer), {"validation_nats": best, "best_step": best_step, "seconds": round(seconds, 1)}
+
+
+@torch.no_grad()
+def validate(model: TorchTranslator, task: Translation, arithmetic: Any) -> float:
+    """Nats a token on the validation part."""
+    model.eval()
+    nats = count = 0.0
+    for batch in task.validation():
+        with arithmetic.autocast():
+            nats += float(task.measure(model, batch.to(arithmetic.device))["tokens"])
+        count += batch.targets["tokens"]
+    return nats / count
+
+
+@torch.no_grad()
+def check_equal(theirs: TorchTranslator, ours: Seq2Seq, task: Translation) -> None:
+    """What is decoded must be what was trained."""
+    device = next(theirs.parameters()).device
+    tensors = task.validation()[0].to(device)
+    source, target, real = tensors["source"], tensors["target"][:, :-1].clamp(min=0), tensors["real"]
+    both = theirs.head(theirs.hidden(source, target, real)), ours(source, target, real)
+    asked = tensors["target"][:, 1:] >= 0  # what is filled up may differ: torch masks it otherwise
+    distance = float((both[0] - both[1])[asked].abs().max())
+    assert distance < 1e-2, f"the two readings of torch's weights are {distance:g} apart"
+
+
+def find(folder: Path, name: str) -> Path:
+    """The file of a name, wherever it lies below a folder and whatever its ending."""
+    found = sorted(file for file in folder.rglob(f"{name}*") if file.is_file())
+    if not found:
+        raise SystemExit(f"there is no {name} below {folder}")
+    return found[0]
+
+
+def read(folder: Path, name: str, direction: str, limit: int | None) -> TextPairs:
+    source, target = direction.split("-")
+    pairs = read_text_pairs(find(folder, name), source, target, errors="skip")
+    if limit is None:
+        return pairs
+    order = torch.Generator().manual_seed(0)
+    return pairs.chosen(torch.randperm(len(pairs), generator=order)[:limit].tolist())
+
+
+def together(tests: list[TextPairs]) -> TextPairs:
+    sources, targets = ([text for each in tests for text in getattr(each, side)] for side in ("sources", "targets"))
+    return TextPairs(tuple(sources), tuple(targets))
+
+
+def figures(score: TranslationScore, pairs: TextPairs) -> dict[str, Any]:
+    rows = zip(pairs.sources[:READ], score.translations[:READ], pairs.targets[:READ], strict=True)
+    return {
+        "bleu": round(score.bleu, 2),
+        "chrf": round(score.chrf, 2),
+        "sentences": score.sentences,
+        "signatures": [score.bleu_signature, score.chrf_signature],
+        "read": [{"source": source, "translation": found, "reference": wanted} for source, found, wanted in rows],
+    }
+
+
+def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, Any]:
+    """One direction with one seed: both translators on each test set."""
+    tests = {name: read(given.data, name, direction, given.limit) for name in given.tests}
+    pairs = read(given.data, given.train, direction, given.limit)
+    parts: Parts[TextPairs] = divide_pairs(pairs, test=together([*tests.values()]), seed=seed)
+    for remark in parts.remarks:
+        print(f"{direction}: {remark}", flush=True)
+    settings = {**from_words(tuple(given.set)), "seed": seed}
+    if given.steps is not None:
+        settings["steps"] = given.steps
+    with tempfile.TemporaryDirectory() as place:
+        folder = RunFolder(Path(place) / "run")
+        wish = TrainRequest(preset=given.preset, changes=settings)
+        # Its own look at the held-out part is on a few: all of it is translated below, for both alike.
+        request = PairsRequest(parts.validation, parts.test.chosen(range(min(READ, len(parts.test)))), wish=wish)
+        summary = start_translator(parts.train, folder, request, on_remark=lambda said: print(f"  {said}", flush=True))
+        about = folder.about()
+        model, config = config_from_dict(about["model"]), TrainConfig().change(**about["training"])
+        tokenizer = Tokenizer.load(folder.path)
+        ours = bundle.load(folder.best_model, "cuda" if torch.cuda.is_available() else "cpu")
+    assert isinstance(model, Seq2SeqConfig)
+    encoded = [
+        [*zip(tokenizer.encode_batch(list(each.sources)), tokenizer.encode_batch(list(each.targets)), strict=True)]
+        for each in (parts.train, parts.validation)
+    ]
+    task = Translation(model, config, encoded[0], tokenizer, encoded[1])
+    theirs, learned = learn_theirs(model, config, task, tokenizer)
+    own = {
+        "validation_nats": summary["validation"]["loss_nats"],
+        "best_step": summary["best_step"],
+        "seconds": round(summary["seconds"], 1),
+    }
+    found: dict[str, Any] = {"pairs": len(parts.train), "vocabulary": tokenizer.vocab_size, "steps": config.steps}
+    for name, model_and_words, how in (("kotha", ours, own), ("nn.Transformer", theirs, learned)):
+        count = sum(weight.numel() for weight in model_and_words.model.parameters())
+        found[name] = {"parameters": count, **how}
+        for test, held_out in tests.items():
+            score = evaluate_pairs(model_and_words, held_out)
+            found[name][test] = figures(score, held_out)
+            print(
+                f"{direction}, seed {seed}, {name}, {test}: BLEU {score.bleu:.2f}, chrF++ {score.chrf:.2f}", flush=True
+            )
+    return found
+
+
+def means(runs: list[dict[str, Any]], tests: list[str]) -> dict[str, Any]:
+    """Mean of each figure over seeds, and how far a seed is from it at most."""
+    found: dict[str, Any] = {}
+    for name in ("kotha", "nn.Transformer"):
+        for test in tests:
+            for figure in ("bleu", "chrf"):
+                values = [run[name][test][figure] for run in runs]
+                mean = statistics.mean(values)
+                spread = max(abs(value - mean) for value in values)
+                found.setdefault(name, {}).setdefault(test, {})[figure] = [round(mean, 2), round(spread, 2)]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--train", default="en-bn")
+    parser.add_argument("--tests", nargs="+", default=["supara_test", "risingnews_test"])
+    parser.add_argument("--directions", nargs="+", default=["en-bn", "bn-en"])
+    parser.add_argument("--preset", default="pocket-seq2seq")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--out", type=Path, default=record.RESULTS)
+    parser.add_argument("--set", nargs="+", default=[])
+    given = parser.parse_args()
+    result: dict[str, Any] = {"preset": given.preset, "limit": given.limit, "directions": {}}
+    for direction in given.directions:
+        runs = [compare(given, direction, seed) for seed in range(given.seeds)]
+        result["directions"][direction] = {"means": means(runs, given.tests), "seeds": runs}
+        for test in given.tests:
+            for row in runs[0]["kotha"][test]["read"]:
+                print(f"\n{row['source']}\n  kotha:  {row['translation']}\n  person: {row['reference']}")
+    record.save("translation", result, ["torch", "sacrebleu"], given.out)
+
+
+if __name__ == "__main__":
+    main()
