@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.prepared import write_pairs as write_translations
@@ -21,6 +22,7 @@ from kotha import bundle
 from kotha.cli.main import main
 from kotha.model.config import BERTConfig, Seq2SeqConfig
 from kotha.model.family import build
+from kotha.model.presets import preset
 
 NAMES = [
     "Index",
@@ -71,11 +73,23 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         bundle.save(Path("seq2seq"), build(seq2seq), tokenizer)
         torch.manual_seed(5)
         bundle.save(Path("other"), build(run.model.config), tokenizer)
+        sizes = {"image_size": 14, "n_layers": 1, "d_model": 16, "n_heads": 2}
+        eyes = preset("vit-digits").replace(**sizes, n_classes=2, labels=("flat", "tall"))
+        bundle.save(Path("vit"), build(eyes))
+        write_shapes(Path("shapes.npz"))
         write_moods(Path("moods.csv"))
         write_translations(Path("pairs.tsv"), 12)
         kotha.adapt_classify("moods.csv", start="run", out="moods", steps=2)
         write_pairs(Path("pairs.jsonl"))
         yield {"kotha": kotha, "run": run, "lm": run.model}
+
+
+def write_shapes(file: Path) -> None:
+    """A dozen bars, flat or tall, each at a place of its own."""
+    images = np.zeros((12, 14, 14), np.uint8)
+    for place, image in enumerate(images):
+        (image if place % 2 else image.T)[place] = 200
+    np.savez(file, images=images, labels=np.array(["tall", "flat"] * 6))
 
 
 def write_moods(file: Path) -> None:

@@ -61,9 +61,14 @@ def begin(
     tokenizer: Tokenizer | None,
     names: Sequence[str],
     parts: Mapping[str, Sequence[Row]],
+    keep: Callable[[Path], None] | None = None,
+    /,
     **about: Any,
 ) -> None:
-    """Make the run folder, with the examples of each part; ``names`` are those of their values."""
+    """Make the run folder, with the examples of each part; ``names`` are those of their values.
+
+    What is no text is written by ``keep``, which gets the folder of the examples.
+    """
     folder = training.folder
     folder.start(
         model,
@@ -74,10 +79,13 @@ def begin(
         references=training.task.references(),
         **about,
     )
+    place = folder.path / EXAMPLES
+    place.mkdir(exist_ok=True)
     for part, rows in parts.items():
-        file = folder.path / EXAMPLES / f"{part}.jsonl"
-        file.parent.mkdir(exist_ok=True)
-        write_whole(file, "".join(as_json(dict(zip(names, row, strict=True))) + "\n" for row in rows))
+        text = "".join(as_json(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+        write_whole(place / f"{part}.jsonl", text)
+    if keep is not None:
+        keep(place)
     training.save()  # whoever is killed before the next checkpoint has the weights that it started from
 
 

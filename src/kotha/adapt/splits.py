@@ -9,11 +9,13 @@ left out, and so is one to choose by that is a copy of one to be measured on. Of
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from kotha.errors import DataError, UsageError
+from kotha.pictures import LabelledImages
 from kotha.text.clean.duplicates import ExactDuplicates
 from kotha.text.clean.leakage import LeakIndex
 from kotha.text.corpus.labelled import LabelledTexts
@@ -23,7 +25,8 @@ from kotha.wording import counted
 # Of many pairs no more are held out for a part: to translate them takes longer than it is worth.
 _MOST_PAIRS = 500
 
-Examples = TypeVar("Examples", LabelledTexts, TextPairs)
+Examples = TypeVar("Examples", LabelledTexts, TextPairs, LabelledImages)
+OfClasses = TypeVar("OfClasses", LabelledTexts, LabelledImages)
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,7 @@ def divide(
     held_out = LabelledTexts(validation.texts + test.texts, validation.labels + test.labels)
     train = _without_copies(drawn["train"], held_out, "training", "held-out", remarks)
     for name, part in (("validation", validation), ("test", test)):
-        unknown = sorted(set(part.labels) - set(train.labels))
-        if unknown:
-            raise DataError(
-                f"class {unknown[0]!r} of the {name} examples has no training example; add some, or leave it out"
-            )
+        _check_known(name, part, train)
     if len(set(train.labels)) < 2 or not len(validation):
         raise DataError("once copies are gone, too few examples are left to learn from; give more")
     return Splits(train, validation, test, tuple(remarks))
@@ -108,6 +107,51 @@ def divide_pairs(
     return Parts(train, validation, test, tuple(remarks))
 
 
+def divide_images(
+    data: LabelledImages,
+    validation: LabelledImages | None = None,
+    test: LabelledImages | None = None,
+    *,
+    share: float = 0.1,
+    seed: int = 0,
+) -> Parts[LabelledImages]:
+    """Divide images, each class by itself; a part that is given is taken as it is. A copy is equal in every pixel."""
+    _check_share(share)
+    remarks: list[str] = []
+    data = _once(data, _digests(data), "image", remarks)
+    _check_classes(data, fewest=1 + (validation is None) + (test is None))
+    drawn = _draw(
+        data, [name for name, part in (("validation", validation), ("test", test)) if part is None], share, seed
+    )
+    test = test or drawn["test"]
+    validation = validation or _images_without_copies(drawn["validation"], [test], "validation", "test", remarks)
+    train = _images_without_copies(drawn["train"], [validation, test], "training", "held-out", remarks)
+    for name, part in (("validation", validation), ("test", test)):
+        _check_known(name, part, train)
+    return Parts(train, validation, test, tuple(remarks))
+
+
+def _images_without_copies(
+    some: LabelledImages, kept_out: Sequence[LabelledImages], name: str, others: str, remarks: list[str]
+) -> LabelledImages:
+    known = {digest for each in kept_out for digest in _digests(each)}
+    copies = {place for place, digest in enumerate(_digests(some)) if digest in known}
+    return _left(some, copies, f"{name} image", others, remarks)
+
+
+def _digests(data: LabelledImages) -> list[str]:
+    """What an image is known by."""
+    return [blake2b(image.tobytes(), digest_size=16).hexdigest() for image in data.images]
+
+
+def _check_known(name: str, part: LabelledTexts | LabelledImages, train: LabelledTexts | LabelledImages) -> None:
+    unknown = sorted(set(part.labels) - set(train.labels))
+    if unknown:
+        raise DataError(
+            f"class {unknown[0]!r} of the {name} examples has no training example; add some, or leave it out"
+        )
+
+
 def _check_share(share: float) -> None:
     if not 0 < share <= 0.4:
         raise UsageError(f"held_out={share} is no share that leaves enough to learn from; use 0.05 to 0.4")
@@ -122,7 +166,7 @@ def _once(data: Examples, texts: Sequence[str], called: str, remarks: list[str])
     return data.chosen(places)
 
 
-def _check_classes(data: LabelledTexts, fewest: int) -> None:
+def _check_classes(data: LabelledTexts | LabelledImages, fewest: int) -> None:
     counts = Counter(data.labels)
     if len(counts) < 2:
         raise DataError(
@@ -137,7 +181,7 @@ def _check_classes(data: LabelledTexts, fewest: int) -> None:
         )
 
 
-def _draw(data: LabelledTexts, parts: Sequence[str], share: float, seed: int) -> dict[str, LabelledTexts]:
+def _draw(data: OfClasses, parts: Sequence[str], share: float, seed: int) -> dict[str, OfClasses]:
     """A share of each class, one example at least, for each part; the rest is to learn from."""
     chance = np.random.default_rng([seed, len(data)])
     by_class: dict[str, list[int]] = defaultdict(list)

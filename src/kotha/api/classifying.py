@@ -1,5 +1,6 @@
 """What a classifier does: it names classes, and is measured on examples with labels."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING, Literal, overload
 from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
+from kotha.errors import UsageError
+from kotha.model.vit import ViT
 from kotha.wording import OnProgress
 
 if TYPE_CHECKING:
@@ -18,14 +21,16 @@ class TellsClasses(OpenedModel):
     """The methods of a model that tells classes apart."""
 
     @overload
-    def classify(self, text: str, *, why: bool = False) -> "Classified": ...
+    def classify(self, text: Place, *, why: bool = False) -> "Classified": ...
 
     @overload
-    def classify(self, text: list[str], *, why: bool = False) -> "list[Classified]": ...
+    def classify(self, text: list[str] | list[Path], *, why: bool = False) -> "list[Classified]": ...
 
     @checked()
-    def classify(self, text: str | Sequence[str], *, why: bool = False) -> "Classified | list[Classified]":
+    def classify(self, text: Place | Sequence[Place], *, why: bool = False) -> "Classified | list[Classified]":
         """Of which class a text is, or each of a list, with probabilities; ``why`` tells what each token was worth.
+
+        A ViT reads the files of that name, images; where it looks is shown by ``attention(image=…)``.
 
         >>> answer = kotha.load("moods").classify("বাহ, কী চমৎকার")
         >>> answer.label in answer.probabilities
@@ -36,10 +41,19 @@ class TellsClasses(OpenedModel):
         kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
         """
         from kotha.generate.classes import Classifier
+        from kotha.generate.images import classify_images
 
-        several = [text] if isinstance(text, str) else list(text)
-        answers = Classifier(self.bundle).classify(several, why)
-        return answers[0] if isinstance(text, str) else answers
+        alone = isinstance(text, str | os.PathLike)
+        several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
+        if isinstance(self.model, ViT):
+            if why:
+                raise UsageError("why is for texts; where a ViT looks is shown by its attention")
+            answers = classify_images(self.bundle, [Path(each) for each in several])
+        else:
+            if not all(isinstance(each, str) for each in several):
+                raise UsageError(f"{self._called} reads texts, and a path names a file; give what the file says")
+            answers = Classifier(self.bundle).classify([str(each) for each in several], why)
+        return answers[0] if alone else answers
 
     @checked()
     def evaluate_classes(
@@ -71,3 +85,27 @@ class TellsClasses(OpenedModel):
         if baselines and self.path is not None and (self.path / EXAMPLES).is_dir():
             learned = read_examples(self.path).train
         return evaluate_classifier(self.bundle, held_out, learned, on_progress)
+
+    @checked()
+    def evaluate_images(
+        self, images: Place, *, baselines: bool = True, on_progress: OnProgress | None = None
+    ) -> "ClassificationScore":
+        """Measure how well it tells images apart: those of a folder by class, or of an .npz archive (its test part).
+
+        With ``baselines`` beside the commonest class and the nearest neighbour, if its run still has what it learned.
+
+        >>> kotha.load("vit").evaluate_images("shapes.npz").examples
+        12
+        """
+        from kotha.adapt.examples import EXAMPLES
+        from kotha.adapt.images import read_image_parts
+        from kotha.evaluate.images import evaluate_images
+        from kotha.generate.images import vit_of
+        from kotha.pictures import read_labelled_images
+
+        config = vit_of(self.bundle).config
+        parts = read_labelled_images(Path(images), config.image_size, config.n_channels)
+        learned = None
+        if baselines and self.path is not None and (self.path / EXAMPLES).is_dir():
+            learned = read_image_parts(self.path).train
+        return evaluate_images(self.bundle, parts.get("test", parts["train"]), learned, on_progress)

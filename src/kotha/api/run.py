@@ -7,6 +7,7 @@ from typing import Any
 
 from kotha import box
 from kotha.api import Place
+from kotha.api.images import are_images, train_on_images
 from kotha.api.model import LanguageModel, load
 from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
 from kotha.arguments import checked
@@ -112,7 +113,7 @@ def train(
     on_event: OnEvent | None = None,
     **settings: Any,
 ) -> Run:
-    """Train a model on a data folder or a table of pairs, for so many minutes or steps, into a run folder.
+    """Train a model on a data folder, a table of pairs or images, for so many minutes or steps, into a run folder.
 
     Without a preset, sizes, batch and rates follow from the text and the time. ``start`` is a run, a model folder, a
     Hugging Face folder or ``"box"`` whose weights it begins with (fine-tuning); with teachers, runs or model folders,
@@ -130,6 +131,12 @@ def train(
     >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
     >>> sorted(run.summary)[:3]
     ['best_step', 'bleu', 'bleu_signature']
+
+    Images (a folder with a folder for each class, or an .npz archive of images and labels) make a classifier of them.
+
+    >>> run = kotha.train("shapes.npz", preset="vit-digits", steps=2, out="eyes", image_size=14)
+    >>> run.model.config.labels
+    ('flat', 'tall')
     """
     folder = RunFolder(Path(out))
     given = {**settings, **({} if steps is None else {"steps": steps})}
@@ -139,6 +146,10 @@ def train(
     origin = None if start is None else origin_at(start)
     how: Any = {"resume": resume, "on_event": on_event}
     asked = PairsAsked(pair, reverse, tokenizer, validation, test, errors)
+    if are_images(data):
+        check_for_folder(data, asked)
+        train_on_images(data, folder, request, origin=origin, **how)
+        return Run(folder.path)
     if is_table(data):
         train_on_pairs(data, folder, request, asked, origin=origin, **how)
         return Run(folder.path)

@@ -1,9 +1,9 @@
-"""``kotha classify``: of which class a text is, and why."""
+"""``kotha classify``: of which class a text or an image is, and why."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kotha.cli.flags import Json, flag
+from kotha.cli.flags import Json, flag, page
 from kotha.cli.terminal import print_json, results
 
 if TYPE_CHECKING:
@@ -15,19 +15,25 @@ if TYPE_CHECKING:
 def classify(
     run: Annotated[Path, flag("A run folder (its best model), or a model folder.", name="RUN")],
     /,
-    *text: Annotated[str, flag("The texts.", name="TEXT")],
+    *text: Annotated[str, flag("The texts; for a ViT, image files.", name="TEXT")],
     why: Annotated[bool, flag("Also what each token was worth to the answer.")] = False,
+    attention: Annotated[Path | None, page("Of one image: a page that shows which patches each head looks at.")] = None,
     adapter: Annotated[Path | None, flag("An adapter folder (LoRA) to put on RUN, its base.")] = None,
     device: Annotated[str, flag("cpu, cuda, or auto.")] = "auto",
     as_json: Json = False,
 ) -> None:
-    """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`."""
+    """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`; or each image: `… digits 7.png`."""
     import kotha
     from kotha.errors import UsageError
 
     if not text:
         raise UsageError("classify needs TEXT; see kotha classify --help")
-    answers = kotha.load(run, device, adapter).classify(list(text), why=why)
+    lm = kotha.load(run, device, adapter)
+    if attention is not None and (lm.config.family != "vit" or len(text) > 1):
+        raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
+    answers = lm.classify(list(text), why=why)
+    if attention is not None:
+        lm.attention(image=text[0]).save(attention)
     if as_json:
         rows = [{"text": each, **answer.to_dict()} for each, answer in zip(text, answers, strict=True)]
         print_json(rows[0] if len(rows) == 1 else rows)

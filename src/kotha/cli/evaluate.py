@@ -46,8 +46,8 @@ def evaluate(
     Each document is read from its start, in windows that move on by the stride; every token is scored once. A model
     that translates is measured by BLEU and chrF++ on a table of pairs: their fields are guessed, or named by --pair en
     bn. One that names classes is measured on texts with labels, beside the commonest class and TF-IDF with logistic
-    regression. A file of questions with answers (or messages) is asked: how many are answered right. With
-    --perturb: how far these figures fall when the text is written otherwise.
+    regression, or on images beside the nearest neighbour. A file of questions with answers (or messages) is asked: how
+    many are answered right. With --perturb: how far these figures fall when the text is written otherwise.
     """
     import kotha
     from kotha.evaluate.tables import score_table
@@ -71,7 +71,7 @@ def evaluate(
     if isinstance(held_out, str) and opened.config.family == "gpt" and field == "text" and holds_dialogues(held_out):
         _show_instructions(opened, held_out, errors, as_json)
         return
-    if opened.config.family.endswith("-classifier"):
+    if opened.config.family == "vit" or opened.config.family.endswith("-classifier"):
         _show_classes(opened, held_out, baselines, errors, as_json)
         return
     with progress() as advance, problems_told() as problems:
@@ -125,19 +125,24 @@ def _show_instructions(opened: "LanguageModel", path: str, errors: Errors, as_js
 def _show_classes(
     opened: "LanguageModel", path: str | list[str], baselines: str, errors: Errors, as_json: bool
 ) -> None:
-    """How well classes are told apart, of the texts of a table."""
+    """How well classes are told apart: texts of a table, or images."""
     from kotha.evaluate.classes_page import classes_table
 
+    sees = opened.config.family == "vit"
     if not isinstance(path, str):
-        raise UsageError(f"{opened.path} names classes; give a PATH to texts with labels, or ask kotha classify")
+        what = "images, in a folder for each class" if sees else "texts with labels"
+        raise UsageError(f"{opened.path} names classes; give a PATH to {what}, or ask kotha classify")
     with progress() as advance:
-        score = opened.evaluate_classes(path, baselines=baselines == "auto", errors=errors, on_progress=advance)
+        if sees:
+            score = opened.evaluate_images(path, baselines=baselines == "auto", on_progress=advance)
+        else:
+            score = opened.evaluate_classes(path, baselines=baselines == "auto", errors=errors, on_progress=advance)
     if as_json:
         print_json(score.to_dict())
         return
     print_table(classes_table(score, str(opened.path)))
     if not score.baselines:
-        notes().print("kotha: nothing to compare with; a run of kotha adapt classify has the examples that it needs")
+        notes().print("kotha: nothing to compare with; the run has the examples that it needs")
 
 
 def _model_and_text(run: str | None, path: str | None, text: str | None) -> tuple[Path, str | list[str]]:

@@ -1,4 +1,4 @@
-"""``kotha train``: from a data folder, or a table of pairs, to a run folder."""
+"""``kotha train``: from a data folder, a table of pairs, or images, to a run folder."""
 
 import os
 import shlex
@@ -18,7 +18,9 @@ Number = Annotated[int | None, flag("Overrides what is chosen.")]
 
 
 def train(
-    data: Annotated[Path, flag("A data folder, made by `kotha prepare`; or a table of pairs: tsv, csv, jsonl.")],
+    data: Annotated[
+        Path, flag("A data folder, made by `kotha prepare`; or a table of pairs: tsv, csv, jsonl; or images.")
+    ],
     /,
     *,
     out: Annotated[Path, flag("The run folder to make, or to go on with.")],
@@ -46,7 +48,8 @@ def train(
 
     Sizes, batch and rates follow from the data and the time: `kotha train data --minutes 10 --out run`. A gpt preset
     learns next tokens, a bert preset masked words. A table of pairs makes a translator: `kotha train pairs.tsv --preset
-    pocket-seq2seq --out run`. With --from a model that has learned before goes on (fine-tuning),
+    pocket-seq2seq --out run`; images, in a folder for each class or an .npz archive, one that tells them apart: `kotha
+    train images --preset vit-digits --out run`. With --from a model that has learned before goes on (fine-tuning),
     under the data's tokenizer if that is another. With --teacher a gpt also learns from models that you trained before
     (distillation), and from several it becomes better than each. On several GPUs or machines:
     `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
@@ -58,6 +61,7 @@ def train(
     given = {**from_toml(config), **from_words(set_), **given}
     with ExitStack() as stack:
         display = stack.enter_context(TrainingDisplay(speaks=os.environ.get("RANK", "0") == "0"))
+        from kotha.api.images import are_images, train_on_images
         from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
         from kotha.api.run import origin_at, sampler
         from kotha.runs import RunFolder
@@ -81,9 +85,12 @@ def train(
             "on_remark": display.say,
             "origin": None if from_ is None or ranks.restarts > 0 else origin_at(from_),
         }
-        if is_table(data):
-            if not ranks.alone:
-                raise UsageError("pairs are learned by one process; start it without torchrun")
+        if not ranks.alone and (is_table(data) or are_images(data)):
+            raise UsageError("pairs and images are learned by one process; start it without torchrun")
+        if are_images(data):
+            check_for_folder(data, asked)
+            summary = train_on_images(data, folder, request, recipe=recipe, **how)
+        elif is_table(data):
             summary = train_on_pairs(data, folder, request, asked, recipe=recipe, **how)
         else:
             check_for_folder(data, asked)

@@ -16,23 +16,23 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
         for each in score.classes
     ]
     if score.seen:
-        remarks.append(f"It has learned from {score.seen:,} of these texts, so these figures are too good.")
+        remarks.append(f"It has learned from {score.seen:,} of these, so these figures are too good.")
     return Table(counted(score.examples, "example"), ["", "accuracy", "macro-F1"], cells, remarks)
 
 
-def classes_page(score: ClassificationScore, title: str, lead: str = "") -> str:
+def classes_page(score: ClassificationScore, title: str, lead: str = "", called: str = "text") -> str:
     """The page: what came out, the confusion matrix, each class by itself, and what others reach."""
     page = Page(title, lead)
     page.headline(
         [
             (f"{score.macro_f1:.3f}", "macro-F1: the mean over classes, rare ones as much as common ones"),
-            (f"{score.accuracy:.1%}", f"of {counted(score.examples, 'unseen text')} told right (accuracy)"),
+            (f"{score.accuracy:.1%}", f"of {counted(score.examples, f'unseen {called}')} told right (accuracy)"),
         ]
     )
     page.heading("Which are taken for which", "কোনটিকে কোনটি ভাবা হয়েছে")
     page.paragraph(
-        "A row is what the texts are, a column is what the model said; the darker, the larger the share of the row. "
-        "What stands on the diagonal was told right."
+        f"A row is what the {called}s are, a column is what the model said; the darker, the larger the share of the "
+        "row. What stands on the diagonal was told right."
     )
     totals = [max(1, sum(row)) for row in score.confusion]
     shares = [[count / total for count in row] for row, total in zip(score.confusion, totals, strict=True)]
@@ -50,4 +50,4 @@ def classes_page(score: ClassificationScore, title: str, lead: str = "") -> str:
         best = max(range(len(compared)), key=lambda place: list(compared.values())[place]["macro_f1"])
         figures = [[name, f"{each['accuracy']:.3f}", f"{each['macro_f1']:.3f}"] for name, each in compared.items()]
         page.table(["", "accuracy", "macro-F1"], figures, {(best, 2): "best"})
-    return page.html("Made by Kotha. Nothing of these texts was learned from or chosen by.")
+    return page.html(f"Made by Kotha. Nothing of these {called}s was learned from or chosen by.")

@@ -249,9 +249,22 @@ class ViTConfig(ModelConfig):
     patch_size: int  # height and width of a patch, in pixels
     n_channels: int = 3  # colours of a pixel
     n_classes: int  # answers to choose from
+    labels: tuple[str, ...] = ()  # what each is called; none: by number
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """What each class is called, in the order of the head's answers."""
+        return self.labels or tuple(str(number) for number in range(self.n_classes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, resolved, ready for JSON."""
+        return {**super().to_dict(), "labels": list(self.labels)}
 
     def _check(self) -> None:
         super()._check()
+        object.__setattr__(self, "labels", _checked_labels(self.labels) if self.labels else ())
+        if self.labels and len(self.labels) != self.n_classes:
+            raise ConfigError(f"{len(self.labels)} labels for n_classes={self.n_classes}; name each class, or none")
         if self.image_size % self.patch_size:
             raise ConfigError(
                 f"image_size={self.image_size} is not divisible by patch_size={self.patch_size}; "

@@ -18,6 +18,7 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Compile = Literal["auto", "on", "off"]
 BestBy = Literal["loss", "macro_f1"]
 ClassWeights = Literal["equal", "balanced"]
+Augment = Literal["none", "move", "mirror"]
 
 
 _COUNTS = (
@@ -68,6 +69,7 @@ class TrainConfig:
     dropout: float | None = None  # overrides the model's dropout
     label_smoothing: float = 0.0  # share of each target spread over the vocabulary
     class_weights: ClassWeights = "equal"  # balanced: examples of rare classes count more
+    augment: Augment = "none"  # images: move turns, shifts and scales each a little; mirror also flips half of them
     backwards: float = 0.0  # share of the sequences read from their end, but in the last quarter of the steps
     lora: int | None = None  # rank of what is learned beside the weights, which then stay (LoRA); None: all learns
     lora_alpha: float = 16.0  # what is learned beside them counts alpha / rank times

@@ -14,8 +14,9 @@ import torch
 from kotha.bundle import Bundle, unique_weights
 from kotha.errors import ConfigError
 from kotha.model.classifier import TextClassifier
-from kotha.model.config import ClassifierConfig, ModelConfig, TextConfig, classifying
+from kotha.model.config import ClassifierConfig, ModelConfig, TextConfig, ViTConfig, classifying
 from kotha.model.family import Model
+from kotha.model.vit import ViT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # What may differ from the model that the weights are of; with rotary positions the context too.
@@ -42,6 +43,8 @@ class Origin:
         own = self.config(tokenizer)
         if isinstance(wanted, ClassifierConfig):
             own = classifying(own, wanted.labels)  # its body becomes a classifier's
+        if isinstance(wanted, ViTConfig) and isinstance(own, ViTConfig):  # other classes, images of another size
+            own = own.replace(n_classes=wanted.n_classes, labels=wanted.labels, image_size=wanted.image_size)
         if type(wanted) is not type(own):
             raise ConfigError(f"{self.name} is a {own.family} model, and a {wanted.family} was asked for")
         free = _CHANGEABLE | ({"context_length"} if getattr(own, "positions", None) == "rotary" else set())
@@ -75,6 +78,8 @@ class Origin:
     def _weights_for(self, model: Model) -> dict[str, Any]:
         """The weights by the names that they have in a model; a head for other classes is not among them."""
         weights, own = unique_weights(self.bundle.model), self.bundle.model
+        if isinstance(model, ViT) and isinstance(own, ViT):
+            return _for_images(own, model, dict(weights))
         if not isinstance(model, TextClassifier):
             return dict(weights)
         if not isinstance(own, TextClassifier):
@@ -84,6 +89,14 @@ class Origin:
 
     def _same(self, tokenizer: Tokenizer) -> bool:
         return self.bundle.tokenizer is not None and self.bundle.tokenizer.fingerprint == tokenizer.fingerprint
+
+
+def _for_images(own: ViT, model: ViT, weights: dict[str, Any]) -> dict[str, Any]:
+    """The weights of a ViT for other images: positions stretched to their grid, no head for other classes."""
+    side = model.positions.n_side
+    weights["positions.table.weight"] = own.positions(side, side).detach()
+    same = own.config.class_names == model.config.class_names
+    return {name: weight for name, weight in weights.items() if same or not name.startswith("head.")}
 
 
 def carried(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[str, int]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kotha.errors import ConfigError, UsageError
-from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.fields import is_number
 from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -146,7 +146,11 @@ def check_settings(model: ModelConfig, config: TrainConfig) -> None:
     for name in ("teachers", "backwards"):
         if getattr(config, name) and not isinstance(model, GPTConfig):
             raise ConfigError(f"{name} is for a gpt, which learns next tokens; train this one without")
-    if (config.class_weights != "equal" or config.best_by != "loss") and not isinstance(model, ClassifierConfig):
+    if config.augment != "none" and not isinstance(model, ViTConfig):
+        raise ConfigError("augment is for images; leave it out")
+    if isinstance(model, ViTConfig | ClassifierConfig):
+        return
+    if config.class_weights != "equal" or config.best_by != "loss":
         raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
 
 

@@ -34,7 +34,7 @@ from kotha.train.tasks.next_token import NextToken
 # What families learn from that read no plain text, and what to do.
 _OTHERS = {
     "seq2seq": ("pairs of texts", "name a table of pairs (tsv, csv, jsonl) instead of the data folder"),
-    "vit": ("images with their classes", "use a gpt or bert preset, or train it from Python (kotha.train.tasks)"),
+    "vit": ("images with their classes", "name a folder with a folder for each class, or an .npz archive"),
 }
 _CLASSES = ("texts with labels", "use a gpt or bert preset, or go on with what made it")
 

@@ -255,6 +255,19 @@ def test_their_folders_open_here(name: str, tmp_path: Path) -> None:
     assert same_weights(import_hf(tmp_path / "shards").bundle, found.bundle)
 
 
+def test_names_of_classes_of_images_come_and_go(tmp_path: Path) -> None:
+    kind = FOREIGN["vit"][0]
+    names = {0: "cat", 1: "dog", 2: "ox", 3: "owl", 4: "bat"}
+    for number, (labels, kept) in enumerate(((names, tuple(names.values())), ({**names, 4: "cat"}, ()))):
+        config = transformers.ViTConfig(**VIT, id2label=labels)
+        getattr(transformers, kind)(config).save_pretrained(tmp_path / str(number))
+        assert import_hf(tmp_path / str(number)).bundle.config.labels == kept  # type: ignore[attr-defined]
+    ours = import_hf(tmp_path / "0").bundle
+    assert export(ours, "hf", tmp_path / "out").passed
+    assert transformers.AutoConfig.from_pretrained(tmp_path / "out").id2label == names
+    assert import_hf(tmp_path / "out").bundle.config == ours.config
+
+
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_their_tokenizers_come_along(name: str, tmp_path: Path) -> None:
     folder, lines = tmp_path / "hf", built_in_lines(60)

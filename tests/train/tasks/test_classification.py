@@ -12,6 +12,7 @@ from kotha.errors import ConfigError, DataError
 from kotha.model.config import BERTConfig, GPTConfig, TextConfig, ViTConfig, classifying
 from kotha.model.presets import preset
 from kotha.train.config import TrainConfig
+from kotha.train.tasks.augmenting import augmented
 from kotha.train.tasks.classification import ImageClasses, TextClasses
 
 VIT = ViTConfig(image_size=4, patch_size=2, n_channels=1, n_classes=3, n_layers=1, d_model=8, n_heads=1)
@@ -44,6 +45,31 @@ def test_every_image_once_an_epoch_and_slices_of_the_whole() -> None:
     whole, part = made.batch(2, 0, 4), made.batch(2, 1, 2)
     assert all(torch.equal(part.tensors[name], whole.tensors[name][1:3]) for name in whole.tensors)
     assert (part.targets, part.tokens) == ({"examples": 2}, 2 * 5)
+
+
+@pytest.mark.parametrize("augment", ["move", "mirror"])
+def test_augmentation_moves_each_image_by_its_turn_alone(augment: Any) -> None:
+    chance = np.random.default_rng(0)
+    noisy = chance.integers(0, 255, (10, 1, 8, 8)).astype(np.uint8)
+    config = CONFIG.change(augment=augment)
+    made = ImageClasses(VIT.replace(image_size=8), config, noisy, LABELS, noisy, LABELS)
+    whole, part = made.batch(2, 0, 4).tensors["images"], made.batch(2, 1, 2).tensors["images"]
+    assert torch.equal(part, whole[1:3]) and torch.equal(whole, made.batch(2, 0, 4).tensors["images"])
+    assert whole.min() >= -1 and whole.max() <= 1, "nothing comes in from outside"
+    plain = ImageClasses(VIT.replace(image_size=8), CONFIG, noisy, LABELS, noisy, LABELS)
+    assert not torch.equal(whole, plain.batch(2, 0, 4).tensors["images"])
+    assert torch.equal(made.validation()[0].tensors["images"], plain.validation()[0].tensors["images"])
+
+
+def test_no_move_is_no_change_and_a_mirror_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_TURN", "_SHIFT", "_SCALE"):
+        monkeypatch.setattr(f"kotha.train.tasks.augmenting.{name}", 0.0)
+    image = torch.rand(1, 2, 6, 6)
+    chances = [np.random.default_rng(seed) for seed in range(8)]
+    moved = augmented(image.expand(8, -1, -1, -1), chances, flip=True)
+    mirrored = [bool(torch.allclose(each, image[0].flip(-1), atol=1e-5)) for each in moved]
+    same = [bool(torch.allclose(each, image[0], atol=1e-5)) for each in moved]
+    assert all(a != b for a, b in zip(mirrored, same, strict=True)) and any(mirrored) and any(same)
 
 
 def test_scores_and_what_to_compare_with() -> None:

@@ -14,7 +14,14 @@ from typing import Any
 from kotha.bundle import FORMAT
 from kotha.errors import ConfigError, KothaError, nearest
 from kotha.export.huggingface.layouts import ACTIVATIONS, CLASSIFIERS, LAYOUTS, MARIAN, VIT, Layout
-from kotha.model.config import BERTClassifierConfig, ClassifierConfig, ModelConfig, TextConfig, config_from_dict
+from kotha.model.config import (
+    BERTClassifierConfig,
+    ClassifierConfig,
+    ModelConfig,
+    TextConfig,
+    ViTConfig,
+    config_from_dict,
+)
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
@@ -39,8 +46,8 @@ def write_config(layout: Layout, config: ModelConfig, tokenizer: Tokenizer | Non
         values["embd_pdrop"] = config.dropout
     if isinstance(config, TextConfig) and config.positions == "rotary":
         values["rope_parameters"] = {"rope_type": "default", "rope_theta": config.rotary_base}
-    if layout is VIT:
-        values |= _labels([f"LABEL_{index}" for index in range(config.n_classes)])  # type: ignore[attr-defined]
+    if isinstance(config, ViTConfig):
+        values |= _labels(config.labels or [f"LABEL_{index}" for index in range(config.n_classes)])
     else:
         values |= special_ids(layout, tokenizer)
     if isinstance(config, ClassifierConfig):
@@ -86,6 +93,7 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
     if layout is VIT:
         labels = values.get("id2label")
         ours["n_classes"] = len(labels) if isinstance(labels, dict) else values.get("num_labels", 2)
+        ours["labels"] = _class_names(labels)
     if layout in CLASSIFIERS:
         ours["labels"] = _read_labels(values)
     usual = {name: allowed[0] for name, (allowed, _) in layout.always.items() if name not in ours}
@@ -170,6 +178,16 @@ def _read_labels(values: dict[str, Any]) -> tuple[str, ...]:
     if values.get("problem_type") not in (None, "single_label_classification"):
         raise KothaError(f"problem_type={values['problem_type']!r}: ours give each text one class of several")
     return tuple(str(names[str(index)]) for index in range(len(names)))
+
+
+def _class_names(names: Any) -> tuple[str, ...]:
+    """What the classes of images are called; nothing where that says no more than their numbers, or names one twice."""
+    known = [str(index) for index in range(len(names))] if isinstance(names, dict) else []
+    if not known or sorted(map(str, names)) != sorted(known):
+        return ()
+    found = tuple(str(names[index] if index in names else names[int(index)]) for index in known)
+    plain = all(name == f"LABEL_{index}" for index, name in enumerate(found))
+    return () if plain or len(set(found)) < len(found) or not all(map(str.strip, found)) or len(found) < 2 else found
 
 
 def _rotary_base(values: dict[str, Any]) -> Any:

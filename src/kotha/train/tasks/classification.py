@@ -10,6 +10,7 @@ mean of F1 over classes) instead of the least loss.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from kotha.text.tokenizer.marked import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.objectives import classes, judge
+from kotha.train.tasks.augmenting import augmented
 from kotha.train.tasks.order import Order, Ragged, measuring_slices
 from kotha.train.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
 
@@ -133,6 +135,16 @@ class ImageClasses(_Classes):
         learned = (_check_images("training", images, model), labels)
         held_out = (_check_images("validation", validation_images, model), validation_labels)
         super().__init__(config, model.n_classes, positions, learned, held_out)
+        self._augment = config.augment
+
+    def batch(self, step: int, first: int, count: int) -> Batch:
+        """See Task; with augmentation each image is moved as its turn has it."""
+        made = super().batch(step, first, count)
+        if self._augment == "none":
+            return made
+        chances = [self._order.chance(turn) for turn in self._order.turns(step, first, count)]
+        images = augmented(made.tensors["images"], chances, flip=self._augment == "mirror")
+        return replace(made, tensors={**made.tensors, "images": images})
 
     def _read(self, examples: Tensor, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         some = examples[rows]

@@ -1,0 +1,39 @@
+"""A classifier of images, from Python and for the command."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kotha.adapt.images import ImagesRequest, resume_images, start_images
+from kotha.api import Place
+from kotha.errors import UsageError
+from kotha.pictures import holds_images
+from kotha.runs import RunFolder
+from kotha.text.shards import DATASET_FILE
+from kotha.train.origin import Origin
+from kotha.train.settings import TrainRequest
+
+
+def are_images(data: Place) -> bool:
+    """Whether a training learns from images: an archive of arrays, or folders with images, and no data folder."""
+    return not (Path(data) / DATASET_FILE).exists() and holds_images(Path(data))
+
+
+def train_on_images(
+    data: Place,
+    folder: RunFolder,
+    wish: TrainRequest,
+    *,
+    recipe: str | None = None,
+    origin: Origin | None = None,
+    resume: bool = False,
+    **heard: Any,
+) -> dict[str, Any]:
+    """Train a classifier of images, or go on with one; returns the summary. ``heard`` is on_event and on_remark."""
+    if resume:
+        if wish.minutes is not None or origin is not None:
+            raise UsageError("a run that is resumed goes on from its own weights and has its steps, or other steps")
+        return resume_images(folder, dict(wish.changes), **heard)
+    if origin is not None:
+        wish = replace(wish, model=origin.bundle.config)
+    return start_images(Path(data), folder, ImagesRequest(recipe=recipe, wish=wish), origin=origin, **heard)
