@@ -159,3 +159,12 @@ def test_a_turn_of_the_talk_is_written_as_it_was_learned(gpt: Path, pairs: Path,
 
     request = talk.ask("কে পেল?", 4, SamplingSettings())
     assert list(request.prompt) == template.prompt(run.model.tokenizer, [Turn("user", "কে পেল?")])
+
+
+def test_what_was_learned_is_answered_and_the_answer_ends(gpt: Path, pairs: Path, tmp_path: Path) -> None:
+    how = {"steps": 150, "batch_size": 8, "learning_rate": 1e-2, "evaluate_every": 150, "patience": None}
+    run = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "taught", **how)
+    learned = run.path / "examples" / "train.jsonl"
+    before, after = (kotha.load(model).evaluate_instructions(learned) for model in (gpt, run.path))
+    assert before.right == 0 and after.right > 0.6, "a name or a fruit by chance: less than a third"
+    assert all(len(reply.said) < 12 for reply in after.replies), "its turn ends with the answer"

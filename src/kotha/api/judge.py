@@ -52,6 +52,6 @@ def judge(
         raise UsageError(f"{folder} exists; go on with it without naming models, or choose another folder")
     given = read_prompts(Path(prompts)) if isinstance(prompts, str | os.PathLike) else list(dict.fromkeys(prompts))
     settings = SamplingSettings(seed=seed, **how)
-    engines = {name: load(name).engine(max(1, min(len(given), _MOST_ROWS))) for name in names}
-    written = write_continuations(engines, given, tokens, settings, on_progress)
+    rows = max(1, min(len(given), _MOST_ROWS))
+    written = write_continuations(names, lambda name: load(name).engine(rows), given, tokens, settings, on_progress)
     return Judging.start(folder, given, written, seed, {"tokens": tokens, "seed": seed, **how})

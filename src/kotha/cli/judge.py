@@ -5,9 +5,9 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import Json, Writing, flag, page
+from kotha.cli.flags import Json, flag, page
 from kotha.cli.stopping import raised
 from kotha.wording import ascii_digits, counted
 
@@ -30,7 +30,10 @@ def judge(
     collect: Annotated[
         tuple[Path, ...], flag("Take in files that pages have returned, instead of asking.", consume_multiple=True)
     ] = (),
-    writing: Writing = Writing(),  # noqa: B008 - frozen
+    tokens: Annotated[int, flag("Tokens that each writes after a prompt, at most.")] = 60,
+    temperature: Annotated[float, flag("0 always takes the best token, 1 draws as the model says.")] = 0.8,
+    top_k: Annotated[int | None, flag("Draw among this many of the best tokens.", negative="--no-top-k")] = 40,
+    seed: Annotated[int, flag("Decides the texts, and which of two stands first.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Let a person choose the better of two blind continuations: `kotha judge run-1 run-2 --prompts p.txt --out j`.
@@ -42,14 +45,9 @@ def judge(
     from kotha.cli.terminal import print_json, print_table, progress
     from kotha.evaluate.judge.results import judging_tables
 
-    settings = writing.settings()  # a mistake is answered before a model is read
-    drawing = {name: getattr(settings, name) for name in ("temperature", "top_k", "top_p", "min_p")}
-    drawing["repetition_penalty"] = settings.repetition_penalty
+    how: Any = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed}
     with progress() as advance:
-        tokens, seed = writing.tokens, writing.seed
-        judging = kotha.judge(
-            runs, prompts, out=out, tokens=tokens, seed=seed, on_progress=advance, **(drawing if runs else {})
-        )
+        judging = kotha.judge(runs, prompts, out=out, on_progress=advance, **how)
     if judging.same and runs:
         print(f"kotha: {counted(judging.same, 'pair')} of equal texts left out", file=sys.stderr)
     if page is not None:

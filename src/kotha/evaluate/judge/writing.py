@@ -1,7 +1,7 @@
 """What models write for a judging: a continuation of each prompt, or an answer by one that was taught to answer."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,17 +46,19 @@ def _of_row(line: str) -> str:
 
 
 def write_continuations(
-    engines: Mapping[str, Engine],
+    names: Sequence[str],
+    opened: Callable[[str], Engine],
     prompts: Sequence[str],
     tokens: int,
     settings: SamplingSettings,
     on_progress: OnProgress | None = None,
 ) -> dict[str, list[str]]:
-    """What each model writes after each prompt; the seed of a prompt is the same for all."""
+    """What each model writes after each prompt, one model in memory at a time; all have the same seed at a prompt."""
     written: dict[str, list[str]] = {}
-    for place, (name, engine) in enumerate(engines.items()):
+    for place, name in enumerate(names):
         if on_progress is not None:
-            on_progress("writing", place, len(engines))
+            on_progress("writing", place, len(names))
+        engine = opened(name)
         tokenizer = engine.tokenizer
         template = ChatTemplate.of(tokenizer) if tokenizer is not None and was_taught(engine) else None
         requests = []
