@@ -128,6 +128,8 @@ def _is_image(file: Path) -> bool:
 
 
 def _read_archive(path: Path) -> dict[str, LabelledImages]:
+    if path.suffix != ".npz":
+        raise DataError(f"{path} holds no images; give an .npz archive, or a folder with a folder for each class")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name.lower(): np.asarray(archive[name]) for name in archive.files}

@@ -179,6 +179,9 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
         kotha.train(archive, out=out, start=gpt, steps=2)
     with pytest.raises(UsageError, match="this is a gpt model; only a ViT reads images"):
         kotha.load(gpt).evaluate_images(archive)
+    (tmp_path / "table.tsv").write_text("a\tb\n", encoding="utf-8")
+    with pytest.raises(KothaError, match=r"table\.tsv holds no images; give an \.npz archive"):
+        run.model.evaluate_images(tmp_path / "table.tsv")
     assert not out.exists()
     with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
         kotha.train(archive, out=run.path, **QUICK)

@@ -43,18 +43,20 @@ class Translates(OpenedModel):
         return found[0] if isinstance(text, str) else found
 
     @checked()
-    def alignment(self, text: str, *, target: str | None = None, layer: int | None = None) -> "View[Alignment]":
+    def alignment(
+        self, text: str, *, target: str | None = None, layer: int | None = None, beams: int = 4
+    ) -> "View[Alignment]":
         """Which pieces of a text its translation was written from: the cross-attention of one decoder layer.
 
-        Without a ``target`` the model translates, taking the best token each time; ``layer`` counts from 0, and is the
-        last but one if left out.
+        Without a ``target`` it is the model's own translation; ``layer`` counts from 0, and is the last but one if left
+        out.
 
         >>> kotha.load("seq2seq").alignment("নদীর ধারে", target="মা").save("alignment.html")
         PosixPath('alignment.html')
         """
         from kotha.inside.attention.alignment import alignment_view
 
-        return alignment_view(self.bundle, text, target, layer)
+        return alignment_view(self.bundle, text, target, layer, beams)
 
     @checked()
     def evaluate_translations(

@@ -34,7 +34,7 @@ def translate(
     lm = load(run)
     if text is not None:
         found = lm.translate(text, beams=beams)
-        looked = None if alignment is None else lm.alignment(text, target=found)
+        looked = None if alignment is None else lm.alignment(text, beams=beams)
         if looked is not None and alignment is not None:
             looked.save(alignment)
         if as_json:

@@ -5,6 +5,7 @@ several layers the last but one aligns best in deep models (https://arxiv.org/ab
 that is shown where none is named. Attention is where a model looks, and a hint of why: not a proof.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,13 @@ from torch import Tensor
 
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
-from kotha.inside.asked import Asked, read_asked
+from kotha.generate.beam import BeamSettings, beam_search
 from kotha.inside.attention.maps import attention_maps
-from kotha.inside.inputs import Piece
+from kotha.inside.inputs import Piece, Write, read
 from kotha.inside.view import View, styled
-from kotha.model.config import Seq2SeqConfig
+from kotha.model.seq2seq import Seq2Seq
 from kotha.page import Page
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import counted
 
 
@@ -47,22 +49,38 @@ class Alignment:
         }
 
 
-def alignment_view(bundle: Bundle, text: str, target: str | None = None, layer: int | None = None) -> View[Alignment]:
-    """Where a translation comes from; without a ``target`` the model writes it, the best token each time."""
-    config = bundle.config
-    if not isinstance(config, Seq2SeqConfig):
-        raise UsageError(f"this is a {config.family} model; only a Seq2Seq looks from a translation at its source")
-    n_layers = config.n_decoder_layers
-    assert n_layers is not None, "worked out with the config"
+def alignment_view(
+    bundle: Bundle, text: str, target: str | None = None, layer: int | None = None, beams: int = 4
+) -> View[Alignment]:
+    """Where a translation comes from; without a ``target`` it is the model's own, by beam search."""
+    model = bundle.model
+    if not isinstance(model, Seq2Seq):
+        raise UsageError(f"this is a {bundle.config.family} model; only a Seq2Seq has a source to look at")
+    n_layers = model.config.n_decoder_layers
     chosen = max(0, n_layers - 2) if layer is None else layer
     if not 0 <= chosen < n_layers:
         raise UsageError(f"layer={chosen}: the decoder has {counted(n_layers, 'layer')}, counted from 0")
-    maps = attention_maps(bundle.model, read_asked(bundle, Asked(text, target=target)), [f"decoder.{chosen}"])
+    write = _writer(model, bundle.tokenizer, beams) if target is None else None
+    given = read(model, bundle.tokenizer, text, target=target, write=write)
+    maps = attention_maps(model, given, [f"decoder.{chosen}"])
     (cross,) = (each for each in maps.maps if each.name.endswith(".cross"))
-    # A row looks as it writes what comes after it; the last row writes the end, or nothing that was asked for.
-    written = maps.line("target")[1:]
+    written = maps.line("target")[1:]  # a row looks as it writes what comes after it; the last one writes the end
     found = Alignment(maps.line("source"), written, cross.weights.mean(dim=0)[: len(written)], chosen)
-    return View(text, found, lambda: alignment_page(found, text), found.to_dict, maps.given.remarks)
+    return View(text, found, lambda: alignment_page(found, text), found.to_dict, given.remarks)
+
+
+def _writer(model: Seq2Seq, tokenizer: Tokenizer | None, beams: int) -> Write | None:
+    """The model's own translation, as ids: its text could be cut into other pieces than those that were written."""
+    if tokenizer is None or not {"bos", "eos"} <= tokenizer.special.keys():
+        return None  # reading says what is missing
+    start, end = tokenizer.special["bos"], tokenizer.special["eos"]
+    settings = BeamSettings(start=start, end=end, beams=beams, tokens=model.config.context_length - 1)
+
+    def write(source: list[int]) -> Sequence[int]:
+        best = beam_search(model, source, settings)
+        return best[0].ids if best else ()
+
+    return write
 
 
 def alignment_page(found: Alignment, title: str) -> str:
