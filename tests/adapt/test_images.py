@@ -148,7 +148,9 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     assert "nearest neighbour" in said and "It has learned from 64 of these" in said
     words = ["train", str(archive), "--out", str(tmp_path / "run"), "--preset", "vit-digits", "--steps", "2"]
     assert main([*words, "--set", f"image_size={SIDE}", "d_model=16", "n_heads=2", "n_layers=1"]) == 0
-    assert "classes: flat, tall" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "classes: flat, tall" in said.err
+    assert "nearest neighbour" in said.out and "validation accuracy" in said.out and "{" not in said.out
 
 
 def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path, tmp_path: Path) -> None:

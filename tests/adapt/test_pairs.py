@@ -38,6 +38,7 @@ def test_it_learns_and_says_how_well(run: kotha.Run) -> None:
     assert "tok:13a" in summary["bleu_signature"] and "nw:2" in summary["chrf_signature"]
     assert summary["validation"]["accuracy"] > 0.5 and summary["tokens"] > summary["validation"]["tokens"]
     assert summary["fields"] == ["bn", "en"]
+    assert summary["chrf"] > summary["baselines"]["nearest neighbour"]["chrf"] > 0
     about = json.loads((run.path / "config.json").read_text(encoding="utf-8"))
     assert about["fields"] == {"source": "bn", "target": "en", "guessed": True} and about["task"] == "translation"
     assert about["training"]["label_smoothing"] == 0.1

@@ -40,7 +40,11 @@ def test_a_table_makes_a_translator_and_says_what_it_does(capsys, tmp_path: Path
     out, err = said(capsys, "train", table, "--out", tmp_path / "run", "--resume", "--steps", "6", "--json")
     assert "going on from step 4 of 6" in err and json.loads(out)["steps"] == 6
     out, _ = said(capsys, "train", table, "--out", tmp_path / "run", "--resume")
-    assert "chrf signature" in out and "Report:" in out
+    assert "Translated from 'bn', compared with 'en'." in out and "Report:" in out
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
+    for name in ("nearest neighbour", "validation accuracy", f"{summary['chrf']:.2f}"):
+        assert name in out
+    assert "{" not in out, "no figure is a table of its own"
 
 
 def test_what_came_out_translates_and_is_measured(capsys, made: Path) -> None:

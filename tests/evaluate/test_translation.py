@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from kotha.errors import DataError, KothaError
-from kotha.evaluate.translation import score_translations
+from kotha.evaluate.translation import remembered_targets, score_translations
+from kotha.evaluate.translation_page import translation_table
+from kotha.text.corpus.pairs import TextPairs
 
 
 def test_a_translation_that_is_its_reference() -> None:
@@ -28,6 +30,14 @@ def test_the_signatures_say_what_must_agree() -> None:
     assert "tok:13a" in score.bleu_signature
     assert "nw:2" in score.chrf_signature, "chrF++ counts words too"
     assert "version:" in score.chrf_signature
+
+
+def test_who_remembers_gives_the_translation_of_the_likest_source() -> None:
+    learned = TextPairs(("the red boat", "the blue boat on the river", "The house"), ("ক", "খ", "গ"))
+    asked = ["blue river", "the red boat", "house", "nothing of this"]
+    assert remembered_targets(learned, asked) == ["খ", "ক", "গ", "ক"]
+    table = translation_table(score_translations(["ক খ", "গ"], ["ক খ", "ঘ"]), "model")
+    assert table.remarks[0].startswith("BLEU: nrefs:1") and "no translation has four" in table.remarks[-1]
 
 
 def test_what_cannot_be_compared_is_refused(monkeypatch) -> None:

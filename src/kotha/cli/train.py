@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from kotha import box
 from kotha.cli.flags import More, OfPairs, flag, from_toml, from_words
 from kotha.cli.stopping import StoppedError
-from kotha.cli.terminal import print_json, results, table
+from kotha.cli.terminal import print_json, print_table, results, table
 from kotha.cli.training_display import TrainingDisplay, readable
 from kotha.errors import UsageError
 
@@ -108,7 +108,28 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(summary)
         return
-    flat = {**summary, **summary.get("validation", {}), "tokens": summary["tokens"]}  # a run from examples has parts
-    rows = [[name.replace("_", " "), readable(name, value)] for name, value in flat.items() if name != "validation"]
+    shown = _held_out(out, summary)
+    rest = {name: value for name, value in summary.items() if name not in shown and name != "validation"}
+    rest |= {f"validation_{name}": value for name, value in summary.get("validation", {}).items()}
+    rows = [[name.replace("_", " "), readable(name, value)] for name, value in rest.items()]
     results().print(table(str(out), ["summary", ""], rows))
     results().print(f"Report: {out / 'report.html'} (open it in a browser)", markup=False)
+
+
+def _held_out(out: Path, summary: dict[str, Any]) -> set[str]:
+    """Show what a run from examples reached on the part that was held out; the names of the figures that this tells."""
+    if "bleu" in summary:
+        from kotha.evaluate.translation import translation_score_of
+        from kotha.evaluate.translation_page import translation_table
+
+        translated = translation_score_of(summary)
+        print_table(translation_table(translated, str(out)))
+        return set(translated.to_dict())
+    if "confusion" in summary:
+        from kotha.evaluate.classes_page import classes_table
+        from kotha.evaluate.classification import score_of
+
+        told = score_of(summary)
+        print_table(classes_table(told, str(out)))
+        return set(told.to_dict())
+    return set()
