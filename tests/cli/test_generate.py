@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 import torch
 
+import kotha
 from kotha import bundle
 from kotha.cli.flags import Writing
 from kotha.cli.main import main
 from kotha.generate.plain import write
 from kotha.generate.settings import SamplingSettings
+from kotha.generate.weights import JoinedAttention
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.stories.corpus import stories
@@ -83,6 +85,15 @@ def test_probabilities_and_other_settings(capsys: Any, run: Path) -> None:
 
 def test_the_flags_begin_where_the_settings_do() -> None:
     assert Writing().settings() == SamplingSettings()
+
+
+def test_unless_told_otherwise_the_engine_has_a_copy_of_its_own(capsys: Any, run: Path) -> None:
+    engine = Writing().open_engine(run)
+    assert all(isinstance(block.attention, JoinedAttention) for block in engine.model.stack.blocks), "it reads faster"
+    told = [
+        answer(capsys, "generate", str(run), "মা", "--json", *more)["answer"] for more in ([], ["--weights", "float32"])
+    ]
+    assert told[0] == told[1] == kotha.load(run).generate("মা")[len("মা") :]
 
 
 def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from kotha import box
+from kotha.cli.naming import place
 from kotha.errors import ConfigError, UsageError
 from kotha.files import PAGE_ENDINGS, check_file_place
 
@@ -36,7 +36,7 @@ def page(help: str, **more: Any) -> Parameter:
 
 Json = Annotated[bool, flag("JSON on stdout.", name="--json")]
 _MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
-Run = Annotated[Path, flag(_MODEL, converter=lambda _, words: box.place(words[0].value), show_default=False)]
+Run = Annotated[Path, flag(_MODEL, converter=lambda _, words: place(words[0].value), show_default=False)]
 RunName = Annotated[str | None, flag(_MODEL, name="RUN", show_default=False)]  # where what it names is still open
 Paths = Annotated[tuple[str, ...], flag("Files, folders, globs, - or hf:owner/name.")]
 TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]
@@ -94,9 +94,10 @@ class Writing:
     def open_engine(self, run: Path, max_batch: int = 1) -> "Engine":
         """The engine of a run or model folder, on a GPU where there is one."""
         import kotha
+        from kotha.generate.weights import as_they_are
 
-        kind: Any = None if self.weights == "as-they-are" else self.weights
-        return kotha.load(run).engine(max_batch, kind)
+        opened = kotha.load(run)
+        return opened.engine(max_batch, as_they_are(opened.model) if self.weights == "as-they-are" else self.weights)
 
 
 def from_toml(path: Path | None) -> dict[str, Any]:
