@@ -61,6 +61,9 @@ def card() -> str:
         run=found["recitation"]["words"],
         coherent=sum(each["coherent"] for each in samples["texts"]),
         samples=len(samples["texts"]),
+        others=samples["another_reader"]["beginnings"],
+        strict=samples["another_reader"]["coherent"],
+        kind=samples["another_reader"]["coherent_kindly"],
     )
 
 
