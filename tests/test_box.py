@@ -1,6 +1,7 @@
 """The model in the box: whole, small, in the wheel, found where none is named, and its card says what was measured."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,9 @@ def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_
         (["evaluate", "box", "x", "--text", "নদী"], 2, "--text is the text itself, instead of a PATH; give one"),
         (["doctor", "box"], 1, "holds no run"),
         (["card", "."], 1, ". has no card (README.md)"),
+        (["card", "runn"], 1, "there is no runn; name a run folder or a model folder"),
+        (["generate", "আমি", "ভাত", "খাই"], 2, "খাই is too much; a text of several words needs quotes around it"),
+        (["inside", "heads"], 2, "box knows no data that is still there; give --text '…', or the path of one"),
     ],
 )
 def test_mistakes_are_answered(
@@ -101,6 +105,26 @@ def test_mistakes_are_answered(
     assert main(words) == code
     said = capsys.readouterr().err
     assert wording in said and said.count("\n") == 1
+
+
+def test_a_files_name_is_no_text(capsys: Any, beside_a_text: Path) -> None:
+    assert main(["evaluate", "--text", "text.txt"]) == 2
+    assert "--text is the text itself, and text.txt is a file" in capsys.readouterr().err
+
+
+def test_whatever_the_locale_says_it_writes_bangla(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kotha", "card"]
+    found = subprocess.run(
+        command, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, capture_output=True, cwd=tmp_path
+    )
+    assert found.returncode == 0 and "আমি" in found.stdout.decode("utf-8"), found.stderr
+
+
+def test_a_folder_of_that_name_is_told_of(capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("box").mkdir()
+    assert main(["generate", "box", "আমি", "--tokens", "1"]) == 0
+    assert "box is the model that came with Kotha; the folder here is ./box" in capsys.readouterr().err
 
 
 def test_python_finds_it_too(lm: kotha.LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,11 @@ def test_widening_loses_no_number(dtype: torch.dtype, tmp_path: Path) -> None:
     assert all(torch.equal(one, two.float()) for one, two in zip(wide.parameters(), narrow.parameters(), strict=True))
 
 
+def test_who_may_read_the_folder_may_read_the_weights(folder: Path) -> None:
+    modes = {path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert modes == {folder.stat().st_mode & 0o666}
+
+
 def test_a_tied_weight_is_stored_once(folder: Path) -> None:
     file = folder / bundle.WEIGHTS_FILE
     header = json.loads(file.read_bytes()[8:].split(b"}}", 1)[0] + b"}}")

@@ -369,5 +369,6 @@ def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
         safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
     except SafetensorError as error:
         raise NotWrittenError(f"{file.name} could not be written: {error}") from error
+    file.chmod(file.parent.stat().st_mode & 0o666)  # the library makes it for its owner alone
     with file.open("rb") as stream:
         os.fsync(stream.fileno())

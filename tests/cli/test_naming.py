@@ -22,6 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "found"),
     [
         ([None, None], (box.FOLDER, "")),
+        (["", None], (box.FOLDER, "")),
         (["আমি", None], (box.FOLDER, "আমি")),
         (["Once upon a time", None], (box.FOLDER, "Once upon a time")),
         (["ক" * 5000, None], (box.FOLDER, "ক" * 5000)),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import kotha
 from kotha.errors import UsageError
 from kotha.model.config import ModelConfig
 from kotha.model.family import build
@@ -32,6 +33,11 @@ def embedders() -> list[Embedder]:
     config: ModelConfig = preset("char").replace(**sizes)
     model = build(config).eval()
     return [Embedder(model, tokenizer, "tiny", layer) for layer in (0, 1, 2)]
+
+
+def test_one_text_is_one_vector() -> None:
+    lm = kotha.load()
+    assert np.array_equal(lm.embed("নদীর ধারে"), lm.embed(["নদীর ধারে", "মা"])[0])
 
 
 def test_layer_0_is_the_mean_of_the_table(embedders: list[Embedder]) -> None:

@@ -304,8 +304,8 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
     # -- comparing texts --------------------------------------------------------------------------------------------
 
     @checked()
-    def embed(self, texts: Sequence[str], *, layer: int = 0, on_progress: OnProgress | None = None) -> "Vectors":
-        """Texts as vectors of length 1, whose product is how alike they are: (texts, d_model), by numpy.
+    def embed(self, texts: str | Sequence[str], *, layer: int = 0, on_progress: OnProgress | None = None) -> "Vectors":
+        """Texts as vectors of length 1, whose product is how alike they are: (texts, d_model) by numpy, or (d_model,).
 
         A vector is the mean over a text's tokens of what a ``layer`` makes of them; 0 is the table of tokens itself.
 
@@ -313,6 +313,9 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         >>> vectors.shape, bool(vectors[0] @ vectors[1] > vectors[0] @ vectors[2])
         ((3, 96), True)
         """
+        if isinstance(texts, str):
+            one: Vectors = self.embedder(layer)([texts], on_progress)[0]
+            return one
         return self.embedder(layer)(texts, on_progress)
 
     @checked()

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from kotha import box
 from kotha.cli.flags import Json, flag
+from kotha.cli.naming import place
 from kotha.cli.terminal import print_json, results
 from kotha.errors import UsageError
 
@@ -62,7 +62,7 @@ def _model_and_question(run: str | None, question: str | None) -> tuple[str | No
     if run is None:
         raise UsageError("ask needs a QUESTION; see kotha ask --help")
     if question is not None:
-        return os.fspath(box.place(run)), question
+        return os.fspath(place(run)), question
     if os.path.exists(run):  # noqa: PTH110 - a question may be too long for a path
         raise UsageError(f"{run} is a model; what is the question? see kotha ask --help")
     return None, run

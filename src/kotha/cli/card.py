@@ -8,6 +8,8 @@ from kotha.errors import KothaError
 def card(run: Run = box.FOLDER, /) -> None:
     """Show the card of a model: what it has read, under which licence, how good it is, and what it is not for."""
     file = run / box.CARD_FILE
+    if not run.exists():
+        raise KothaError(f"there is no {run}; name a run folder or a model folder")
     if not file.is_file():
         name = box.title(run)
         raise KothaError(f"{name} has no card ({box.CARD_FILE}); `kotha export {name} --to hf --out FOLDER` writes one")

@@ -1,10 +1,12 @@
 """``kotha evaluate``: how well a model foretells a text, beside what counting reaches."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kotha import box
 from kotha.cli.flags import Field, Json, OnErrors, Pair, RunName, TextItself, flag
+from kotha.cli.naming import place
 from kotha.cli.terminal import notes, print_json, print_table, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.problems import Errors
@@ -150,9 +152,11 @@ def _model_and_text(run: str | None, path: str | None, text: str | None) -> tupl
     if text is not None:
         if path is not None:
             raise UsageError("--text is the text itself, instead of a PATH; give one of them")
-        return box.place(run), [text]
+        if os.path.isfile(text):  # noqa: PTH113 - a text may be too long for a path
+            raise UsageError(f"--text is the text itself, and {text} is a file; to measure on that leave --text out")
+        return place(run), [text]
     if path is not None:
-        return box.place(run), path
+        return place(run), path
     if run is None or run == box.NAME or (Path(run) / "config.json").is_file():
         raise UsageError("evaluate needs PATH, a text to measure on, or --text; see kotha evaluate --help")
     return box.FOLDER, run

@@ -4,6 +4,7 @@ Commands are loaded when they are called, so that help is quick and imports noth
 """
 
 import inspect
+import io
 import os
 import re
 import shlex
@@ -11,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from cyclopts import App, CycloptsError, MissingArgumentError
+from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 import kotha
 from kotha.cli.controls import visible_controls
@@ -73,6 +74,7 @@ def build() -> App:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; a user's mistake is one line on stderr and an exit code, never a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
+    _speak_utf8()
     with visible_controls():
         try:
             _run(words)
@@ -99,6 +101,13 @@ def main(arguments: list[str] | None = None) -> int:
     return OK
 
 
+def _speak_utf8() -> None:
+    """Bangla comes out whole, whatever an old locale says of the output."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(encoding="utf-8")
+
+
 def _run(words: list[str]) -> None:
     for word in words:
         if any("\ud800" <= character <= "\udfff" for character in word):
@@ -111,6 +120,8 @@ def _run(words: list[str]) -> None:
 def _misuse(error: CycloptsError) -> str:
     """What was typed wrongly, in one line: a word that does not exist before one that is missing for its sake."""
     error.verbose = False
+    if isinstance(error, UnusedCliTokensError):
+        return f"{' '.join(error.unused_tokens or [])} is too much; a text of several words needs quotes around it"
     if not isinstance(error, MissingArgumentError) or error.argument is None:
         return str(error)[:1].lower() + str(error)[1:]
     name, command = error.argument.name, " ".join(["kotha", *(error.command_chain or ())])
@@ -150,6 +161,7 @@ def _in_flags(message: str) -> str:
     'replace it with --overwrite, leave it out with --errors skip, name another with --field bn'
     """
     message = re.sub(r"\b(overwrite|resume|shard)=True\b", r"--\1", message)  # a model's own settings have True too
+    message = message.replace("give text='…'", "give --text '…'")
     message = re.sub(r"\bfield='(.*?)'", lambda found: f"--field {shlex.quote(found[1])}", message)
     return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)
 

@@ -11,15 +11,24 @@ from kotha import box
 from kotha.errors import UsageError
 
 
+def place(word: str | None) -> Path:
+    """Where the model is that a word names; who has a folder of that name here is told how to say so."""
+    if word == box.NAME and Path(word).is_dir():
+        from kotha.cli.terminal import notes
+
+        notes().print(f"kotha: {box.NAME} is the model that came with Kotha; the folder here is ./{box.NAME}")
+    return box.place(word)
+
+
 def model_and_prompt(first: str | None, second: str | None, command: str) -> tuple[Path, str]:
     """A model's folder and a prompt: ``RUN PROMPT``, ``RUN``, ``PROMPT`` or nothing.
 
     One word in Latin letters that is no path is refused: it is as likely a folder that was mistyped.
     """
-    if first is None or second is not None:
-        return box.place(first), second or ""
+    if not first or second is not None:
+        return place(first or None), second or ""
     if first == box.NAME or os.path.exists(first):  # noqa: PTH110 - a prompt may be too long for a path
-        return box.place(first), ""
+        return place(first), ""
     if first.isascii() and not any(letter.isspace() for letter in first):
         raise UsageError(f"there is no {first}; name a run folder, or for a text write: kotha {command} box {first}")
     return box.FOLDER, first
@@ -29,11 +38,11 @@ def model_and_file(first: str | None, second: str | None) -> tuple[Path, str | N
     """A model's folder and the path of a text: ``RUN PATH``, ``RUN``, ``PATH`` or nothing; a file is a text."""
     if first is not None and second is None and Path(first).is_file():
         return box.FOLDER, first
-    return box.place(first), second
+    return place(first), second
 
 
 def model_and_words(first: str | None, others: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
     """A model's folder and words: ``RUN WORD …`` or ``WORD …``; no model where there is neither."""
     if first is None or first == box.NAME or first.isascii() or os.path.exists(first):  # noqa: PTH110
-        return (None if first is None else box.place(first)), others
+        return (None if first is None else place(first)), others
     return box.FOLDER, (first, *others)

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from kotha import box
 from kotha.cli.flags import More, OfPairs, flag, from_toml, from_words
+from kotha.cli.naming import place
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, print_table, results, table
 from kotha.cli.training_display import TrainingDisplay, readable
@@ -57,7 +57,7 @@ def train(
     flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed, "lora": lora}
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     if teacher:
-        given["teachers"] = [str(box.place(each).absolute()) for each in teacher]  # who goes on may stand elsewhere
+        given["teachers"] = [str(place(each).absolute()) for each in teacher]  # who goes on may stand elsewhere
     given = {**from_toml(config), **from_words(set_), **given}
     with ExitStack() as stack:
         display = stack.enter_context(TrainingDisplay(speaks=os.environ.get("RANK", "0") == "0"))

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from kotha.arguments import checked
-from kotha.files import write_page
+from kotha.errors import UsageError
+from kotha.files import PAGE_ENDINGS, write_page
 from kotha.page import Page, closed, framed, scripted
 
 Found = TypeVar("Found")
@@ -47,6 +48,8 @@ class View(Generic[Found]):
     @checked()
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all."""
+        if Path(path).suffix.lower() not in ("", *PAGE_ENDINGS):
+            raise UsageError(f"{Path(path)} would be a page; call it {Path(path).with_suffix('.html')}")
         write_page(Path(path), self.html)
         return Path(path)
 

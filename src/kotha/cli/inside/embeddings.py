@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kotha import box
 from kotha.cli.flags import Json, RunName, flag, page
 from kotha.cli.inside.opening import open_model
-from kotha.cli.naming import model_and_words
+from kotha.cli.naming import model_and_words, place
 from kotha.cli.terminal import notes, print_json, print_table
 from kotha.errors import UsageError
 
@@ -44,7 +44,7 @@ def embeddings(
         from kotha.inside.embeddings.near import distance_at_widths, pair_table
         from kotha.inside.embeddings.words import open_table
 
-        runs = [folder, *map(box.place, asked)]
+        runs = [folder, *map(place, asked)]
         tables = {box.title(each): open_table(open_model(each), each) for each in runs}
         measured = distance_at_widths(tables, *pair)
         rows = [{"run": name, **each.to_dict()} for name, each in measured.items()]

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha import box
 from kotha.cli.flags import flag, page
+from kotha.cli.naming import place
 from kotha.cli.terminal import notes, print_json, results
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ RunOrNone = Annotated[
     Path | None,
     flag(
         "A run folder (its best model), or a model folder; left out, or box: the model in the box.",
-        converter=lambda _, words: box.place(words[0].value),
+        converter=lambda _, words: place(words[0].value),
     ),
 ]
 Text = Annotated[str | None, flag("What the model reads; [MASK] hides a word from a BERT.")]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from kotha import box
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.evaluate.baselines import find_data
@@ -130,8 +131,8 @@ def _read(source: TextSource, tokenizer: Tokenizer) -> HeldOut:
         return read_held_out(source.path, tokenizer, field=source.field, most_bytes=most)
     data = None if source.run is None else find_data(run_config(source.run), source.run)
     if data is None:
-        name = "the model" if source.run is None else source.run
-        raise UsageError(f"{name} knows no data that is still there; give a text, or the path of one")
+        name = "the model" if source.run is None else box.title(source.run)
+        raise UsageError(f"{name} knows no data that is still there; give text='…', or the path of one")
     return read_held_out(data, tokenizer)
 
 
