@@ -145,7 +145,7 @@ def test_special_tokens_have_their_own_names(capsys: Any, tmp_path: Path) -> Non
 
 
 MISTAKES = [
-    (["heads", "gpt"], "knows no data that is still there; give a text, or the path of one"),
+    (["heads", "gpt"], "knows no data that is still there; give --text '…', or the path of one"),
     (["heads", "gpt", "texts.jsonl", "--text", "ক"], "a path and a text are two texts; give one of them"),
     (["heads", "gpt", "--text", "ক"], "tokens; 9 are the least that shows something"),
     (["heads", "gpt", "--text", "ক", "--tokens", "2"], "tokens=2 shows nothing; use 9 or more"),
