@@ -10,6 +10,9 @@ from tests.inside.small_models import TEXT, small
 from tests.text.conftest import trained
 
 from kotha.errors import UsageError
+from kotha.generate.answers import Request
+from kotha.generate.engine import Engine
+from kotha.generate.settings import SamplingSettings
 from kotha.inside.asked import as_bytes, load_picture
 from kotha.inside.inputs import name_piece, read, read_image, read_without_tokenizer
 from kotha.model.config import ViTConfig
@@ -21,12 +24,21 @@ def joined(pieces) -> str:
     return "".join(piece.text for piece in pieces).replace("␣", " ").replace("◌", "").strip()
 
 
-def test_a_gpt_reads_the_text_and_nothing_else() -> None:
+def test_a_gpt_reads_the_text_behind_the_mark_that_starts_a_document() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, TEXT)
-    assert given.inputs[0].tolist() == [bundle.tokenizer.encode(TEXT)]
-    assert joined(given.lines["tokens"]) == bundle.tokenizer.normalize(TEXT)
+    assert given.inputs[0].tolist() == [[bundle.tokenizer.special["eos"], *bundle.tokenizer.encode(TEXT)]]
+    assert joined(given.lines["tokens"][1:]) == bundle.tokenizer.normalize(TEXT)
     assert (given.written_from, given.remarks) == (None, ())
+
+
+def test_what_is_looked_at_is_what_generation_reads() -> None:
+    bundle = small("gpt")
+    given = read(bundle.model, bundle.tokenizer, TEXT)
+    greedy = Request(prompt=TEXT, tokens=1, settings=SamplingSettings(temperature=0, repetition_penalty=None))
+    [result] = Engine(bundle.model, bundle.tokenizer).generate([greedy])
+    assert result.prompt_tokens == len(given.lines["tokens"])
+    assert result.ids == (int(given.pass_through(bundle.model)[0, -1].argmax()),)
 
 
 def test_a_gpt_reads_an_empty_text_as_the_start_of_a_document() -> None:
@@ -41,7 +53,7 @@ def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
     ids = bundle.tokenizer.encode(TEXT * 9)
     given = read(bundle.model, bundle.tokenizer, TEXT * 9)
     assert given.inputs[0].tolist() == [ids[-48:]]
-    assert f"the text has {len(ids)} tokens; the model sees the last 48" in given.remarks[0]
+    assert f"the text has {len(ids) + 1} tokens; the model sees the last 48" in given.remarks[0], "its start is one"
     with pytest.raises(UsageError, match="more than the context of 48"):
         read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [1] * 48)
 
@@ -49,7 +61,7 @@ def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
 def test_what_the_model_writes_is_told_apart() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [ids[0], ids[1]])
-    ids = bundle.tokenizer.encode(TEXT)
+    ids = [bundle.tokenizer.special["eos"], *bundle.tokenizer.encode(TEXT)]
     assert given.inputs[0].tolist() == [[*ids, *ids[:2]]]
     assert given.written_from == len(ids)
 

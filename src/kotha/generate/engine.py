@@ -28,7 +28,7 @@ from kotha.generate.steps import Steps, at_work
 from kotha.generate.weights import Weights, prepare
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.text.tokenizer.ending import encode_end
+from kotha.text.tokenizer.ending import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Steps that are done before the host looks for ends, and whether it looks while the next ones are under way. A GPU
@@ -76,7 +76,7 @@ class Engine:
         vocab_size = config.vocab_size if tokenizer is None else min(config.vocab_size, tokenizer.vocab_size)
         roles = {} if tokenizer is None else tokenizer.special
         self._ends = frozenset(roles[role] for role in ("eos", "end") if role in roles)
-        self._start = roles.get("eos", roles.get("bos"))
+        self._start = None if tokenizer is None else start_of_document(tokenizer)
         self._cache = RowCache(config, max_batch, dtype, device)
         block, self._lags = _PACE.get(device.type, _PACE["cpu"])
         self._rows = Rows(max_batch, vocab_size, block, device, self._ends)
@@ -153,12 +153,9 @@ class Engine:
         if isinstance(prompt, str) and prompt and self.tokenizer is None:
             raise UsageError("a prompt of text needs a tokenizer; give token ids")
         if isinstance(prompt, str):
-            start = [] if self._start is None else [self._start]
-            read: list[int] = []
-            whole = True
+            ids: list[int] = []
             if self.tokenizer is not None:
-                read, whole = encode_end(self.tokenizer, prompt, len(prompt) if most is None else most)
-            ids = start + read if whole else read
+                ids, _ = encode_prompt(self.tokenizer, prompt, len(prompt) if most is None else most)
         else:
             ids = list(prompt)
         wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)

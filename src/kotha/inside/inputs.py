@@ -23,7 +23,7 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.decoding import BufferedDecoder
-from kotha.text.tokenizer.ending import encode_end
+from kotha.text.tokenizer.ending import encode_prompt
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
 from kotha.wording import counted
@@ -167,7 +167,7 @@ def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...
 
 def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
     most, remarks = model.config.context_length, _nothing(text)
-    read, whole = encode_end(tokenizer, text, most)
+    read, whole = encode_prompt(tokenizer, text, most)
     ids = read or [_special(tokenizer, "eos", "the text is empty")]
     n_tokens = f"{len(ids):,}" if whole else f"more than {len(ids):,}"
     if write is None:

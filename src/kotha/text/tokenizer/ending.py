@@ -1,4 +1,4 @@
-"""The end of a long text as tokens: what a model's context can hold, without encoding what it cannot see.
+"""A prompt as tokens: behind the mark that starts a document, and of a long text no more than a context can hold.
 
 A text is cut where a lone space stands between two words, which no token crosses, and where there is none between two
 letters; and far enough before the tokens that are wanted that these are the ones that the whole text has. A test holds
@@ -28,6 +28,18 @@ def encode_end(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int],
             return ids, False
         size *= 4  # normalization took much away, or what is unknown is one token
     return tokenizer.encode(text), True
+
+
+def encode_prompt(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int], bool]:
+    """The same of a text that a model reads as the beginning of a document: behind the token that starts one."""
+    ids, whole = encode_end(tokenizer, text, tokens)
+    start = start_of_document(tokenizer)
+    return ([start, *ids] if whole and start is not None else ids), whole
+
+
+def start_of_document(tokenizer: Tokenizer) -> int | None:
+    """The token before the first of a document: in training that is the one that ended the document before."""
+    return tokenizer.special.get("eos", tokenizer.special.get("bos"))
 
 
 def _cut(text: str, start: int) -> int:
