@@ -130,7 +130,7 @@ def train(
 
     >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
     >>> sorted(run.summary)[:3]
-    ['best_step', 'bleu', 'bleu_signature']
+    ['baselines', 'best_step', 'bleu']
 
     Images (a folder with a folder for each class, or an .npz archive of images and labels) make a classifier of them.
 
