@@ -1,13 +1,13 @@
 """Digits told apart by a small ViT and by a CNN of equal size, beside the nearest neighbour and the commonest class.
 
     python benchmarks/digits.py TRAIN [--test TEST] [--preset vit-digits] [--minutes 10] [--seeds 3]
-        [--limit 500] [--out FOLDER] [--set learning_rate=2e-3]
+        [--cnn-rate 2e-3] [--limit 500] [--out FOLDER] [--set augment=none]
 
 TRAIN and TEST are archives (.npz) or folders by class, as ``kotha train`` takes them; without TEST, the test part of
 TRAIN, or a tenth of it that nothing learns from. Both models learn from the same images, moved in the same way
-(augmentation), in the same batches, with the same recipe and number of steps; the weights with the least validation
-loss are kept. The CNN has two convolutions, each with a norm and pooling, and two linear layers, as wide as gives it
-the ViT's parameters.
+(augmentation), in the same batches, for the same number of steps under the same schedule; the weights with the least
+validation loss are kept. The ViT learns by Muon, as ``kotha train`` has it, the CNN by AdamW, as is usual. The CNN has
+two convolutions, each with a norm and pooling, and two linear layers, as wide as gives it the ViT's parameters.
 
 ``--limit`` takes that many images of each part, to try the script. The mean over seeds and the largest distance from it
 come last, with the seconds that each training took.
@@ -81,7 +81,7 @@ def cnn_of(config: ViTConfig, parameters: int) -> CNN:
 
 
 def learn_cnn(
-    config: ViTConfig, settings: TrainConfig, parts: Parts[LabelledImages], parameters: int
+    config: ViTConfig, settings: TrainConfig, parts: Parts[LabelledImages], parameters: int, rate: float
 ) -> dict[str, Any]:
     """The CNN, by a plain loop over the task's own batches."""
     number = {label: place for place, label in enumerate(config.class_names)}
@@ -96,13 +96,13 @@ def learn_cnn(
     torch.manual_seed(settings.seed)
     model = cnn_of(config, parameters).to(arithmetic.device)
     optimizer = torch.optim.AdamW(
-        model.parameters(), settings.learning_rate, (settings.beta1, settings.beta2), weight_decay=settings.weight_decay
+        model.parameters(), rate, (settings.beta1, settings.beta2), weight_decay=settings.weight_decay
     )
     began, best, kept = time.perf_counter(), float("inf"), {}
     for step in range(settings.steps):
         model.train()
         for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * learning_rate_share(step, settings)
+            group["lr"] = rate * learning_rate_share(step, settings)
         optimizer.zero_grad(set_to_none=True)
         with arithmetic.autocast():
             (loss,) = task.losses(model, task.batch(step, 0, settings.batch_size).to(arithmetic.device)).values()
@@ -175,7 +175,7 @@ def compare(given: argparse.Namespace, seed: int) -> dict[str, Any]:
         "parameters": parameters,
         "seconds": round(summary["seconds"], 1),
     }
-    found["cnn"] = learn_cnn(config, training, parts, parameters)
+    found["cnn"] = learn_cnn(config, training, parts, parameters, given.cnn_rate)
     found |= {name: {"accuracy": round(each["accuracy"], 4)} for name, each in summary["baselines"].items()}
     for name in ("vit", "cnn", "nearest neighbour", "majority"):
         print(f"seed {seed}, {name}: {found[name]}", flush=True)
@@ -188,6 +188,7 @@ def main() -> None:
     parser.add_argument("--test", type=Path)
     parser.add_argument("--preset", default="vit-digits")
     parser.add_argument("--minutes", type=float)
+    parser.add_argument("--cnn-rate", type=float, default=2e-3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=record.RESULTS)

@@ -44,7 +44,7 @@ PAGE = "classes.html"
 # Passes over the images where nobody says how long, and how many looks without gain end the run.
 _PASSES, _PATIENCE = 30, 6
 _USUAL: dict[str, Any] = {
-    "optimizer": "adamw",
+    "optimizer": "muon",
     "batch_size": 128,
     "weight_decay": 0.05,
     "beta2": 0.99,
@@ -56,7 +56,8 @@ _USUAL: dict[str, Any] = {
     "keep_checkpoints": 1,
     "spike": None,
 }
-_RATE, _RATE_WIDTH = 2e-3, 64
+# AdamW's for tables and norms, and Muon's for the matrices, at a width; they fall with its root (docs/experiments.md).
+_RATES, _RATE_WIDTH = {"learning_rate": 5e-3, "muon_learning_rate": 2e-2}, 64
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _settings(
 ) -> tuple[ModelConfig, TrainConfig]:
     wish, given = request.wish, take_sizes(model, request.wish.changes)[1]
     if request.recipe is None:
-        config = TrainConfig().change(**{**_USUAL, "learning_rate": learning_rate(model.d_model), **given})
+        config = TrainConfig().change(**{**_USUAL, **learning_rates(model.d_model), **given})
     else:  # by name: to the letter
         config = recipe(request.recipe, **given)
     made: ModelConfig = model if config.dropout is None else model.replace(dropout=config.dropout)
@@ -172,13 +173,13 @@ def _settings(
     return made, config.change(**{name: value for name, value in pace.items() if name not in given})
 
 
-def learning_rate(d_model: int) -> float:
-    """The largest learning rate for a width.
+def learning_rates(d_model: int) -> dict[str, float]:
+    """The largest learning rates for a width.
 
-    >>> round(learning_rate(64), 6), round(learning_rate(768), 6)
-    (0.002, 0.000577)
+    >>> learning_rates(256)
+    {'learning_rate': 0.0025, 'muon_learning_rate': 0.01}
     """
-    return float(_RATE * (_RATE_WIDTH / d_model) ** 0.5)
+    return {name: rate * (_RATE_WIDTH / d_model) ** 0.5 for name, rate in _RATES.items()}
 
 
 def _training(
