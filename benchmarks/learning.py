@@ -60,8 +60,11 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
         model = model.replace(dropout=config.dropout)
     run = RunFolder(work / asked["name"])
     curve: list[list[float]] = []  # step, seconds of training, nats a token and bits a byte
+    learned: list[list[float]] = []  # step and nats a token of what it learns from, as the log has them
 
     def tell(event: dict[str, Any]) -> None:
+        if "loss_nats" in event:
+            learned.append([event["step"], round(event["loss_nats"], 4)])
         if "validation" not in event:
             return
         found, seconds = event["validation"], training.progress.seconds
@@ -80,7 +83,8 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
         score = evaluate_text(best.model, from_dataset(data, best.tokenizer))
     hours = {"began": began, "ended": time.time()}  # they show what ran beside what
     where = {"machine": record.machine() | {"torch": torch.__version__}}
-    found = {**asked, **hours, **where, "score": score.to_dict(), "curve": curve, "summary": summary}
+    found = {**asked, **hours, **where, "score": score.to_dict(), "curve": curve, "learned": learned}
+    found |= {"summary": summary}
     (work / f"{asked['name']}.json").write_text(json.dumps(found, default=str))
     tokens, seconds = training.progress.tokens, training.progress.seconds
     print(f"== {asked['name']:24} {score.bits_per_byte:.4f}  tokens {tokens:,}  training {seconds:.0f} s", flush=True)
