@@ -29,6 +29,7 @@ from kotha import bundle
 from kotha.export.gguf.check import Reply, ask_llamacpp, gelu_remark, logits_of, windows_of
 from kotha.export.gguf.export import KINDS, write_file
 from kotha.export.gguf.llamacpp import MOST_POSITIONS
+from kotha.export.parity import prompt_reader
 from kotha.model.gpt import GPT
 from kotha.text.corpus.documents import read_documents
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -64,7 +65,7 @@ def compare_ids(tokenizer: Tokenizer, file: Path, groups: dict[str, list[str]]) 
     found = {}
     for name, lines in groups.items():
         plain = [tokenizer.normalize(line) for line in lines]
-        ours = tokenizer.encode_batch(lines)
+        ours = list(map(prompt_reader(tokenizer), lines))
         theirs = ask_llamacpp(file, lines=[*lines, *plain], decode=ours)
         back = [tokenizer.decode(ids) for ids in ours]
         found[name] = {

@@ -2,7 +2,7 @@
 
 Three questions. Do both give the same numbers (the largest difference of two logits)? Do both write the same text
 (the first place where greedy text differs)? Do both read the same tokens (line by line of real text, with awkward
-lines among them: joiners, two-part vowels, digits, emoji, mixed scripts)?
+lines among them: joiners, two-part vowels, digits, emoji, mixed scripts; a GPT each as a prompt)?
 
 The first question is what others call logit parity. Who answers for the other side is passed in; this file counts,
 judges and shows.
@@ -22,6 +22,8 @@ from kotha.errors import DataError
 from kotha.page import Page, framed
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Largest difference of two logits that different orders of the same float32 sums explain.
 TOLERANCE = 1e-4
@@ -175,6 +177,13 @@ def with_lines(report: ParityReport, ours: Encode, theirs: Encode, lines: Iterab
     different = [line for line in lines if list(ours(line)) != list(theirs(line))]
     first = different[0] if different else None
     return replace(report, lines=len(lines), lines_different=len(different), first_line_different=first)
+
+
+def prompt_reader(tokenizer: Tokenizer) -> Encode:
+    """How a GPT of ours reads a prompt: behind the token that starts a document."""
+    start = start_of_document(tokenizer)
+    first = [] if start is None else [start]
+    return lambda line: [*first, *tokenizer.encode(line)]
 
 
 def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int | None:

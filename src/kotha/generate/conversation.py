@@ -15,7 +15,7 @@ from kotha.arguments import checked
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
-from kotha.text.tokenizer.ending import encode_end
+from kotha.text.tokenizer.ending import encode_end, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import counted
 
@@ -58,9 +58,9 @@ class Conversation:
     def ask(self, text: str, tokens: int, settings: SamplingSettings, stop: tuple[str, ...] = ()) -> Request:
         """The request that answers a text; it is remembered as the user's turn."""
         self._turns.append(self._turn("user", text))
-        roles = self.tokenizer.special
-        first = [roles["eos"]] if self.plain and "eos" in roles else []  # one text, from its beginning
-        opening = [] if self.plain else [roles["assistant"]]
+        start = start_of_document(self.tokenizer)
+        first = [] if start is None else [start]
+        opening = [] if self.plain else [self.tokenizer.special["assistant"]]
         context = self.engine.model.config.context_length
         room = max(1, context - min(tokens, context // 2) - len(first) - len(opening))
         while len(self._turns) > 1 and sum(map(len, self._turns)) > room:
@@ -93,10 +93,12 @@ def was_taught(engine: Engine) -> bool:
     if tokenizer is None or not all(role in tokenizer.special for role in _ROLES):
         return False
     user, assistant, end = (tokenizer.special[role] for role in _ROLES)
+    start = start_of_document(tokenizer)
+    first = [] if start is None else [start]
     likeliest = 0.0
     for sentence in _SENTENCE:
         words = tokenizer.encode(sentence)
-        ids = [user, *words, end, assistant, *words][-engine.model.config.context_length :]
+        ids = [*first, user, *words, end, assistant, *words][-engine.model.config.context_length :]
         device = engine.model.tokens.weight.device
         chances = engine.model(torch.tensor([ids], device=device))[0, -1].float().softmax(dim=-1)
         likeliest = max(likeliest, float(chances[end]))

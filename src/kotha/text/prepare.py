@@ -30,6 +30,7 @@ from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
+from kotha.text.tokenizer.framing import unframed
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
 
@@ -101,6 +102,7 @@ def prepare(
     options = options or PrepareOptions()
     if "eos" not in tokenizer.special:
         raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
+    tokenizer = unframed(tokenizer)  # in the shards, texts stand between their ends and no other marks
     report = PrepareReport(tokenizer=tokenizer.fingerprint, path=str(out))
 
     def noted(problem: CorpusProblem) -> None:

@@ -211,7 +211,8 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     assert said["qwen3.attention.head_count_kv"] == 2 and said["qwen3.attention.key_length"] == 32
     assert said["tokenizer.ggml.eos_token_id"] == text.special["eos"]
     assert said["tokenizer.ggml.eot_token_id"] == text.special["end"]
-    assert said["tokenizer.ggml.add_bos_token"] is False
+    assert said["tokenizer.ggml.add_bos_token"] is True
+    assert said["tokenizer.ggml.bos_token_id"] == text.special["eos"]
     assert said["tokenizer.ggml.tokens"][-1] == f"<|unused-{text.vocab_size + 2}|>"
     template = ChatTemplate.of(text)
     assert template is not None and said["tokenizer.chat_template"] == template.jinja()

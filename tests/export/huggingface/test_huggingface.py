@@ -17,7 +17,13 @@ from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.parity import AWKWARD_LINES, built_in_lines
 from kotha.export.targets import ExportSettings, export
+from kotha.generate.answers import Request
+from kotha.generate.engine import Engine
+from kotha.generate.settings import SamplingSettings
+from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate, Turn
+from kotha.text.tokenizer.ending import encode_prompt, start_of_document
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
 FEW = built_in_lines(30)
@@ -157,6 +163,39 @@ def test_every_kind_of_tokenizer_opens_there(kind: Any, tmp_path: Path) -> None:
     assert theirs.model_max_length == 216
 
 
+@pytest.mark.parametrize("name", ["gpt2", "qwen3"])
+def test_a_prompt_is_read_there_as_here_and_goes_on_the_same(name: str, tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS[name])
+    tokenizer = bundle.tokenizer
+    assert tokenizer is not None
+    out(bundle, tmp_path / "hf")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf").eval()
+    reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    prompt = "নদীর ধারে"
+    read = reader(prompt, return_tensors="pt")
+    assert read["input_ids"][0].tolist() == [tokenizer.special["eos"], *tokenizer.encode(prompt)]
+    plain = {"do_sample": False, "max_new_tokens": 12, "pad_token_id": 0}
+    written = theirs.generate(**read, **plain)[0, read["input_ids"].shape[1] :]
+    greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)
+    [ours] = Engine(bundle.model, tokenizer).generate([Request(prompt=prompt, tokens=12, settings=greedy)])  # type: ignore[arg-type]
+    assert written.tolist()[: ours.tokens] == list(ours.ids) and ours.tokens
+    assert (reader.bos_token_id, theirs.config.bos_token_id) == (tokenizer.special["eos"],) * 2
+    again = import_hf(tmp_path / "hf").bundle.tokenizer
+    assert again is not None and again.fingerprint == tokenizer.fingerprint
+    assert encode_prompt(again, prompt, 99) == encode_prompt(tokenizer, prompt, 99)
+
+
+def test_a_bert_reads_a_sentence_between_its_marks_there_too(tmp_path: Path) -> None:
+    bundle = Bundle(shaken(CONFIGS["bert"]).model, train(built_in_lines(), "wordpiece", VOCABULARY))
+    out(bundle, tmp_path / "hf")
+    words = bundle.tokenizer
+    assert words is not None
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    cls, sep, first, second = words.special["cls"], words.special["sep"], words.encode("নদী"), words.encode("মেলা")
+    assert theirs("নদী", "মেলা")["input_ids"] == [cls, *first, sep, *second, sep]
+    assert theirs("নদী", "মেলা")["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+
+
 def test_a_chat_template_gives_the_turns_that_were_taught(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
     tokenizer = bundle.tokenizer
@@ -165,7 +204,7 @@ def test_a_chat_template_gives_the_turns_that_were_taught(tmp_path: Path) -> Non
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
     turns = [("user", "তুমি কেমন আছো?"), ("assistant", "ভালো আছি।"), ("user", AWKWARD_LINES[4])]
     messages = [{"role": role, "content": text} for role, text in turns]
-    expected: list[int] = []
+    expected = [tokenizer.special["eos"]]
     for role, text in turns:
         expected += [tokenizer.special[role], *tokenizer.encode(text), tokenizer.special["end"]]
     expected.append(tokenizer.special["assistant"])
@@ -287,6 +326,34 @@ def test_their_tokenizers_come_along(name: str, tmp_path: Path) -> None:
     report = check_hf(folder, found.bundle, found.layout, lines, greedy_tokens=5)
     assert report.passed, (report.failures, report.first_line_different)
     assert report.lines == 60
+
+
+@pytest.mark.parametrize(("mark", "before"), [("<s>", ["<s>"]), (None, [])])
+def test_their_prompts_are_read_as_they_read_them(mark: str | None, before: list[str], tmp_path: Path) -> None:
+    folder, special = tmp_path / "hf", ["<s>", "</s>"]
+    backend: Any = tokenizers.ByteLevelBPETokenizer()
+    backend.train_from_iterator(built_in_lines(60), vocab_size=400, special_tokens=special)
+    if mark is not None:
+        backend.post_processor = tokenizers.processors.TemplateProcessing(
+            single=f"{mark} $A", pair=f"{mark} $A $B", special_tokens=[(mark, special.index(mark))]
+        )
+    names = {"bos_token": "<s>", "eos_token": "</s>"}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=backend._tokenizer, **names).save_pretrained(folder)
+    sizes = transformers.LlamaConfig(**{**LLAMA, "vocab_size": backend.get_vocab_size()})
+    transformers.LlamaForCausalLM(sizes).save_pretrained(folder)
+    found = import_hf(folder)
+    assert found.bundle.tokenizer is not None
+    read, _ = encode_prompt(found.bundle.tokenizer, "নদী", 99)
+    assert read == transformers.AutoTokenizer.from_pretrained(folder)("নদী")["input_ids"]
+    assert read[: -len(found.bundle.tokenizer.encode("নদী"))] == [special.index(each) for each in before]
+    report = check_hf(folder, found.bundle, found.layout, FEW, greedy_tokens=5)
+    assert report.passed and report.lines, report.failures
+    # What is trained here stands between ends of documents, whatever the vocabulary came with.
+    text = tmp_path / "text.txt"
+    text.write_text("নদীর ধারে মেলা।", encoding="utf-8")
+    prepare([text], found.bundle.tokenizer, tmp_path / "data", PrepareOptions(validation=0.0))
+    own = Tokenizer.load(tmp_path / "data")
+    assert own.fingerprint == found.bundle.tokenizer.fingerprint and start_of_document(own) == 1
 
 
 def test_a_sentencepiece_model_alone_is_compared_with_sentencepiece(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_turns_are_marked_and_only_the_assistants_words_and_ends_are_its_own() -
     template = ChatTemplate.of(tokenizer)
     assert template is not None
     tokens, written = template.encode(tokenizer, TURNS)
-    expected, own = [], []
+    expected, own = [tokenizer.special["eos"]], [False]  # a conversation is a document too
     for role, text in TURNS:
         said = [*tokenizer.encode(text), tokenizer.special["end"]]
         expected += [tokenizer.special[role], *said]

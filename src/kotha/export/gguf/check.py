@@ -24,7 +24,15 @@ from torch import Tensor, nn
 from kotha.errors import KothaError
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary
-from kotha.export.parity import ParityReport, built_in_lines, with_greedy, with_lines, with_logits, with_remarks
+from kotha.export.parity import (
+    ParityReport,
+    built_in_lines,
+    prompt_reader,
+    with_greedy,
+    with_lines,
+    with_logits,
+    with_remarks,
+)
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -48,9 +56,9 @@ class Reply:
 def ask_llamacpp(model: Path, **asked: Any) -> Reply:
     """Ask real llama.cpp about a file.
 
-    ``lines`` are texts to encode, ``decode`` lists of ids to turn into text; ``windows`` are lists of ids whose logits
-    come joined, (positions, V), ``losses`` pairs of ids and the first place that counts; after ``prompt`` it writes
-    ``greedy_tokens``.
+    ``lines`` are prompts to encode, ``decode`` lists of ids to turn into text; ``windows`` are lists of ids whose
+    logits come joined, (positions, V), ``losses`` pairs of ids and the first place that counts; after ``prompt`` it
+    writes ``greedy_tokens``.
     """
     with tempfile.TemporaryDirectory(prefix="kotha-llamacpp-") as name:
         folder = Path(name)
@@ -85,7 +93,7 @@ def check_file(
         return replace(report, refused=str(error))
     report = replace(report, peer=found.peer)
     theirs = dict(zip(plain, found.ids, strict=False))
-    report = with_lines(report, tokenizer.encode, lambda line: theirs[line], plain)
+    report = with_lines(report, prompt_reader(tokenizer), lambda line: theirs[line], plain)
     remarks = ["llama.cpp keeps keys and values in float16"]
     if found.logits is not None:
         with torch.inference_mode():
@@ -94,7 +102,8 @@ def check_file(
             report = with_greedy(report, greedy(model, prompt, n_greedy), found.greedy)
             remarks += gelu_remark(model, windows, ours)
     if not vocabulary.normalizes:
-        as_written = sum(tokenizer.encode(line) != ids for line, ids in zip(raw, found.ids[len(raw) :], strict=True))
+        read = prompt_reader(tokenizer)
+        as_written = sum(read(line) != ids for line, ids in zip(raw, found.ids[len(raw) :], strict=True))
         remarks.append(
             f"llama.cpp does not normalize: {as_written:,} of {len(raw):,} lines read otherwise there as they stand, "
             "so give it normalized text"

@@ -89,10 +89,10 @@ class LlamaCpp:
         self._batch = call.llama_batch_init(MOST_POSITIONS, 0, 1)
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text, special tokens neither added nor recognised."""
+        """Token ids of a prompt: behind the token that starts one; a special token that it spells is text."""
         data = text.encode()
         room = (ctypes.c_int32 * (2 * len(data) + 8))()
-        count = self._library.llama_tokenize(self._vocabulary, data, len(data), room, len(room), False, False)
+        count = self._library.llama_tokenize(self._vocabulary, data, len(data), room, len(room), True, False)
         return list(room[: max(0, count)])
 
     def decode(self, tokens: list[int]) -> bytes:

@@ -21,6 +21,7 @@ from typing import Any
 from kotha.errors import TokenizerError
 from kotha.export.gguf.charsmap import byte_piece, make_charsmap
 from kotha.text.tokenizer import spiece
+from kotha.text.tokenizer.ending import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # What our splits and GPT-2's own pre-tokenizer are called there.
@@ -66,7 +67,10 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
             "train the model with a bpe or unigram one, or export to hf"
         )
     vocabulary.special = {_ROLES[role]: token for role, token in tokenizer.special.items() if role in _ROLES}
-    vocabulary.flags |= {"add_bos_token": False, "add_eos_token": False}
+    start = start_of_document(tokenizer)
+    if start is not None:
+        vocabulary.special["bos"] = start
+    vocabulary.flags |= {"add_bos_token": start is not None, "add_eos_token": False}
     _fill_up(vocabulary, vocab_size)
     return vocabulary
 

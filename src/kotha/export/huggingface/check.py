@@ -18,7 +18,7 @@ from kotha.bundle import Bundle
 from kotha.errors import KothaError
 from kotha.export import parity
 from kotha.export.huggingface.layouts import CLASSIFIERS, Layout
-from kotha.export.parity import GREEDY_TOKENS, Encode, ParityReport
+from kotha.export.parity import GREEDY_TOKENS, ParityReport
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import TextConfig
@@ -27,6 +27,7 @@ from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.text.tokenizer.importers import KNOWN_FILES
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # How many ids, drawn and read, the logits are compared on; fewer where the context ends before.
 _N_POSITIONS = 64
@@ -58,8 +59,7 @@ def check_hf(
             texts = _greedy(ours, theirs, ids[-1], greedy_tokens) if isinstance(ours, GPT | Seq2Seq) else ([], [])
         report = parity.with_greedy(parity.with_logits(report, pairs), *texts)
         if bundle.tokenizer is not None:
-            encode, remark = _encoder(transformers, folder)
-            report = parity.with_lines(replace(report, remark=remark), bundle.tokenizer.encode, encode, lines)
+            report = _with_lines(transformers, report, folder, bundle.tokenizer, lines, prompts=isinstance(ours, GPT))
     return report
 
 
@@ -94,8 +94,10 @@ def _open(transformers: Any, folder: Path, layout: Layout) -> Any:
     return theirs
 
 
-def _encoder(transformers: Any, folder: Path) -> tuple[Encode, str | None]:
-    """Their tokenizer on plain text, where what spells a special token is text as here; and a remark on whose it is.
+def _with_lines(
+    transformers: Any, report: ParityReport, folder: Path, tokenizer: Tokenizer, lines: Sequence[str], prompts: bool
+) -> ParityReport:
+    """Their tokenizer on plain text, where what spells a special token is text as here; or on texts as prompts.
 
     Of a SentencePiece model alone, SentencePiece itself is asked: transformers guesses what its own files do not say.
     """
@@ -105,15 +107,17 @@ def _encoder(transformers: Any, folder: Path) -> tuple[Encode, str | None]:
 
         with _their_errors(folder):
             processor = sentencepiece.SentencePieceProcessor(str(model))
-        return processor.encode, f"tokens were compared with sentencepiece {sentencepiece.__version__} itself"
+        remark = f"tokens were compared with sentencepiece {sentencepiece.__version__} itself"
+        return parity.with_lines(replace(report, remark=remark), tokenizer.encode, processor.encode, lines)
     with _their_errors(folder):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
     def encode(line: str) -> Sequence[int]:
-        ids: list[int] = tokenizer(line, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        ids: list[int] = theirs(line, add_special_tokens=prompts, split_special_tokens=True)["input_ids"]
         return ids
 
-    return encode, None
+    ours = parity.prompt_reader(tokenizer) if prompts else tokenizer.encode
+    return parity.with_lines(report, ours, encode, lines)
 
 
 @contextmanager

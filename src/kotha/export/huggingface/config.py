@@ -17,11 +17,13 @@ from kotha.export.huggingface.layouts import ACTIVATIONS, CLASSIFIERS, LAYOUTS, 
 from kotha.model.config import (
     BERTClassifierConfig,
     ClassifierConfig,
+    GPTConfig,
     ModelConfig,
     TextConfig,
     ViTConfig,
     config_from_dict,
 )
+from kotha.text.tokenizer.ending import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
@@ -71,12 +73,23 @@ def vocabulary_mark(tokenizer: Tokenizer) -> str:
 
 def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | None]:
     """The tokens that begin, end and fill up a text; null where the tokenizer has none."""
-    special = {} if tokenizer is None else tokenizer.special
+    special = {} if tokenizer is None else _with_start(tokenizer, layout)
     ids = {f"{role}_token_id": special.get(role) for role in ("bos", "eos", "pad")}
     if layout is MARIAN:
         # Marian must name a token to start from; of a model without a tokenizer nobody knows which.
         ids |= {"decoder_start_token_id": special.get("bos", 0), "forced_eos_token_id": None}
     return ids
+
+
+def special_texts(layout: Layout, tokenizer: Tokenizer) -> dict[str, str]:
+    """How special tokens are written, by role."""
+    return {role: tokenizer.pieces[token] for role, token in _with_start(tokenizer, layout).items()}
+
+
+def _with_start(tokenizer: Tokenizer, layout: Layout) -> dict[str, int]:
+    """The tokens by role; what begins a text is what a GPT of ours reads it behind."""
+    start = start_of_document(tokenizer) if layout.family is GPTConfig else None
+    return tokenizer.special if start is None else {**tokenizer.special, "bos": start}
 
 
 # -- in ---------------------------------------------------------------------------------------------------------------

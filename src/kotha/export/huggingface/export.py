@@ -10,27 +10,26 @@
 
 The folder appears whole or not at all. Whether it says the same as ours is asked by ``check.py``.
 
-Our normalization is part of ``tokenizer.json``, so the ids are the same there. One habit differs: ``transformers``
+Our normalization is part of ``tokenizer.json``, and so are the marks that a text was trained between (for a GPT the one
+that starts a document), so the ids are the same there. One habit differs: ``transformers``
 reads a special token that a text spells out as the token itself, unless it is told ``split_special_tokens=True``.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import tokenizers
 import torch
-from tokenizers import processors
 from torch import Tensor
 
 from kotha.bundle import WEIGHTS_FILE, Bundle, unique_weights, write_weights
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.card import About, model_card
 from kotha.export.huggingface.check import check_hf
-from kotha.export.huggingface.config import CONFIG_FILE, RECORD, special_ids, write_config
+from kotha.export.huggingface.config import CONFIG_FILE, RECORD, special_ids, special_texts, write_config
 from kotha.export.huggingface.layouts import MARIAN, VIT, Layout, choose_layout
+from kotha.export.marks import with_marks_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.weight_map import with_zeros
@@ -80,12 +79,11 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
         if layout is VIT:
             _write_json(partial / "preprocessor_config.json", _pixels(bundle.config))
         if isinstance(bundle.config, TextConfig):
-            marks = bundle.config.marks if isinstance(bundle.config, ClassifierConfig) else ()
-            if not marks:
+            if not isinstance(bundle.config, ClassifierConfig):
                 _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config, chat))
             if bundle.tokenizer is not None:
-                (_marking(bundle.tokenizer, marks) if marks else bundle.tokenizer).save(partial)
-                settings_there = _tokenizer_settings(bundle.tokenizer, bundle.config, chat)
+                with_marks_of(bundle.tokenizer, bundle.config).save(partial)
+                settings_there = _tokenizer_settings(layout, bundle.tokenizer, bundle.config, chat)
                 _write_json(partial / "tokenizer_config.json", settings_there)
         write_weights(partial / WEIGHTS_FILE, weights)
         write_whole(partial / "README.md", model_card(layout, bundle, about, dtype, settings.license))
@@ -119,10 +117,10 @@ def _generation(layout: Layout, bundle: Bundle, config: TextConfig, chat: bool) 
     return {**ids, **longest, **({"num_beams": 1} if layout is MARIAN else {})}
 
 
-def _tokenizer_settings(tokenizer: Tokenizer, config: TextConfig, chat: bool) -> dict[str, Any]:
+def _tokenizer_settings(layout: Layout, tokenizer: Tokenizer, config: TextConfig, chat: bool) -> dict[str, Any]:
     """What ``tokenizer_config.json`` says; with a chat template where turns were taught."""
     reads = ["input_ids", "token_type_ids", "attention_mask"]  # a BERT is told which sentence each token is of
-    texts = {role: tokenizer.pieces[token] for role, token in tokenizer.special.items()}
+    texts = special_texts(layout, tokenizer)
     template = ChatTemplate.of(tokenizer) if chat else None
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -132,23 +130,6 @@ def _tokenizer_settings(tokenizer: Tokenizer, config: TextConfig, chat: bool) ->
         **{f"{role}_token": texts[role] for role in _ROLES if role in texts},
         **({} if template is None else {"chat_template": template.jinja()}),
     }
-
-
-def _marking(tokenizer: Tokenizer, roles: Sequence[str]) -> Tokenizer:
-    """The tokenizer that puts the marks around a text by itself, as whoever opens the folder expects."""
-    *before, after = (tokenizer.special[role] for role in roles)
-    names = {token: tokenizer.pieces[token] for token in (*before, after)}
-    template = [*(names[token] for token in before), "$A", names[after]]
-    pair = [*template, "$B:1", f"{names[after]}:1"]
-    known = [(text, token) for token, text in names.items()]
-    marks = processors.TemplateProcessing(single=template, pair=pair, special_tokens=known)
-    backend = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
-    if backend.encode("").ids == [*before, after]:
-        return tokenizer  # it does so already
-    own = json.loads(backend.to_str())["post_processor"]
-    keeps = own is not None and own["type"] == "ByteLevel"  # what puts other marks gives way
-    backend.post_processor = processors.Sequence([backend.post_processor, marks]) if keeps else marks
-    return Tokenizer(backend)
 
 
 def _pixels(config: ModelConfig) -> dict[str, Any]:

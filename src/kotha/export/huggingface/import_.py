@@ -23,8 +23,9 @@ from kotha.export.huggingface.weight_files import FoundWeight, find_weights, ins
 from kotha.export.parity import ParityReport, with_remarks
 from kotha.export.weight_map import Shape
 from kotha.files import read_table
-from kotha.model.config import ModelConfig, TextConfig
+from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.text.tokenizer.chat import ChatTemplate
+from kotha.text.tokenizer.framing import framed
 from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -75,6 +76,8 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     tokenizer = _tokenizer(folder) if with_tokenizer and isinstance(full, TextConfig) else None
     if tokenizer is not None and isinstance(full, TextConfig):
         _check_tokenizer(folder, values, tokenizer, full)
+        if type(full) is GPTConfig:
+            tokenizer = _as_read_there(folder, tokenizer)
     theirs, absent = _read_weights(folder, layout, full)
     dtypes = {tensor.dtype for tensor in theirs.values()}
     widest = torch.float64 if torch.float64 in dtypes else torch.float32
@@ -178,6 +181,16 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
             "tokenizer; take the weights alone, without a tokenizer"
         )
     return import_tokenizer(folder) if set(there) & set(_TOKENIZER_FILES) else None
+
+
+def _as_read_there(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
+    """A GPT's tokenizer that says what a text is read behind: what transformers puts there, which may be nothing."""
+    if tokenizer.marks_before is not None:
+        return tokenizer
+    file = folder / _TOKENIZER_CONFIG
+    says = read_table(inside(folder, _TOKENIZER_CONFIG)) if file.is_file() else {}
+    adds = says.get("add_bos_token") is True and "bos" in tokenizer.special
+    return framed(tokenizer, [tokenizer.special["bos"]] if adds else [])
 
 
 def _jinja(folder: Path) -> str | None:

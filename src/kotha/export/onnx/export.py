@@ -20,6 +20,7 @@ import torch
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError
+from kotha.export.marks import with_marks_of
 from kotha.export.onnx.check import check_graphs
 from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
@@ -49,7 +50,7 @@ def export_onnx(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
         for graph in graphs:
             _write_graph(graph, folder / f"{graph.name}.onnx")
         if ours.tokenizer is not None:
-            ours.tokenizer.save(folder)
+            with_marks_of(ours.tokenizer, bundle.config).save(folder)
         write_whole(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
         report = check_graphs(ours.model, ours.tokenizer, folder, settings.lines)
     return with_remarks(replace(report, weights="float32"), rounding(bundle, torch.float32))

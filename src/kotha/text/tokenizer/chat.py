@@ -1,9 +1,9 @@
 """The chat template: how the turns of a conversation are written, as tokens here and as Jinja for other tools.
 
-``<|user|> … <|end|> <|assistant|> … <|end|>``: before a turn its speaker's mark, after it the end's. Marks are special
-tokens themselves and never their spelling, so nobody can speak for another. A model that was taught to take turns has
-its template saved with it, and takes it along wherever it goes. What is kept is the marks, not the Jinja: a program out
-of a foreign folder is never run.
+``<|user|> … <|end|> <|assistant|> … <|end|>``: before a turn its speaker's mark, after it the end's; before them all
+what starts a document. Marks are special tokens themselves and never their spelling, so nobody can speak for another. A
+model that was taught to take turns has its template saved with it, and takes it along wherever it goes. What is kept is
+the marks, not the Jinja: a program out of a foreign folder is never run.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import tokenizers
 
 from kotha.errors import TokenizerError
+from kotha.text.tokenizer.ending import start_of_document
 from kotha.text.tokenizer.special import GENERATIVE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -37,6 +38,7 @@ class ChatTemplate:
     """
 
     marks: Mapping[str, str]  # by role, and ``end`` for what closes every turn
+    start: str = ""  # the mark before the first turn
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "ChatTemplate | None":
@@ -44,13 +46,15 @@ class ChatTemplate:
         special = tokenizer.special
         if not {"user", "assistant", END} <= special.keys():
             return None
-        return cls({role: tokenizer.pieces[special[role]] for role in (*ROLES, END) if role in special})
+        start = start_of_document(tokenizer)
+        marks = {role: tokenizer.pieces[special[role]] for role in (*ROLES, END) if role in special}
+        return cls(marks, "" if start is None else tokenizer.pieces[start])
 
     def jinja(self) -> str:
         """The same for transformers, llama.cpp and others."""
         speakers = {role: mark for role, mark in self.marks.items() if role != END}
         return (
-            f"{{% set marks = {json.dumps(speakers)} %}}"
+            f"{self.start}{{% set marks = {json.dumps(speakers)} %}}"
             "{% for message in messages %}"
             "{% if message['role'] not in marks %}{{ raise_exception('no such role: ' + message['role']) }}{% endif %}"
             "{{ marks[message['role']] + message['content'] + " + json.dumps(self.marks[END]) + " }}"
@@ -60,8 +64,9 @@ class ChatTemplate:
 
     def encode(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> tuple[list[int], list[bool]]:
         """Tokens of a conversation, and which of them the assistant wrote: its words and the end of its turns."""
-        tokens: list[int] = []
-        written: list[bool] = []
+        start = start_of_document(tokenizer)
+        tokens = [] if start is None else [start]
+        written = [False] * len(tokens)
         for turn in turns:
             if turn.role not in self.marks or turn.role == END:
                 raise TokenizerError(f"this tokenizer has no mark for a turn of {turn.role!r}")

@@ -38,7 +38,13 @@ def encode_prompt(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[in
 
 
 def start_of_document(tokenizer: Tokenizer) -> int | None:
-    """The token before the first of a document: in training that is the one that ended the document before."""
+    """The token before the first of a document: in training that is the one that ended the document before.
+
+    Where a model comes from elsewhere, its tokenizer's file says what it was trained behind; it may be nothing.
+    """
+    marks = tokenizer.marks_before
+    if marks is not None:
+        return marks[-1] if marks else None
     return tokenizer.special.get("eos", tokenizer.special.get("bos"))
 
 

@@ -1,10 +1,11 @@
-"""How our rules and splits are written as parts of a ``tokenizer.json``, and recognised there again.
+"""How our rules, splits and marks are written as parts of a ``tokenizer.json``, and recognised there again.
 
 The file must mean the same to anyone who opens it, so the normalization rules go into it as ordinary ``Replace``
 steps. They run several times slower there than in ``normalize.py``; recognising them lets us run our own, and the
 tests hold both equal.
 """
 
+import itertools
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +15,8 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from kotha.text.normalize import NFC, ROUNDS, RULES
 from kotha.text.tokenizer.split import SPLITS
+
+_TEMPLATE = "TemplateProcessing"
 
 
 def assembled(
@@ -71,3 +74,27 @@ def split_name_of(pre_tokenizer: dict[str, Any] | None) -> str | None:
     """The name of the split that a serialized pre-tokenizer uses, or None when it is not one of ours."""
     text = json.dumps(pre_tokenizer)
     return next((name for name, split in SPLITS.items() if json.dumps(split) in text), None)
+
+
+def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
+    """The tokens that a serialized post-processor puts before a text, or None when it says nothing of marks."""
+    template = next((step for step in _steps(post_processor) if step["type"] == _TEMPLATE), None)
+    if template is None:
+        return None
+    before = itertools.takewhile(lambda part: "SpecialToken" in part, template["single"])
+    known = template["special_tokens"]
+    return [token for part in before for token in known[part["SpecialToken"]["id"]]["ids"]]
+
+
+def without_marks(post_processor: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A serialized post-processor that puts nothing around a text."""
+    kept = [step for step in _steps(post_processor) if step["type"] != _TEMPLATE]
+    if len(kept) < 2:
+        return kept[0] if kept else None
+    return {"type": "Sequence", "processors": kept}
+
+
+def _steps(post_processor: dict[str, Any] | None) -> list[dict[str, Any]]:
+    if post_processor is None:
+        return []
+    return post_processor["processors"] if post_processor["type"] == "Sequence" else [post_processor]

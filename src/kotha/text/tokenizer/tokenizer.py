@@ -23,7 +23,7 @@ from kotha.errors import TokenizerError, UsageError
 from kotha.files import check_file_place, write_whole
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
-from kotha.text.tokenizer.pipeline import rules_of, split_name_of
+from kotha.text.tokenizer.pipeline import marks_before, rules_of, split_name_of, without_marks
 from kotha.text.tokenizer.special import find_roles
 
 FILE_NAME = "tokenizer.json"
@@ -182,6 +182,11 @@ class Tokenizer:
         """The ``tokenizers`` pipeline, as it is saved."""
         return self._backend
 
+    @property
+    def marks_before(self) -> list[int] | None:
+        """The marks that the file puts before a text, for whoever opens it elsewhere; None where it names none."""
+        return marks_before(self._state["post_processor"])
+
     @cached_property
     def pieces(self) -> list[str]:
         """The vocabulary as it is written in the file, by id; a gap in the ids is an empty piece."""
@@ -192,8 +197,9 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for the same behaviour: a hash over the whole pipeline."""
-        canonical = json.dumps(self._state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        """The same for the same ids: a hash over the pipeline, less the marks that others are told to put around."""
+        state = {**self._state, "post_processor": without_marks(self._state["post_processor"])}
+        canonical = json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
     @cached_property
