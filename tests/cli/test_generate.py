@@ -60,7 +60,21 @@ def test_a_run_goes_on_with_a_text_as_the_plain_twin_does(capsys: Any, run: Path
 
 def test_how_a_text_ended_is_said_in_words(capsys: Any, run: Path) -> None:
     assert main(["generate", str(run), "নদীর ধারে", "--tokens", "1"]) == 0
-    assert re.search(r"kotha: 1 token, [\d,]+ a second; no more were asked for\n", capsys.readouterr().err)
+    assert re.search(r"kotha: 1 token, [\d,]+ a second; no more were asked for", capsys.readouterr().err)
+
+
+def test_what_the_model_could_not_see_is_told(capsys: Any, run: Path) -> None:
+    context = bundle.load(run).model.config.context_length  # type: ignore[union-attr]
+    for words, tokens, told in [
+        (1, context + 5, f"beyond its context of {context:,} tokens it forgot how the text began"),
+        (2 * context, 2, f"of the prompt only the last {context:,} tokens were read, which is this model's context"),
+    ]:
+        prompt = " ".join(["নদীর"] * words)
+        flags = ["--tokens", str(tokens)]
+        assert main(["generate", str(run), prompt, *flags]) == 0
+        assert capsys.readouterr().err.rstrip().endswith(told)
+        said = answer(capsys, "generate", str(run), prompt, *flags, "--json")
+        assert said["context_length"] == context < said["prompt_tokens"] + said["tokens"]
 
 
 def test_several_texts_have_seeds_that_count_up(capsys: Any, run: Path) -> None:

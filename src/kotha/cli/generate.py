@@ -53,7 +53,8 @@ def generate(
     engine = writing.open_engine(folder, min(n, 64))
     if as_json:
         answered = zip(requests, engine.generate(requests), strict=True)
-        rows = [as_row(start, request, result) for request, result in answered]
+        context_length = engine.model.config.context_length
+        rows = [as_row(start, request, result, context_length) for request, result in answered]
         from kotha.cli.terminal import print_json  # with rich, which plain text does not need
 
         print_json(rows[0] if n == 1 else {**rows[0], "samples": rows})
@@ -63,7 +64,17 @@ def generate(
         if probabilities:
             print("\n".join(_table(result)))
         written = f"{counted(result.tokens, 'token')}, {result.tokens_per_second:,.0f} a second"
-        print(f"kotha: {written}; {_ENDINGS[result.stopped]}", file=sys.stderr)
+        forgotten = _forgotten(result, engine.model.config.context_length)
+        print("; ".join([f"kotha: {written}", _ENDINGS[result.stopped], *forgotten]), file=sys.stderr)
+
+
+def _forgotten(result: "Result", context_length: int) -> list[str]:
+    """What was out of the model's sight, in words."""
+    if result.prompt_tokens > context_length:
+        return [f"of the prompt only the last {context_length:,} tokens were read, which is this model's context"]
+    if result.prompt_tokens + result.tokens > context_length:
+        return [f"beyond its context of {context_length:,} tokens it forgot how the text began"]
+    return []
 
 
 def show(prompt: str, engine: "Engine", request: "Request") -> "Result":
@@ -78,7 +89,7 @@ def show(prompt: str, engine: "Engine", request: "Request") -> "Result":
     return result
 
 
-def as_row(prompt: str, request: "Request", result: "Result") -> dict[str, Any]:
+def as_row(prompt: str, request: "Request", result: "Result", context_length: int) -> dict[str, Any]:
     """A result as JSON has it; ``text`` is what a terminal shows, prompt and answer."""
     row: dict[str, Any] = {
         "text": prompt + result.text,
@@ -86,6 +97,7 @@ def as_row(prompt: str, request: "Request", result: "Result") -> dict[str, Any]:
         "answer": result.text,
         "tokens": result.tokens,
         "prompt_tokens": result.prompt_tokens,
+        "context_length": context_length,
         "tokens_per_second": round(result.tokens_per_second, 2),
         "stopped": result.stopped,
         "seed": request.settings.seed,

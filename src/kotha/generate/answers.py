@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import UsageError
-from kotha.generate.plain import uniforms
+from kotha.generate.plain import first_in_sight, uniforms
 from kotha.generate.settings import SamplingSettings
 from kotha.text.akshara import units
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -78,7 +78,7 @@ class Result:
     text: str  # what was written, without the prompt
     ids: tuple[int, ...]  # its tokens, those of a stop string among them; not the token that ended it
     stopped: StopReason  # why it ended
-    prompt_tokens: int  # as far as it was read: of a text far longer than the context, no more than its end
+    prompt_tokens: int  # as far as it was encoded: of a text far longer than the context, no more than its end
     tokens_per_second: float  # from the moment the request got its place in the batch
     written: tuple[Written, ...] = ()  # each token with its probability, where ``alternatives`` asked for it
 
@@ -132,9 +132,11 @@ class Answer:
         """Tokens that no step is under way for."""
         return self.request.tokens - self.asked
 
-    def window(self, length: int) -> list[int]:
-        """The last tokens of prompt and answer."""
-        return (self.start[-length:] + self.ids)[-length:]
+    def in_sight(self, context_length: int) -> list[int]:
+        """The tokens of prompt and answer that the next one follows."""
+        n_prompt = len(self.start)
+        first = first_in_sight(n_prompt + len(self.ids), n_prompt, context_length)
+        return self.start[first:] + self.ids[max(0, first - n_prompt) :]
 
     def extend(self, tokens: Sequence[int], seen: Sequence[Seen], ends: frozenset[int]) -> str:
         """Take tokens until something ends the answer; return the letters that are now certain."""

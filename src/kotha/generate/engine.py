@@ -8,9 +8,8 @@ A text is read as a document's beginning: behind the token that starts one, as i
 the first word has nothing to stand on, and small models lose their way at once (``docs/experiments.md``). Token ids are
 taken as they are.
 
-Past the context it slides as the course does: the last ``context_length`` tokens are read again for each new one.
-Nothing cached can serve there. With the window every token moves to another place; and even where places do not matter,
-all but the first layer's keys were made in the sight of a token that has now left.
+When a row's context is full, its older half is forgotten and the rest read again, all at once; then it goes on a token
+a step. Which tokens these are depends on the text alone (``plain.first_in_sight``).
 """
 
 import itertools
@@ -168,30 +167,39 @@ class Engine:
     def _admit(self) -> None:
         """Give free rows to those that wait, and read their prompts."""
         context = self.model.config.context_length
-        self._make_room(max((len(answer.window(context)) for answer in self._waiting), default=0))
+        self._make_room(max((len(answer.in_sight(context)) for answer in self._waiting), default=0))
         first = len(self._active)
         while self._waiting and len(self._active) < self._max_batch:
             self._active.append(self._waiting.popleft())
-        new = self._active[first:]
-        windows = [answer.window(context)[:-1] for answer in new]
-        for answer, window in zip(new, windows, strict=True):
-            answer.read = len(window)
-        if not new:
-            return
-        self._rows.put(first, new)
-        rows = torch.arange(first, first + len(new), device=self._rows.device)
-        self._cache.lengths[rows] = torch.tensor([len(window) for window in windows], device=self._rows.device)
-        longest = max(len(window) for window in windows)
+        if first < len(self._active):
+            self._rows.put(first, self._active[first:])
+            self._read(range(first, len(self._active)))
+
+    def _read(self, numbers: Sequence[int]) -> None:
+        """Let rows hold what their answers have in sight, all but the last token: that is the next step's."""
+        device, answers = self._rows.device, [self._active[row] for row in numbers]
+        texts = [answer.in_sight(self.model.config.context_length)[:-1] for answer in answers]
+        for answer, text in zip(answers, texts, strict=True):
+            answer.read = len(text)
+        rows = torch.tensor(list(numbers), device=device)
+        self._cache.lengths[rows] = torch.tensor([len(text) for text in texts], device=device)
+        longest = max(map(len, texts))
         if longest:
-            padded = [window + [0] * (longest - len(window)) for window in windows]
-            self.model.hidden(torch.tensor(padded, device=self._rows.device), cache=Filling(self._cache, rows))
+            padded = [text + [0] * (longest - len(text)) for text in texts]
+            self.model.hidden(torch.tensor(padded, device=device), cache=Filling(self._cache, rows))
 
     def _advance(self) -> None:
         """Send the next steps off, then read what the last ones drew: a GPU works while the host reads."""
+        context = self.model.config.context_length
         furthest = max(answer.read for answer in self._active)
         self._make_room(furthest + self._rows.block)
-        if furthest >= self.model.config.context_length:
-            self._settle()  # who slides needs what was drawn
+        if furthest >= context:
+            self._settle()  # what is read again must be known
+            full = [row for row, answer in enumerate(self._active) if answer.read >= context]
+            if full:
+                self._read(full)
+        if not self._active:
+            return
         landing = self._take_off() if any(answer.unasked for answer in self._active) else None
         if self._lags:
             landing, self._flight = self._flight, landing
@@ -199,16 +207,11 @@ class Engine:
 
     def _take_off(self) -> Flight:
         """Start some steps for every row."""
-        context = self.model.config.context_length
-        full = [row for row, answer in enumerate(self._active) if answer.read >= context]
-        room = min(context - answer.read for answer in self._active)
-        count = 1 if full else min(self._rows.block, room, max(answer.unasked for answer in self._active))
+        room = self.model.config.context_length - max(answer.read for answer in self._active)
+        count = min(self._rows.block, room, max(answer.unasked for answer in self._active))
         plan = self._plan(count)
         self._rows.load(self._active, count, plan)
-        if full:
-            self._slide(plan, full)
-        else:
-            self._steps.run(plan, count)
+        self._steps.run(plan, count)
         for answer in self._active:
             answer.read += count
             answer.asked += count
@@ -249,19 +252,6 @@ class Engine:
             return self._rows.plan(self._active, n_rows, span)
         even = read[0] if count == 1 and min(read) == max(read) < self._cache.size else None
         return self._rows.plan(self._active, n_rows, span, even)
-
-    def _slide(self, plan: Plan, full: Sequence[int]) -> None:
-        """One step in which some rows read their last tokens again."""
-        windows = [self._active[row].window(self.model.config.context_length) for row in full]
-        hidden = self.model.hidden(torch.tensor(windows, device=self._rows.device))[:, -1]  # (rows, C)
-        scores = self._steps.scores(hidden)
-        if len(full) < len(self._active):
-            logits = self._steps.logits(plan)
-            logits[list(full)] = scores
-        else:
-            logits = scores.new_zeros(plan.n_rows, scores.shape[-1])
-            logits[: len(scores)] = scores
-        self._rows.take(logits, plan)
 
     def _free_rows(self) -> None:
         """Rows in use are the first ones: the last takes the place of one that ended."""

@@ -1,7 +1,7 @@
 """Writing, the plain way: look at everything again for each token, as the course does.
 
-The readable twin of the engine and of its sampling; tests hold them equal. Past the context it slides: only the last
-tokens are looked at. ``chances`` says in which order the settings act:
+The readable twin of the engine and of its sampling; tests hold them equal. When the context is full, its older half is
+forgotten (``first_in_sight``). ``chances`` says in which order the settings act:
 
 1. repetition penalty, on the model's own scores (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
 2. banned tokens;
@@ -48,7 +48,8 @@ def continue_plainly(
     """The tokens that follow a start, up to one of ``ends``, which is left out."""
     device, written = model.tokens.weight.device, list(start)
     for step, number in enumerate(uniforms(settings.seed, n_tokens).tolist()):
-        seen = torch.tensor([written[-model.config.context_length :]], device=device)
+        first = first_in_sight(len(written), len(start), model.config.context_length)
+        seen = torch.tensor([written[first:]], device=device)
         with evaluating(model):
             logits = model(seen)[0, -1].float()  # (V,)
         said = [token for token in written if token not in ends]  # an end is no repetition
@@ -57,6 +58,24 @@ def continue_plainly(
             break
         written.append(token)
     return written[len(start) :]
+
+
+def first_in_sight(n_tokens: int, n_prompt: int, context_length: int) -> int:
+    """The first token that is looked at when so many are there, the prompt's among them.
+
+    The course drops one token for each new one, and must then read all the others again: their places have changed, and
+    all but the first layer's keys were made in the sight of the one that left. Dropping half of them at once lets the
+    rest be read again once, and then be gone on from for half a context.
+
+    >>> [first_in_sight(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
+    [0, 0, 2, 2, 4, 4]
+    >>> first_in_sight(9, n_prompt=9, context_length=4)  # of a long prompt, its end
+    5
+    """
+    first = max(0, n_prompt - context_length)
+    half = max(1, context_length // 2)
+    beyond = max(0, n_tokens - first - context_length)
+    return first + math.ceil(beyond / half) * half
 
 
 def uniforms(seed: int, count: int) -> Tensor:

@@ -69,7 +69,7 @@ class Steps:
 
     def run(self, plan: Plan, count: int) -> None:
         """Do some steps; what was drawn is in ``rows.drawn``."""
-        self._settle(plan)
+        self.cache.n_rows, self.cache.span, self.cache.even = plan.n_rows, plan.span, plan.even
         if self.rows.device.type != "cuda":
             for _ in range(count):
                 self._one(plan)
@@ -79,27 +79,16 @@ class Steps:
         for _ in range(count):
             self._recorded[plan]()
 
-    def logits(self, plan: Plan) -> Tensor:
-        """Read the pending tokens and give the scores of what comes next: (B, V)."""
-        self._settle(plan)
-        return self._read(plan)
-
-    def _settle(self, plan: Plan) -> None:
-        self.cache.n_rows, self.cache.span, self.cache.even = plan.n_rows, plan.span, plan.even
-
     def _read(self, plan: Plan) -> Tensor:
+        """Read the pending tokens and give the scores of what comes next: (B, V)."""
         if self._native is not None and plan.n_rows <= self._native_rows:
             logits = self._native(self.model, self.rows.pending[: plan.n_rows])
             self.cache.advance()
             return logits[:, : self.rows.vocab_size]
         hidden = self.model.hidden(self.rows.pending[: plan.n_rows, None], cache=self.cache)  # (B, 1, C)
         self.cache.advance()
-        return self.scores(hidden[:, 0])
-
-    def scores(self, hidden: Tensor) -> Tensor:
-        """The head, as far as the vocabulary reaches: (B, C) -> (B, V)."""
-        logits: Tensor = self.model.head(hidden)
-        return logits[:, : self.rows.vocab_size].float()
+        scores: Tensor = self.model.head(hidden[:, 0])
+        return scores[:, : self.rows.vocab_size].float()
 
     def _one(self, plan: Plan) -> None:
         self.rows.take(self._read(plan), plan)
