@@ -19,9 +19,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import record
+
 STEPS = 4000  # the best of the course's own model is at 3,000
 MORE_STEPS, MOST_STEPS = 6000, 8000  # where there is more to learn, or less can be learned in a step
 COURSE, AS_IT_RAN = "the course, 4,000 steps", "as the course ran, stopped early"
+LATE = "as the course ran, 5,500 steps later"
 SEEDS = (0, 1, 2)
 Trial = dict[str, Any]
 
@@ -80,32 +83,48 @@ def trials(folder: Path) -> list[Trial]:
     return made
 
 
-def table(found: list[Trial]) -> str:
+def rows(found: list[Trial]) -> list[dict[str, Any]]:
     """Gain over the course and its spread, seed by seed: the difference of pairs that share a seed; and the gap."""
-    of_condition: dict[str, dict[int, Trial]] = {}
+    trials_of: dict[str, dict[int, Trial]] = {}
     for each in found:
-        of_condition.setdefault(each["condition"], {})[each["set"]["seed"]] = each
-    scores = {
-        name: {seed: each["score"]["bits_per_byte"] for seed, each in trials.items()}
-        for name, trials in of_condition.items()
+        trials_of.setdefault(each["condition"], {})[each["set"]["seed"]] = each
+    scores = {name: {seed: bits(each) for seed, each in some.items()} for name, some in trials_of.items()}
+    course, as_it_ran = scores[COURSE], trials_of[AS_IT_RAN]
+    late = {seed: bits(each) + lost(each) for seed, each in as_it_ran.items()}
+    made = [_row(LATE, late, course, [losses(each, last=True) for each in as_it_ran.values()])]
+    for name in conditions():
+        if name in scores:
+            made.append(_row(name, scores[name], course, [losses(each) for each in trials_of[name].values()]))
+    return made
+
+
+def _row(name: str, scores: dict[int, float], course: dict[int, float], sides: list[tuple[float, float]]) -> Trial:
+    gains = [course[seed] - value for seed, value in scores.items() if seed in course]
+    learned, held_out = (round(statistics.mean(side), 2) for side in zip(*sides, strict=True))
+    return {
+        "condition": name,
+        "bits_per_byte": round(statistics.mean(scores.values()), 4),
+        "gain": round(statistics.mean(gains), 4),
+        "spread": round(statistics.stdev(gains), 4) if len(gains) > 1 else None,
+        "training_nats": learned,
+        "validation_nats": held_out,
+        "seeds": len(gains),
     }
-    late = {seed: scores[AS_IT_RAN][seed] + lost(each) for seed, each in of_condition.get(AS_IT_RAN, {}).items()}
-    rows = {"as the course ran, 5,500 steps later": late} | {name: scores[name] for name in conditions()}
-    lines = [
-        "| | bits a byte | gain | spread of the gain | training | validation | seeds |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for name, of_seeds in rows.items():
-        gains = [scores[COURSE][seed] - value for seed, value in of_seeds.items() if seed in scores[COURSE]]
-        if gains:
-            spread = f"{statistics.stdev(gains):.4f}" if len(gains) > 1 else ""
-            mean, gain = statistics.mean(of_seeds.values()), statistics.mean(gains)
-            pairs = [
-                losses(each, last=of_seeds is late) for each in of_condition.get(name, of_condition[AS_IT_RAN]).values()
-            ]
-            sides = " | ".join(f"{statistics.mean(side):.2f}" for side in zip(*pairs, strict=True))
-            lines.append(f"| {name} | {mean:.4f} | {gain:+.4f} | {spread} | {sides} | {len(gains)} |")
+
+
+def table(made: list[Trial]) -> str:
+    """The rows as Markdown."""
+    lines = ["| | bits a byte | gain | spread of the gain | training | validation | seeds |", "|" + "---|" * 7]
+    for row in made:
+        spread = "" if row["spread"] is None else f"{row['spread']:.4f}"
+        sides = f"{row['training_nats']:.2f} | {row['validation_nats']:.2f}"
+        figures = f"{row['bits_per_byte']:.4f} | {row['gain']:+.4f} | {spread} | {sides} | {row['seeds']}"
+        lines.append(f"| {row['condition']} | {figures} |")
     return "\n".join(lines)
+
+
+def bits(trial: Trial) -> float:
+    return float(trial["score"]["bits_per_byte"])
 
 
 def lost(trial: Trial) -> float:
@@ -114,7 +133,7 @@ def lost(trial: Trial) -> float:
     return curve[-1] - min(curve)
 
 
-def losses(trial: Trial, last: bool) -> tuple[float, float]:
+def losses(trial: Trial, last: bool = False) -> tuple[float, float]:
     """Nats a token, of what is learned from and of what is not: at the last evaluation, or at the best."""
     step, _, held_out, _ = trial["curve"][-1] if last else min(trial["curve"], key=lambda each: each[-1])
     near = [nats for at, nats in trial["learned"] if step - 100 < at <= step]
@@ -130,7 +149,11 @@ def main() -> None:
         json.dump(trials(options.paths[0]), sys.stdout, indent=1)
         return
     found = [each for path in options.paths for each in json.loads(path.read_text())]
-    print(table(found))
+    made = rows(found)
+    kept = ("condition", "machine", "set", "model", "score", "curve", "summary")
+    trimmed = [{name: each[name] for name in kept} for each in found]
+    record.save("question_12b", {"rows": made, "trials": trimmed}, [])
+    print(table(made))
 
 
 if __name__ == "__main__":

@@ -50,9 +50,9 @@ def results(names: list[str]) -> list[float]:
 
 
 def shown_as(value: float, shown: str) -> bool:
-    """Whether a value reads so, rounded to the digits that are shown."""
+    """Whether a value reads so, rounded to the digits that are shown; a sign before it is not among them."""
     plain = shown.replace(",", "")
-    return abs(round(value, len(plain.partition(".")[2])) - float(plain)) < 1e-9
+    return abs(abs(round(value, len(plain.partition(".")[2]))) - float(plain)) < 1e-9
 
 
 def tables(section: str) -> Iterator[list[list[str]]]:
