@@ -49,7 +49,7 @@ TASKS = {
 
 def read(folder: Path, task: str, limit: int | None) -> list[LabelledTexts]:
     """The files of a task; of each the first so many of a fixed shuffle."""
-    found = [read_labelled(folder / f"{name}.jsonl.zst", "text", "label") for name in TASKS[task]]
+    found = [read_labelled(next(folder.glob(f"{name}.jsonl*")), "text", "label") for name in TASKS[task]]
     if limit is None:
         return found
     order = torch.Generator().manual_seed(0)

@@ -1,21 +1,23 @@
 """A translator of ours beside ``torch.nn.Transformer`` with the same recipe: BLEU and chrF++ on unseen pairs.
 
-    python benchmarks/translation.py ../shared/data/parallel [--train en-bn] [--tests supara_test risingnews_test]
+    python benchmarks/translation.py ../shared/data/parallel/en-bn.tsv.zst [--tests supara_test risingnews_test]
         [--directions en-bn bn-en] [--preset pocket-seq2seq] [--steps 20000] [--seeds 3] [--limit 200] [--out FOLDER]
         [--set dropout=0.3 batch_size=128]
 
-For each direction and seed both learn from the same pairs, in the same batches, with one tokenizer of both languages,
-the same sizes, learning rates, label smoothing and number of steps; the weights with the least validation loss are
-kept. Ours is ``kotha train`` on a table as it is. Theirs has torch's encoder and decoder with their own first weights
-and their own norm at the end, torch's AdamW and a plain loop; dropout is where torch puts it, in attention too. For
-translating, its weights are put into a model of ours (tests hold the two equal, and so does a look at the logits here),
-so that both are decoded by the same beam search. Pairs that give a test sentence away are left out of training.
+The file has a column ``source``, which says where each pair is from: those of the tests are held out. For each
+direction and seed both learn from the same pairs, in the same batches, with one tokenizer of both languages, the same
+sizes, learning rates, label smoothing and number of steps; the weights with the least validation loss are kept. Ours is
+``kotha train`` on a table as it is. Theirs has torch's encoder and decoder with their own first weights and their own
+norm at the end, torch's AdamW and a plain loop; dropout is where torch puts it, in attention too. For translating, its
+weights are put into a model of ours (tests hold the two equal, and so does a look at the logits here), so that both are
+decoded by the same beam search. Pairs that give a test sentence away are left out of training.
 
-``--limit`` takes that many pairs of each file, to try the script. Ten translations of each test set are printed and
+``--limit`` takes that many pairs of each part, to try the script. Ten translations of each test set are printed and
 kept, to be read. The mean over seeds and the largest distance from it come last.
 """
 
 import argparse
+import random
 import statistics
 import sys
 import tempfile
@@ -29,17 +31,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 import torch
 from torch import Tensor, nn
+from wishes import from_words
 
 from kotha import bundle
 from kotha.adapt.pairs import PairsRequest, start_translator
 from kotha.adapt.splits import Parts, divide_pairs
 from kotha.bundle import Bundle
-from kotha.cli.flags import from_words
 from kotha.evaluate.translation import TranslationScore, evaluate_pairs
 from kotha.model.config import Seq2SeqConfig, config_from_dict
 from kotha.model.seq2seq import Seq2Seq
 from kotha.runs import RunFolder
-from kotha.text.corpus.pairs import TextPairs, read_text_pairs
+from kotha.text.corpus.pairs import TextPairs
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.device.precision import choose_arithmetic
@@ -178,21 +180,22 @@ def check_equal(theirs: TorchTranslator, ours: Seq2Seq, task: Translation) -> No
     assert distance < 1e-2, f"the two readings of torch's weights are {distance:g} apart"
 
 
-def find(folder: Path, name: str) -> Path:
-    """The file of a name, wherever it lies below a folder and whatever its ending."""
-    found = sorted(file for file in folder.rglob(f"{name}*") if file.is_file())
-    if not found:
-        raise SystemExit(f"there is no {name} below {folder}")
-    return found[0]
+def read(file: Path, direction: str, tests: list[str], limit: int | None) -> tuple[TextPairs, dict[str, TextPairs]]:
+    """The pairs to learn from, and those of each test, by the column ``source``."""
+    data = file.read_bytes()
+    if file.suffix == ".zst":
+        import zstandard
 
-
-def read(folder: Path, name: str, direction: str, limit: int | None) -> TextPairs:
-    source, target = direction.split("-")
-    pairs = read_text_pairs(find(folder, name), source, target, errors="skip")
-    if limit is None:
-        return pairs
-    order = torch.Generator().manual_seed(0)
-    return pairs.chosen(torch.randperm(len(pairs), generator=order)[:limit].tolist())
+        data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    names, *rows = (line.split("\t") for line in data.decode().splitlines())
+    origin, source, target = (names.index(name) for name in ("source", *direction.split("-")))
+    parts: dict[str, list[tuple[str, str]]] = {name: [] for name in ("", *tests)}
+    for row in rows:
+        parts[row[origin] if row[origin] in tests else ""].append((row[source], row[target]))
+    order = random.Random(0)
+    found = {name: order.sample(pairs, min(limit or len(pairs), len(pairs))) for name, pairs in parts.items()}
+    read = {name: TextPairs(*(tuple(side) for side in zip(*pairs, strict=True))) for name, pairs in found.items()}
+    return read.pop(""), read
 
 
 def together(tests: list[TextPairs]) -> TextPairs:
@@ -213,12 +216,11 @@ def figures(score: TranslationScore, pairs: TextPairs) -> dict[str, Any]:
 
 def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, Any]:
     """One direction with one seed: both translators on each test set."""
-    tests = {name: read(given.data, name, direction, given.limit) for name in given.tests}
-    pairs = read(given.data, given.train, direction, given.limit)
+    pairs, tests = read(given.data, direction, given.tests, given.limit)
     parts: Parts[TextPairs] = divide_pairs(pairs, test=together([*tests.values()]), seed=seed)
     for remark in parts.remarks:
         print(f"{direction}: {remark}", flush=True)
-    settings = {**from_words(tuple(given.set)), "seed": seed}
+    settings = {**from_words(given.set), "seed": seed}
     if given.steps is not None:
         settings["steps"] = given.steps
     with tempfile.TemporaryDirectory() as place:
@@ -272,7 +274,6 @@ def means(runs: list[dict[str, Any]], tests: list[str]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--train", default="en-bn")
     parser.add_argument("--tests", nargs="+", default=["supara_test", "risingnews_test"])
     parser.add_argument("--directions", nargs="+", default=["en-bn", "bn-en"])
     parser.add_argument("--preset", default="pocket-seq2seq")
