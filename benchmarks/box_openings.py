@@ -27,6 +27,7 @@ OTHERS_SHARE = 0.08  # of the characters: passages of the other sources as they 
 BEGUN_WITHIN = 0.4  # of a story's sentences: later on, too much is spoken of that was told before
 LEAST_SEEN = 2  # times that a phrase begins a sentence, or that somebody speaks
 LONGEST_PHRASE = 3
+PRONOUNS = ("আমি", "তুমি", "আপনি", "আমরা", "তোমরা", "তুই", "কে", "কেহ", "কেউ")  # no verb here fits them
 SHORT = range(2, 7)  # words of a sentence, a clause or a speech
 WHOLE_SHARE = 0.6  # of the stories whose child acts soon: the whole, behind what leads to any story
 SOON = 4  # sentences
@@ -174,7 +175,8 @@ def speakers(texts: Iterable[str]) -> dict[str, bool]:
     counted = Counter(
         found.groups() for text in texts for sentence in sentences(text) if (found := _SAID.match(sentence.strip()))
     )
-    return {who: says.endswith("েন") for (who, says), times in counted.items() if times >= LEAST_SEEN}
+    named = ((who, says) for (who, says), times in counted.items() if times >= LEAST_SEEN and who not in PRONOUNS)
+    return {who: says.endswith("েন") for who, says in named}
 
 
 def topics(leads: Iterable[str]) -> list[str]:
