@@ -28,6 +28,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from kotha.box import CARD_FILE
 from kotha.errors import ConfigError, KothaError
 from kotha.files import NotWrittenError, as_json, check_folder_place, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
@@ -81,11 +82,13 @@ def save(
     whatever_it_holds: bool = False,
     stored: Stored | None = None,
     chat: ChatTemplate | None = None,
+    card: str | None = None,
 ) -> Path:
     """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else.
 
-    ``stored`` is the type of its numbers there; left out, the type that they have. What someone put into
-    that folder is in the way, but for ``whatever_it_holds``: a training does not end at that.
+    ``stored`` is the type of its numbers there; left out, the type that they have. ``card`` is what it came with, as
+    Markdown. What someone put into that folder is in the way, but for ``whatever_it_holds``: a training does not end at
+    that.
     """
     out = Path(folder)
     if tokenizer is not None:
@@ -107,6 +110,8 @@ def save(
         if tokenizer is not None:
             tokenizer.save(partial)
         write_weights(partial / WEIGHTS_FILE, _narrowed(weights, kind))
+        if card is not None:
+            write_whole(partial / CARD_FILE, card)
         write_whole(partial / CONFIG_FILE, as_json(description, indent=1) + "\n")
     return out
 
@@ -357,7 +362,7 @@ def _is_model_folder(folder: Path) -> bool:
 
 def _is_ours(folder: Path, whatever_it_holds: bool) -> bool:
     """Whether a folder is one that this file wrote; others have files of the same names."""
-    written = ["*"] if whatever_it_holds else [WEIGHTS_FILE, TOKENIZER_FILE]
+    written = ["*"] if whatever_it_holds else [WEIGHTS_FILE, TOKENIZER_FILE, CARD_FILE]
     return _is_model_folder(folder) and is_made_of(
         folder, CONFIG_FILE, lambda values: values.get("format") == FORMAT, written
     )

@@ -1,6 +1,7 @@
 """``kotha export`` as a user meets it; what a folder holds is tested in tests/export."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -66,6 +67,26 @@ def test_a_table_for_people_and_a_remark_on_rounding(
     assert "language" not in card
     assert "## Data\n\nunknown" in card
     assert "## Scores\n\nunknown" in card
+
+
+def test_a_models_own_card_goes_along_and_comes_back(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gguf = pytest.importorskip("gguf", reason="it reads what a file says of itself")
+    model = shutil.copytree(run / "best", tmp_path / "model")
+    own = "---\nlanguage: bn\nlicense: cc-by-sa-4.0\n---\n# Its name\n\nIt has read little.\n"
+    (model / "README.md").write_text(own, encoding="utf-8")
+    assert main(["export", str(model), "--to", "hf", "--out", str(tmp_path / "hf")]) == 0
+    card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
+    assert card.startswith('---\nlanguage: bn\nlicense: "cc-by-sa-4.0"\n')
+    assert "## Its name\n\nIt has read little." in card and "unknown" not in card
+    assert main(["import", str(tmp_path / "hf"), "--out", str(tmp_path / "back")]) == 0
+    assert (tmp_path / "back" / "README.md").read_text(encoding="utf-8") == card
+    assert main(["card", str(tmp_path / "back")]) == 0
+    assert main(["export", str(tmp_path / "back"), "--to", "gguf", "--out", str(tmp_path / "m.gguf")]) == 0
+    fields = gguf.GGUFReader(tmp_path / "m.gguf").fields
+    assert fields["general.license"].contents() == "cc-by-sa-4.0" and fields["general.languages"].contents() == ["bn"]
+    assert main(["import", str(tmp_path / "hf"), "--out", str(tmp_path / "back"), "--overwrite"]) == 0
 
 
 def test_what_is_there_is_replaced_only_on_request_and_only_if_it_was_ours(

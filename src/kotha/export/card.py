@@ -20,7 +20,7 @@ from kotha.model.config import ClassifierConfig, TextConfig
 from kotha.runs import mapping
 from kotha.wording import counted
 
-_UNKNOWN = "unknown"
+UNKNOWN = "unknown"
 _TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}
 _SCORES = {
     "loss_nats": "loss (nats a token)",
@@ -43,8 +43,18 @@ class About:
     @property
     def license(self) -> str:
         """The licence that its own card names."""
-        found = re.search(r"^license: (\S+)$", self.own_card, re.MULTILINE)
-        return found[1] if found else _UNKNOWN
+        return self._said("license") or UNKNOWN
+
+    @property
+    def language(self) -> str | None:
+        """The language that it writes, where its own card or the run tells: what is trained here is Bangla first."""
+        return self._said("language") or ("bn" if self.trained_here else None)
+
+    def _said(self, name: str) -> str | None:
+        """A line of its own card's front matter."""
+        front = re.match(r"---\n(.*?)^---$", self.own_card, re.DOTALL | re.MULTILINE)
+        found = re.search(rf"^{name}: \"?([^\s\"]+)\"?$", front[1], re.MULTILINE) if front else None
+        return found[1] if found else None
 
     @property
     def trained_here(self) -> bool:
@@ -69,7 +79,9 @@ def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license
     """The card as Markdown, with the front matter that the hub reads."""
     title = f"# A {layout.title} {'trained' if about.trained_here else 'written'} with Kotha"
     parts = [_front(layout, bundle, about, license), title, _what(layout, bundle, dtype)]
-    parts += [_data(about), _recipe(about), _scores(about), _use(layout, bundle)]
+    if about.trained_here or not about.own_card:  # else its own card says more of that
+        parts += [_data(about), _recipe(about), _scores(about)]
+    parts.append(_use(layout, bundle))
     if about.own_card:
         own = re.sub(r"\A---\n.*?^---\n", "", about.own_card, flags=re.DOTALL | re.MULTILINE)
         parts.append(re.sub(r"^#", "##", own, flags=re.MULTILINE).strip())
@@ -78,8 +90,8 @@ def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license
 
 def _front(layout: Layout, bundle: Bundle, about: About, license: str | None) -> str:
     lines = ["---"]
-    if bundle.tokenizer is not None and about.trained_here:
-        lines.append("language: bn")
+    if bundle.tokenizer is not None and about.language is not None:
+        lines.append(f"language: {about.language}")
     lines += [f"license: {json.dumps(license or about.license, ensure_ascii=False)}", "library_name: transformers"]
     task = _TASKS.get(layout.model_type, "text-generation")
     if isinstance(bundle.config, ClassifierConfig):
@@ -107,7 +119,7 @@ def _what(layout: Layout, bundle: Bundle, dtype: str) -> str:
 
 
 def _section(title: str, lines: list[str]) -> str:
-    return "\n".join([f"## {title}\n", *(lines or [_UNKNOWN])])
+    return "\n".join([f"## {title}\n", *(lines or [UNKNOWN])])
 
 
 def _data(about: About) -> str:
@@ -120,7 +132,7 @@ def _data(about: About) -> str:
 def _recipe(about: About) -> str:
     if not about.trained_here:
         return _section("Training", [])
-    training, facts = about.config["training"], [f"- task: {about.config.get('task', _UNKNOWN)}"]
+    training, facts = about.config["training"], [f"- task: {about.config.get('task', UNKNOWN)}"]
     steps, tokens = about.summary.get("steps"), about.summary.get("tokens")
     if isinstance(steps, int) and isinstance(tokens, int):
         facts.append(f"- {steps:,} steps, {tokens:,} tokens read")
@@ -131,7 +143,7 @@ def _recipe(about: About) -> str:
 def _scores(about: About) -> str:
     known = [(title, about.summary.get(key)) for key, title in _SCORES.items()]
     rows = [f"| {title} | {value:.4f} |" for title, value in known if isinstance(value, int | float)]
-    step = about.summary.get("best_step", _UNKNOWN)
+    step = about.summary.get("best_step", UNKNOWN)
     how = f"Measured by `kotha train` on the validation split of the data above, for the weights of step {step}."
     if "macro_f1" in about.summary:
         how = f"Measured by `kotha adapt classify` on examples that were held out, for the weights of step {step}."

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError, library, nearest
+from kotha.export.card import UNKNOWN, About
 from kotha.export.gguf.check import check_file
 from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
@@ -46,20 +47,28 @@ def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
     if check_file_place(path).exists() and not settings.overwrite:
         raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
     model = cast("GPT", our_side(bundle).model)  # what has an architecture there is one
-    vocabulary, wider = write_file(model, bundle.tokenizer, path, kind)
+    about = About() if settings.run is None else About.of(settings.run)
+    license = settings.license or (None if about.license == UNKNOWN else about.license)
+    vocabulary, wider = write_file(model, bundle.tokenizer, path, kind, license, about.language)
     report = check_file(model, bundle.tokenizer, path, kind, vocabulary, settings.lines)
     report = replace(report, architecture=architecture, weights=kind)
     said = f"{len(wider)} matrices have rows that are no multiple of 32 and stay in float16: {', '.join(wider[:4])}"
     return with_remarks(report, said if wider else None)
 
 
-def write_file(model: GPT, tokenizer: Tokenizer, path: Path, kind: str) -> tuple[Vocabulary, list[str]]:
+def write_file(
+    model: GPT, tokenizer: Tokenizer, path: Path, kind: str, license: str | None = None, language: str | None = None
+) -> tuple[Vocabulary, list[str]]:
     """Write a model as one file, whole or not at all; the vocabulary as written, and the weights kept in float16."""
     gguf = library("gguf", "writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
     vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
     with whole_path(path) as partial:
         writer = gguf.GGUFWriter(partial, architecture_of(model.config))
         writer.add_name(path.stem)
+        if license is not None:
+            writer.add_license(license)
+        if language is not None:
+            writer.add_languages([language])
         writer.add_file_type(gguf.LlamaFileType[KINDS[kind]])
         writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
         _describe(writer, model.config)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kotha.box import CARD_FILE
 from kotha.bundle import DTYPES, Bundle, assemble, check_place, first_names, save, shape_alone
 from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.check import check_hf
@@ -33,6 +34,7 @@ _MARIAN_PAIR = "source.spm"
 _TOKENIZER_FILES = (*KNOWN_FILES, _MARIAN_PAIR)
 _TOKENIZER_CONFIG, _JINJA_FILE = "tokenizer_config.json", "chat_template.jinja"
 _BESIDE_THEM = ("merges.txt", _TOKENIZER_CONFIG, _JINJA_FILE)
+_MOST_CARD_BYTES = 1 << 20
 # Rows of an embedding that no token uses: up to here they are padding to a round number, beyond it a mismatch.
 _SPARE_ROWS, _SPARE_SHARE = 1024, 0.1
 # What a BERT for masked words alone does not have; zeros there say "no opinion".
@@ -58,7 +60,7 @@ def import_model(
     found = import_hf(folder, with_tokenizer)
     # First, so that a folder that it cannot open leaves nothing behind.
     report = check_hf(folder, found.bundle, found.layout, lines)
-    save(out, found.bundle.model, found.bundle.tokenizer, overwrite, chat=found.bundle.chat)
+    save(out, found.bundle.model, found.bundle.tokenizer, overwrite, chat=found.bundle.chat, card=_card(folder))
     return found, with_remarks(replace(report, architecture=found.layout.architecture), *found.remarks)
 
 
@@ -181,6 +183,16 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
             "tokenizer; take the weights alone, without a tokenizer"
         )
     return import_tokenizer(folder) if set(there) & set(_TOKENIZER_FILES) else None
+
+
+def _card(folder: Path) -> str | None:
+    """The card that came along: what the model has read and under which licence is not lost on the way."""
+    if not (folder / CARD_FILE).is_file():
+        return None
+    file = inside(folder, CARD_FILE)
+    if file.stat().st_size > _MOST_CARD_BYTES:
+        raise KothaError(f"{file} has {file.stat().st_size:,} bytes, far more than any card; move it away")
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _as_read_there(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
