@@ -154,6 +154,15 @@ def test_a_run_without_a_model_and_a_model_that_does_not_write(capsys: Any, tmp_
 # -- chat --------------------------------------------------------------------------------------------------------------
 
 
+def test_a_talk_can_begin_anew_and_says_how(capsys: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("মা\n/help\nবাবা\n/new\nমা\n/exit\nমা\n"))
+    assert main(["chat", str(run), "--tokens", "5", "--temperature", "0", "--json"]) == 0
+    told = capsys.readouterr()
+    first, _, again = (json.loads(line) for line in told.out.splitlines())
+    assert first["text"] == again["text"], "what was said is forgotten"
+    assert "/new forgets what was said" in told.err and "/exit leaves" in told.err
+
+
 def test_a_model_that_only_read_texts_goes_on_with_them(capsys: Any, monkeypatch: Any, run: Path) -> None:
     monkeypatch.setattr("kotha.generate.conversation.was_taught", lambda engine: False)
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n\nমা\n/exit\nকেউ পড়ে না\n"))

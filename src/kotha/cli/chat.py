@@ -9,7 +9,8 @@ from kotha.cli.flags import Json, Run, Writing, flag
 from kotha.cli.stopping import raised
 
 _PROMPT = "› "
-_LEAVE = ("/exit", "/quit")
+_LEAVE, _NEW, _HELP = ("/exit", "/quit"), "/new", "/help"
+_ADVICE = "a line, and an answer to it; /new forgets what was said, Ctrl-C ends an answer, Ctrl-D or /exit leaves"
 
 
 def chat(
@@ -20,7 +21,7 @@ def chat(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
-    """Talk with a model: a line, an answer. Ctrl-C ends an answer, Ctrl-D or /exit the talk; --json: a line a turn."""
+    """Talk with a model: a line, an answer. /help says how; Ctrl-D or /exit ends the talk; --json: a line a turn."""
     from kotha.generate.conversation import Conversation
 
     writing.settings()  # a mistake is answered before the model is read
@@ -28,6 +29,9 @@ def chat(
     if talk.remark is not None:
         print(f"kotha: {talk.remark}", file=sys.stderr)
     for turn, line in enumerate(_lines(as_json)):
+        if line.strip() == _NEW:
+            talk.forget()
+            continue
         request = talk.ask(line, writing.tokens, writing.settings(turn), writing.stop)
         result = _answer(talk, request, shows=not as_json)
         talk.remember(result.text)
@@ -42,6 +46,8 @@ def chat(
 def _lines(as_json: bool) -> Iterator[str]:
     """What the user writes, line by line, until there is no more or they leave."""
     asks = sys.stdin.isatty() and not as_json
+    if asks:
+        print(f"kotha: {_ADVICE}", file=sys.stderr)
     while True:
         try:
             with raised():
@@ -54,7 +60,9 @@ def _lines(as_json: bool) -> Iterator[str]:
             continue
         if (not asks and line == "") or line.strip() in _LEAVE:
             return
-        if line.strip():
+        if line.strip() == _HELP:
+            print(f"kotha: {_ADVICE}", file=sys.stderr)
+        elif line.strip():
             yield line.rstrip("\n")
 
 

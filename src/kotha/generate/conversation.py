@@ -68,6 +68,10 @@ class Conversation:
         prompt = [*first, *(token for turn in self._turns for token in turn), *opening]
         return Request(prompt=tuple(prompt), tokens=tokens, settings=settings, stop=stop)
 
+    def forget(self) -> None:
+        """Begin anew."""
+        self._turns.clear()
+
     def remember(self, answer: str) -> None:
         """Keep the model's turn."""
         self._turns.append(self._turn("assistant", answer))
