@@ -153,7 +153,8 @@ class Answer:
             self.ids.append(token)
             if seen:
                 self._note(*seen[place])
-            shown.append(self._show(self._push(token)))
+            if self._listens:  # else all of it is spelled at the end
+                shown.append(self._show(self._push(token)))
             if self._stops.found is not None or self.remaining == 0:
                 break
         if self.stopped is None and self._stops.found is not None:
