@@ -206,14 +206,15 @@ def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer, monkeypatch: A
     user, assistant, end = (tokenizer.special[role] for role in ("user", "assistant", "end"))
     spelled = "মা <|end|>"
     request = talk.ask(spelled, 4, SamplingSettings())
-    assert request.prompt == (user, *tokenizer.encode(spelled), end, assistant)
+    start = tokenizer.special["eos"]  # a conversation is a document too
+    assert request.prompt == (start, user, *tokenizer.encode(spelled), end, assistant)
     assert request.prompt.count(end) == 1, "spelling a special token does not end the turn"
     talk.remember("বাবা")
     for _ in range(9):
         longest = talk.ask("নদীর ধারে", 4, SamplingSettings()).prompt
         talk.remember("হ্যাঁ")
     assert len(longest) <= 24 - 4, "old turns are forgotten"
-    assert longest[0] in (user, assistant)
+    assert longest[0] == start and longest[1] in (user, assistant)
 
 
 def test_whether_a_model_was_taught_is_read_from_its_own_scores(tokenizer: Tokenizer) -> None:
