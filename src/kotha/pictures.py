@@ -6,6 +6,7 @@ fractions are taken as given. An archive holds ``images`` and ``labels`` (``x`` 
 for training, for validation and for testing under the names that are usual: ``x_train``, ``test_images``.
 """
 
+import io
 import json
 import zipfile
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ from kotha.errors import DataError, UsageError
 
 # Far more than any picture for a model of this kind.
 _MOST_BYTES = 64 << 20
+# What a PNG begins with, and how long its beginning is, with width and height.
+_PNG, _PNG_HEADER = b"\x89PNG\r\n\x1a\n", 33
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 _IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".npy"}
@@ -55,6 +58,23 @@ def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
     else:
         pixels = _read_with_pillow(path, size)
     return _fit(path, pixels, n_channels)
+
+
+def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDArray[np.float32]:
+    """A PNG that somebody sent, for a model: -> (n_channels, height, width); its size is known before it is unpacked.
+
+    >>> decode_png(b"GIF89a", 8, 1, 4096)
+    Traceback (most recent call last):
+    ...
+    kotha.errors.UsageError: the image is no PNG
+    """
+    if not data.startswith(_PNG) or len(data) < _PNG_HEADER:
+        raise UsageError("the image is no PNG")
+    width, height = (int.from_bytes(data[start : start + 4], "big") for start in (16, 20))
+    if not 0 < width * height <= most_pixels:
+        raise UsageError(f"the image has {width:,} x {height:,} pixels; it may have {most_pixels:,} in all")
+    name = Path("the image")
+    return _fit(name, _read_with_pillow(name, size, io.BytesIO(data)), n_channels)
 
 
 def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
@@ -211,7 +231,8 @@ def _read_pgm(path: Path) -> Pixels:
         raise UsageError(f"{path} is no grey picture that can be read: {error}") from error
 
 
-def _read_with_pillow(path: Path, size: int) -> Pixels:
+def _read_with_pillow(path: Path, size: int, png: io.BytesIO | None = None) -> Pixels:
+    """An image file, or a PNG's bytes, which are taken for nothing else."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -219,10 +240,10 @@ def _read_with_pillow(path: Path, size: int) -> Pixels:
             f"{path.suffix or path} needs Pillow (`pip install pillow`); .npy, .json and .pgm files need nothing"
         ) from error
     try:
-        with Image.open(path) as picture:
+        with Image.open(path) if png is None else Image.open(png, formats=["PNG"]) as picture:
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise UsageError(f"{path} is no image that can be read: {error}") from error
 
 

@@ -51,7 +51,6 @@ def test_flags_change_the_plan(capsys) -> None:
     [
         (["--preset", "bangla58m"], "did you mean 'bangla-58m'?"),
         (["--preset", "mini", "--recipe", "moden"], "did you mean 'modern'?"),
-        (["--preset", "pocket", "--context-length", "512"], "context_length=512 is more than the model's 256"),
         (["--preset", "vit-digits", "--vocab-size", "5"], "vocab_size"),
     ],
 )

@@ -257,6 +257,9 @@ def test_probabilities_are_the_models_own() -> None:
         assert token.id == told.ids[place]
         assert token.log_probability == pytest.approx(expected[token.id].item(), abs=1e-4)
         assert [other.id for other in token.alternatives] == expected.topk(5).indices.tolist()
+        likelier = expected[expected > expected[token.id]]
+        assert token.rank == len(likelier) + 1
+        assert token.above == pytest.approx(likelier.exp().sum().item(), abs=1e-4)
         assert token.text == tokenizer.decode([token.id])
 
 

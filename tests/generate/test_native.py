@@ -1,5 +1,6 @@
 """The step in C beside the model itself, for every layout, in float32 and int8; and life without a compiler."""
 
+import ctypes
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,9 @@ from torch import nn
 
 from kotha.generate import native as native_module
 from kotha.generate.answers import Request
-from kotha.generate.cache import RowCache
+from kotha.generate.cache import Filling, RowCache
 from kotha.generate.engine import Engine
-from kotha.generate.native import NativeStep, Pace, native
+from kotha.generate.native import NativeStep, Own, Pace, matrix, native
 from kotha.generate.settings import SamplingSettings
 from kotha.generate.weights import Int8Linear, choose_weights, prepare
 
@@ -54,6 +55,65 @@ def test_a_step_in_c_is_a_step_of_the_model(layout: str, weights: Any, threads: 
             assert (mine - other).abs().max() <= 1e-4
     finally:
         torch.set_num_threads(1)
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+@torch.no_grad()
+def test_prompts_read_in_c_are_prompts_read_by_the_model(layout: str, weights: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(native_module, "_PIECE", 5)  # so that texts are cut in the middle
+    model = prepare(tiny(layout, context_length=12, vocab_size=31), weights)
+    here, there, library = RowCache(model.config, 3), RowCache(model.config, 3), native()
+    assert library is not None
+    texts, rows = [[1, 2, 3, 4, 5, 6, 7], [8, 9], [10, 11, 12, 13]], [2, 0, 1]
+    places = [(token, place, row) for row, text in zip(rows, texts, strict=True) for place, token in enumerate(text)]
+    tokens, positions, seats = zip(*places, strict=True)
+    NativeStep(model, here, library).read(model, tokens, positions, seats, here)
+    for row, text in zip(rows, texts, strict=True):
+        model.hidden(torch.tensor([text]), cache=Filling(there, torch.tensor([row])))
+    for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
+        # A number that lies between two whole ones may be rounded either way.
+        assert other.abs().max() > 0.5 and (mine - other).abs().max() <= (1e-4 if weights == "float32" else 0.05)
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(1, 5), (3, 16), (9, 37), (64, 384), (131, 70)])
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_a_row_is_the_same_to_the_last_bit_whatever_is_beside_it(shape: tuple[int, int], weights: str) -> None:
+    linear = nn.Linear(shape[1], shape[0]).requires_grad_(False)
+    layer, x = (Int8Linear(linear) if weights == "int8" else linear), torch.randn(11, shape[1])
+    alone = [product(layer, x[row : row + 1], 1)[0] for row in range(len(x))]
+    assert (alone[0] - linear(x[0])).abs().max() < (0.1 if weights == "int8" else 1e-5)
+    for rows in range(1, len(x) + 1):
+        for threads in (1, 3):
+            assert torch.equal(product(layer, x[:rows], threads), torch.stack(alone[:rows])), (rows, threads)
+
+
+def product(layer: Any, x: torch.Tensor, threads: int) -> torch.Tensor:
+    library, y = native(), torch.empty(len(x), len(layer.weight))
+    assert library is not None
+    whole, scale, given = torch.empty(x.shape, dtype=torch.int8), torch.empty(len(x)), x.contiguous()
+    own = Own(whole=whole.data_ptr(), scale=scale.data_ptr())
+    where = (ctypes.byref(matrix(layer)), given.data_ptr(), ctypes.byref(own), y.data_ptr())
+    library.linear(*where, len(x), threads)
+    return y
+
+
+@needs_compiler
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_probabilities_are_the_same_to_the_last_digit_in_company_and_alone(weights: Any) -> None:
+    """Nine texts at once through four rows, past the context and with prompts of every length, then each by itself."""
+    model = tiny("modern", context_length=24, vocab_size=31)
+    prompts = [tuple(range(1, 2 + 4 * place)) for place in range(6)] + [(3,), (4, 5), (6,)]
+    requests = [
+        Request(prompt=prompt, tokens=5 + 6 * place, settings=SamplingSettings(seed=place), alternatives=3)
+        for place, prompt in enumerate(prompts)
+    ]
+    together = Engine(model, None, max_batch=4, weights=weights).generate(requests)
+    for request, found in zip(requests, together, strict=True):
+        (alone,) = Engine(model, None, max_batch=1, weights=weights).generate([request])
+        assert found.written == alone.written and found.ids == alone.ids
 
 
 def test_the_quicker_number_of_threads_is_taken_and_the_other_tried_again() -> None:

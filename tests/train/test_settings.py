@@ -9,6 +9,7 @@ from tests.train.plan.test_design import NEWS, SLOW
 
 from kotha.api.demo import Demonstration
 from kotha.errors import ConfigError, UsageError
+from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
 from kotha.train import settings as module
 from kotha.train.recipes import recipe
@@ -106,3 +107,13 @@ def test_sizes_are_told_from_settings() -> None:
     model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1, "nonsense": 1})
     assert model.n_layers == 3
     assert rest == {"steps": 5, "dropout": 0.1, "nonsense": 1}
+
+
+def test_a_new_model_sees_as_far_as_it_shall_read() -> None:
+    request = TrainRequest(preset="pocket", changes={"context_length": 512, "steps": 1})
+    chosen = choose_settings(request)
+    assert isinstance(chosen.model, GPTConfig) and chosen.model.context_length == 512
+    grown = preset("pocket")
+    assert isinstance(grown, GPTConfig)
+    kept = choose_settings(TrainRequest(model=grown, changes={"context_length": 512, "steps": 1}))
+    assert isinstance(kept.model, GPTConfig) and kept.model.context_length == 256, "one that goes on is as it was"

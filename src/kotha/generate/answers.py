@@ -65,6 +65,8 @@ class Written(Chance):
     """A token that was written, beside the likeliest ones at its place."""
 
     alternatives: tuple[Chance, ...]
+    rank: int  # 1: no other was likelier
+    above: float  # the probability of all that were likelier, together
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON, with what else could have stood there."""
@@ -88,8 +90,8 @@ class Result:
         return len(self.ids)
 
 
-# A token and the likeliest ones at its place, and the log-probability of each.
-Seen = tuple[list[int], list[float]]
+# A token and the likeliest ones at its place, the log-probability of each, the token's rank and the share above it.
+Seen = tuple[list[int], list[float], list[int], list[float]]
 
 
 class Answer:
@@ -108,7 +110,7 @@ class Answer:
         self._stops = Stops([normalize(text) for text in request.stop])
         self._listens = tokenizer is not None and (streams or bool(request.stop))
         self._parts: list[str] = []
-        self._written: list[Written] = []
+        self.written: list[Written] = []
         self.began = time.perf_counter()
         self._seconds = 0.0
         if tokenizer is not None:
@@ -131,6 +133,11 @@ class Answer:
     def unasked(self) -> int:
         """Tokens that no step is under way for."""
         return self.request.tokens - self.asked
+
+    @property
+    def last(self) -> int:
+        """The token that the next one follows."""
+        return self.ids[-1] if self.ids else self.start[-1]
 
     def in_sight(self, context_length: int) -> list[int]:
         """The tokens of prompt and answer that the next one follows."""
@@ -184,7 +191,7 @@ class Answer:
             rest = [self._push(token) for token in self.ids]
             text = "".join(rest) + self._cut(self._stream.finish())
         rate = len(self.ids) / self._seconds if self._seconds > 0 else 0.0
-        return Result(text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self._written))
+        return Result(text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self.written))
 
     def _push(self, token: int) -> str:
         return self._cut(self._stream.push(token)) if self._tokenizer is not None else ""
@@ -200,9 +207,9 @@ class Answer:
         self._parts.append(shown)
         return shown
 
-    def _note(self, ids: list[int], chances: list[float]) -> None:
+    def _note(self, ids: list[int], chances: list[float], rank: list[int], above: list[float]) -> None:
         token, *others = (Chance(i, self._spell(i), chance) for i, chance in zip(ids, chances, strict=True))
-        self._written.append(Written(token.id, token.text, token.log_probability, tuple(others)))
+        self.written.append(Written(token.id, token.text, token.log_probability, tuple(others), rank[0], above[0]))
 
     def _spell(self, token: int) -> str:
         return self._tokenizer.decode([token], skip_special=False) if self._tokenizer is not None else ""

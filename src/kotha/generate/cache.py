@@ -13,6 +13,7 @@ what is read, doubled when it is full, and never for more than there is memory.
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -105,6 +106,12 @@ class RowCache:
     def advance(self, count: int = 1) -> None:
         """Count the new tokens as read."""
         self.lengths[: self.n_rows].add_(count)
+
+    def put(self, rows: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+        """Let rows begin with these, a layer each: (rows, T, n_kv_heads, D)."""
+        for kept, given in ((self.keys, keys), (self.values, values)):
+            for layer, new in enumerate(given):
+                kept[layer][rows, : new.shape[1]] = new
 
     def move(self, source: int, target: int) -> None:
         """Copy a row over another."""

@@ -15,6 +15,7 @@ from kotha.arguments import checked
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
+from kotha.text.tokenizer.chat import Turn
 from kotha.text.tokenizer.ending import encode_end, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import counted
@@ -35,7 +36,7 @@ class Conversation:
         self.engine, self.tokenizer = engine, engine.tokenizer
         self.taught = was_taught(engine)
         self.plain = plain or not self.taught
-        self._turns: list[list[int]] = []
+        self._turns: list[Turn] = []
 
     def __repr__(self) -> str:
         return f"Conversation({'; '.join(filter(None, [counted(len(self._turns), 'turn'), self.remark]))})"
@@ -57,15 +58,8 @@ class Conversation:
 
     def ask(self, text: str, tokens: int, settings: SamplingSettings, stop: tuple[str, ...] = ()) -> Request:
         """The request that answers a text; it is remembered as the user's turn."""
-        self._turns.append(self._turn("user", text))
-        start = start_of_document(self.tokenizer)
-        first = [] if start is None else [start]
-        opening = [] if self.plain else [self.tokenizer.special["assistant"]]
-        context = self.engine.model.config.context_length
-        room = max(1, context - min(tokens, context // 2) - len(first) - len(opening))
-        while len(self._turns) > 1 and sum(map(len, self._turns)) > room:
-            del self._turns[0]
-        prompt = [*first, *(token for turn in self._turns for token in turn), *opening]
+        self._turns.append(Turn("user", text))
+        prompt = conversation_prompt(self.engine, self._turns, tokens, self.plain)
         return Request(prompt=tuple(prompt), tokens=tokens, settings=settings, stop=stop)
 
     def forget(self) -> None:
@@ -74,13 +68,28 @@ class Conversation:
 
     def remember(self, answer: str) -> None:
         """Keep the model's turn."""
-        self._turns.append(self._turn("assistant", answer))
+        self._turns.append(Turn("assistant", answer))
 
-    def _turn(self, role: str, text: str) -> list[int]:
-        ids, _ = encode_end(self.tokenizer, text, self.engine.model.config.context_length)
-        if self.plain:
-            return ids
-        return [self.tokenizer.special[role], *ids, self.tokenizer.special["end"]]
+
+def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plain: bool) -> list[int]:
+    """What is read before the next turn: as many of the last turns as leave room for so many tokens.
+
+    ``plain``: no marks, one text from its beginning. Somebody for whom there is no mark speaks as the user does.
+    """
+    tokenizer, context = engine.tokenizer, engine.model.config.context_length
+    assert tokenizer is not None, "a conversation needs a tokenizer"
+    special, start = tokenizer.special, start_of_document(tokenizer)
+    first = [] if start is None else [start]
+    opening = [] if plain else [special["assistant"]]
+    room = max(1, context - min(tokens, context // 2) - len(first) - len(opening))
+    read: list[int] = []
+    for turn in reversed(turns):
+        ids, _ = encode_end(tokenizer, turn.text, context)
+        said = ids if plain else [special.get(turn.role, special["user"]), *ids, special["end"]]
+        if read and len(said) + len(read) > room:
+            break
+        read = said + read
+    return [*first, *read, *opening]
 
 
 @torch.no_grad()

@@ -1,27 +1,30 @@
 """The engine: many requests in one batch, a token a step, a free row to whoever waits (continuous batching).
 
-A request waits until a row is free. Its prompt is read at once, all but the last token, which is the first that a step
-reads; from then on every row goes one token further in each step, draws with its own settings and ends for its own
-reasons, and its row is given to the next request. A text does not depend on who else is in the batch.
+A request waits until a row is free. Its prompt is read, all but the last token, which is the first that a step reads:
+a short one at once, a long one a piece a step (``prompts.py``). From then on every row goes one token further in each
+step, draws with its own settings and ends for its own reasons, and its row is given to the next request. A text does
+not depend on who else is in the batch.
 
 A text is read as a document's beginning: behind the token that starts one, as in training and in measuring. Without it
 the first word has nothing to stand on, and small models lose their way at once (``docs/experiments.md``). Token ids are
 taken as they are.
 
-When a row's context is full, its older half is forgotten and the rest read again, all at once; then it goes on a token
-a step. Which tokens these are depends on the text alone (``plain.first_in_sight``).
+When a row's context is full, its older half is forgotten: it waits, before all others, until the rest is read again as
+a prompt is. Which tokens these are depends on the text alone (``plain.first_in_sight``).
 """
 
 import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from kotha.errors import UsageError
-from kotha.generate.answers import Answer, Request, Result
-from kotha.generate.cache import Filling, RowCache
+from kotha.generate.answers import Answer, Request, Result, Written
+from kotha.generate.cache import RowCache
+from kotha.generate.prompts import Prompt, PromptReader
 from kotha.generate.rows import Flight, Plan, Rows
 from kotha.generate.steps import Steps, at_work
 from kotha.generate.weights import Weights, prepare
@@ -44,14 +47,15 @@ class Event:
     number: int
     text: str
     result: Result | None = None
+    written: tuple[Written, ...] = ()  # the tokens since the last news, where probabilities were asked for
 
 
 class Engine:
     """Writes with a model.
 
     ``weights`` is None (as they are), "float32", "bfloat16", "int8" or "auto" (see ``weights.py``); the model itself
-    is left as it was. ``compiled`` makes a GPU's steps faster for a minute's wait. Without a tokenizer, requests and
-    results are token ids.
+    is left as it was. ``compiled`` makes a GPU's steps faster for a minute's wait. ``kept_bytes`` may be used to
+    remember prompts for others that begin alike. Without a tokenizer, requests and results are token ids.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Engine:
         weights: Weights | None = None,
         compiled: bool = False,
         chat: ChatTemplate | None = None,
+        kept_bytes: int = 0,
     ) -> None:
         if not isinstance(model, GPT):
             raise UsageError(f"a {type(model).__name__} does not continue text; use a GPT (beam.py translates)")
@@ -80,10 +85,13 @@ class Engine:
         block, self._lags = _PACE.get(device.type, _PACE["cpu"])
         self._rows = Rows(max_batch, vocab_size, block, device, self._ends)
         self._steps = Steps(self.model, self._cache, self._rows, compiled)
+        self.prompts = PromptReader(self._steps.read_on, self._cache, kept_bytes)
         self._max_batch = max_batch
         self._numbers = itertools.count()
         self._waiting: deque[Answer] = deque()
+        self._reading: deque[tuple[Answer, Prompt]] = deque()
         self._active: list[Answer] = []
+        self._paused: dict[int, Answer] = {}
         self._news: list[Event] = []
         self._flight: Flight | None = None
 
@@ -104,17 +112,35 @@ class Engine:
 
     def cancel(self, number: int) -> None:
         """End a request in the middle; what it has written comes with the next step's events."""
-        for answer in [*self._active, *self._waiting]:
+        reading = (answer for answer, _ in self._reading)
+        for answer in [*self._active, *self._waiting, *reading, *self._paused.values()]:
             if answer.number == number:
                 rest = answer.finish("cancelled")
                 self._news.append(Event(number, rest, answer.result()))
         self._waiting = deque(answer for answer in self._waiting if answer.stopped is None)
+        self._reading = deque(pair for pair in self._reading if pair[0].stopped is None)
+        self._paused.pop(number, None)
         self._free_rows()
+
+    def pause(self, number: int) -> bool:
+        """Take a request off its row; what it has written stands. False where it has none: it is read, or over."""
+        self._settle()
+        answer = next((each for each in self._active if each.number == number), None)
+        if answer is None:
+            return False
+        self._free_rows([answer])
+        self._paused[number] = answer
+        return True
+
+    def resume(self, number: int) -> None:
+        """Let a request that was paused go on when there is a row; it is read again as a prompt is."""
+        self._waiting.append(self._paused.pop(number))
 
     def step(self) -> list[Event]:
         """Go a step further with every request that has a row; the news of it."""
         with at_work(self.model):
             self._admit()
+            self._read_on()
             if self._active:
                 self._advance()
         news, self._news = self._news, []
@@ -123,7 +149,12 @@ class Engine:
     @property
     def busy(self) -> bool:
         """Whether a step would bring something."""
-        return bool(self._active or self._waiting or self._news)
+        return bool(self._active or self._reading or self._waiting or self._news)
+
+    @property
+    def n_free(self) -> int:
+        """Rows that nobody has, and nobody waits for."""
+        return max(0, self._max_batch - len(self._active) - len(self._reading) - len(self._waiting))
 
     def stream(self, *requests: Request) -> Iterator[Event]:
         """Answer requests, their letters as they come; each one's last event carries its result."""
@@ -131,7 +162,7 @@ class Engine:
         try:
             while self.busy:
                 for event in self.step():
-                    yield Event(numbers[event.number], event.text, event.result)
+                    yield replace(event, number=numbers[event.number])
         finally:  # whoever listened may have gone
             for number in numbers:
                 self.cancel(number)
@@ -165,28 +196,51 @@ class Engine:
         return ids or [self._start or 0]
 
     def _admit(self) -> None:
-        """Give free rows to those that wait, and read their prompts."""
-        context = self.model.config.context_length
-        self._make_room(max((len(answer.in_sight(context)) for answer in self._waiting), default=0))
-        first = len(self._active)
-        while self._waiting and len(self._active) < self._max_batch:
-            self._active.append(self._waiting.popleft())
-        if first < len(self._active):
-            self._rows.put(first, self._active[first:])
-            self._read(range(first, len(self._active)))
+        """Give free rows to those that wait, and read their prompts; those that are long are begun."""
+        new: list[Answer] = []
+        while self._waiting and len(self._active) + len(self._reading) + len(new) < self._max_batch:
+            ids = self._before_last(self._waiting[0])
+            self._make_room(len(ids) + 1)  # what cannot be held is refused before any of it is read
+            answer, prompt = self._waiting.popleft(), self.prompts.begin(ids)
+            if prompt is None:
+                new.append(answer)
+            else:
+                self._reading.append((answer, prompt))
+        if new:
+            self._read(new)
 
-    def _read(self, numbers: Sequence[int]) -> None:
-        """Let rows hold what their answers have in sight, all but the last token: that is the next step's."""
-        device, answers = self._rows.device, [self._active[row] for row in numbers]
-        texts = [answer.in_sight(self.model.config.context_length)[:-1] for answer in answers]
-        for answer, text in zip(answers, texts, strict=True):
-            answer.read = len(text)
-        rows = torch.tensor(list(numbers), device=device)
-        self._cache.lengths[rows] = torch.tensor([len(text) for text in texts], device=device)
-        longest = max(map(len, texts))
-        if longest:
-            padded = [text + [0] * (longest - len(text)) for text in texts]
-            self.model.hidden(torch.tensor(padded, device=device), cache=Filling(self._cache, rows))
+    def _before_last(self, answer: Answer) -> list[int]:
+        """What a row holds before its first step: all in sight but the last token, which is that step's."""
+        return answer.in_sight(self.model.config.context_length)[:-1]
+
+    def _read(self, answers: Sequence[Answer]) -> None:
+        """Read short prompts into rows."""
+        texts = [self._before_last(answer) for answer in answers]
+        self._steps.fill(self._seat(answers, [len(text) for text in texts]), texts)
+
+    def _read_on(self) -> None:
+        """Read a piece of the long prompt that has waited longest for its next; one that is done gets its row."""
+        if not self._reading:
+            return
+        answer, prompt = self._reading.popleft()
+        if not prompt.done:  # it may have been taken over whole
+            self.prompts.go_on(prompt)
+        if not prompt.done:
+            self._reading.append((answer, prompt))
+            return
+        self._cache.put(self._seat([answer], [prompt.read]), prompt.keys, prompt.values)
+
+    def _seat(self, answers: Sequence[Answer], lengths: Sequence[int]) -> Tensor:
+        """The rows of new answers, which will hold so many tokens."""
+        self._make_room(max(lengths))
+        first = len(self._active)
+        self._active += answers
+        self._rows.put(first, answers)
+        rows = torch.arange(first, len(self._active), device=self._rows.device)
+        self._cache.lengths[rows] = torch.tensor(lengths, device=self._rows.device)
+        for answer, length in zip(answers, lengths, strict=True):
+            answer.read = length
+        return rows
 
     def _advance(self) -> None:
         """Send the next steps off, then read what the last ones drew: a GPU works while the host reads."""
@@ -195,9 +249,9 @@ class Engine:
         self._make_room(furthest + self._rows.block)
         if furthest >= context:
             self._settle()  # what is read again must be known
-            full = [row for row, answer in enumerate(self._active) if answer.read >= context]
-            if full:
-                self._read(full)
+            full = [answer for answer in self._active if answer.read >= context]
+            self._waiting.extendleft(reversed(full))
+            self._free_rows(full)
         if not self._active:
             return
         landing = self._take_off() if any(answer.unasked for answer in self._active) else None
@@ -224,9 +278,12 @@ class Engine:
         for answer, tokens, seen in flight.land():
             if answer.stopped is not None:  # it ended, or was cancelled, while this was under way
                 continue
+            told = len(answer.written)
             text = answer.extend(tokens, seen if answer.request.alternatives is not None else [], self._ends)
-            if text or answer.stopped is not None:
-                self._news.append(Event(answer.number, text, answer.result() if answer.stopped else None))
+            written = tuple(answer.written[told:])
+            if text or written or answer.stopped is not None:
+                result = answer.result() if answer.stopped else None
+                self._news.append(Event(answer.number, text, result, written))
         self._free_rows()
 
     def _settle(self) -> None:
@@ -253,10 +310,10 @@ class Engine:
         even = read[0] if count == 1 and min(read) == max(read) < self._cache.size else None
         return self._rows.plan(self._active, n_rows, span, even)
 
-    def _free_rows(self) -> None:
-        """Rows in use are the first ones: the last takes the place of one that ended."""
+    def _free_rows(self, leaving: Sequence[Answer] = ()) -> None:
+        """Rows in use are the first ones: the last takes the place of one that ended, or leaves to be read again."""
         for row in range(len(self._active) - 1, -1, -1):
-            if self._active[row].stopped is not None:
+            if self._active[row].stopped is not None or self._active[row] in leaving:
                 last = self._active.pop()
                 if row < len(self._active):
                     self._active[row] = last

@@ -21,14 +21,16 @@ _AT_ONCE = 256
 
 def classify_images(bundle: Bundle, files: Sequence[Path]) -> list[Classified]:
     """What a model says of each image file."""
+    config = vit_of(bundle).config
+    return [classify_pixels(bundle, read_picture(file, config.image_size, config.n_channels)) for file in files]
+
+
+def classify_pixels(bundle: Bundle, image: NDArray[np.float32]) -> Classified:
+    """What a model says of an image as it was read, (n_channels, height, width)."""
     model = vit_of(bundle)
-    size, n_channels, names = model.config.image_size, model.config.n_channels, model.config.class_names
-    answers = []
-    for file in files:
-        [row] = probabilities(model, read_picture(file, size, n_channels)[None])
-        order = row.argsort(descending=True).tolist()
-        answers.append(Classified(names[order[0]], {names[place]: float(row[place]) for place in order}))
-    return answers
+    [row] = probabilities(model, image[None])
+    names, order = model.config.class_names, row.argsort(descending=True).tolist()
+    return Classified(names[order[0]], {names[place]: float(row[place]) for place in order})
 
 
 @torch.no_grad()

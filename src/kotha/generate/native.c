@@ -1,12 +1,18 @@
 /* One step of a GPT on a CPU: a token for each row goes through all blocks and the head, without a call in between.
 
    At one token a step every weight is read once and used once, so the bytes of the weights bound the time, and what
-   comes on top is the price of calls: through Python and torch it is several times the reading. Hence this second
-   writing of THE block, held equal to the first by tests. Plain C on purpose: with -O3 -march=native a compiler turns
-   the inner loops into the machine's own dot products. All threads walk through the step together and meet five times
-   a block: small work (norms, rounding, sums) every thread does for itself rather than wait for another to do it.
+   comes on top is the price of calls: through Python and torch it is several times the reading. With many rows a
+   weight that was read is used for several. Hence this second writing of THE block, held equal to the first by tests.
+   C with the vectors of GCC and Clang and no machine's own instructions: -march=native makes them those of the machine,
+   and the dot products of bytes a compiler finds by itself. All threads walk through the step together and meet after
+   each product and after attention: small work (norms, rounding, sums) every thread does for itself rather than wait
+   for another to do it.
 
-   Shapes as in the model: B rows, C d_model, D d_head, S positions; caches are (rows, S, n_kv_heads, D). */
+   A row's numbers are the same to the last bit whatever other rows there are and however many threads: every sum is
+   made by one thread, in one order. So a text does not depend on who else is being written to.
+
+   Shapes as in the model: B rows, C d_model, D d_head, S positions; caches are (seats, S, n_kv_heads, D). When texts are
+   written, each row is the next token of the text in its seat; when prompts are read, rows are tokens one after another. */
 
 #include <math.h>
 #include <stdint.h>
@@ -32,7 +38,6 @@ typedef struct { /* LayerNorm, or without a bias RMSNorm; without a weight nothi
 typedef struct {
     Matrix joined, output, up, gate, down;
     Norm attention_norm, feedforward_norm, query_norm, key_norm;
-    float *keys, *values;
     const long *first;         /* (n_kv_heads + 1): where the query heads of each key head begin, and all end */
     long n_heads, n_kv_heads;  /* a layer's own: heads can be removed */
 } Layer;
@@ -41,9 +46,20 @@ typedef struct {
     const Layer *layers;
     Matrix head;
     Norm last;
-    long n_layers, d_model, d_head, d_ff, size;
+    long n_layers, d_model, d_head, d_ff;
     int pre_norm, activation;
 } Model;
+
+typedef struct { /* what was read: for each layer (seats, size, n_kv_heads, D) */
+    float **keys, **values;
+    long size;
+} Cache;
+
+typedef struct { /* the rows: whose text each is part of (NULL: its own), how much that has before it, and its turn */
+    const long *seats, *lengths;
+    const float *cosine, *sine;
+    long count;
+} Rows;
 
 typedef struct { /* room for what all threads make together, a row for each row */
     float *joined, *mixed, *inner, *gate, *out;
@@ -90,57 +106,112 @@ static void round_rows(const Matrix *matrix, const float *x, const Own *own, lon
     for (long m = 0; m < rows; m++) own->scale[m] = round_row(x + m * width, own->whole + m * width, width);
 }
 
-/* A row of weights and a row of x. One row after the other is one long walk through memory, as a processor likes to
-   read ahead; the lanes are sums in flight, without which each would wait for the one before it. */
-enum { LANES = 32 };
+/* Products are made in tiles, four rows of weights by a few rows of x: as many sums in flight as there are registers,
+   so that none waits for the one before it, and each number that was read is used several times. */
+enum { OUTS = 4 };
+#if defined(__AVX512F__)
+enum { LANES = 16, ROWS = 4 };
+#elif defined(__AVX__)
+enum { LANES = 8, ROWS = 2 };
+#else
+enum { LANES = 4, ROWS = 4 };
+#endif
+enum { LINE = 64 / sizeof(float) }; /* numbers that memory hands over at once */
+typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-static float dot(const float *restrict w, const float *restrict x, long width) {
-    float sums[LANES] = {0}, sum = 0;
-    long k = 0;
-    for (; k + LANES <= width; k += LANES)
-#pragma GCC unroll 32
-        for (int lane = 0; lane < LANES; lane++) sums[lane] += w[k + lane] * x[k + lane];
-    for (; k < width; k++) sum += w[k] * x[k];
-    for (int lane = 0; lane < LANES; lane++) sum += sums[lane];
-    return sum;
+/* The lanes of four sums together. A function of its own: written into two places, a compiler may add in two orders. */
+static __attribute__((noinline)) void across(const Lanes *in_flight, float *sums) {
+    for (int i = 0; i < OUTS; i++) {
+        sums[i] = 0;
+        for (int lane = 0; lane < LANES; lane++) sums[i] += in_flight[i][lane];
+    }
 }
 
-/* The same in whole numbers, four rows at a time: the machine's dot products of bytes have lanes of their own, and x is
-   read once for all four. */
-static void four_dots(const int8_t *weight, const long n[4], const int8_t *restrict x, long width, int32_t sums[4]) {
-    const int8_t *restrict w0 = weight + n[0] * width, *restrict w1 = weight + n[1] * width;
-    const int8_t *restrict w2 = weight + n[2] * width, *restrict w3 = weight + n[3] * width;
-    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (long k = 0; k < width; k++) {
-        s0 += (int32_t)w0[k] * x[k];
-        s1 += (int32_t)w1[k] * x[k];
-        s2 += (int32_t)w2[k] * x[k];
-        s3 += (int32_t)w3[k] * x[k];
+/* Four rows of weights and some of x -> sums (rows, 4). Whoever is the first to walk over these weights asks for the
+   next four rows meanwhile: four walks at once are more than a processor foresees. */
+static inline __attribute__((always_inline)) void tile(const float *const w[OUTS], const float *x, long width,
+                                                       float *sums, const int rows, const int first) {
+    Lanes in_flight[ROWS][OUTS] = {{{0}}};
+    const long whole = width / LANES * LANES;
+    for (long k = 0; k < whole; k += LANES) {
+        Lanes four[OUTS];
+#pragma GCC unroll 4
+        for (int i = 0; i < OUTS; i++) {
+            if (first && k % LINE == 0) __builtin_prefetch(w[i] + OUTS * width + k);
+            four[i] = *(const Lanes *)(w[i] + k);
+        }
+#pragma GCC unroll 4
+        for (int m = 0; m < rows; m++) {
+            const Lanes read = *(const Lanes *)(x + m * width + k);
+#pragma GCC unroll 4
+            for (int i = 0; i < OUTS; i++) in_flight[m][i] += four[i] * read;
+        }
     }
-    sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+#pragma GCC unroll 4
+    for (int m = 0; m < rows; m++) {
+        across(in_flight[m], sums + m * OUTS);
+        for (long k = whole; k < width; k++)
+            for (int i = 0; i < OUTS; i++) sums[m * OUTS + i] += w[i][k] * x[m * width + k];
+    }
+}
+
+static void sums_of(const float *weight, const long n[OUTS], const float *x, long width, float *sums, int rows,
+                    int first) {
+    const float *const w[OUTS] = {weight + n[0] * width, weight + n[1] * width, weight + n[2] * width,
+                                  weight + n[3] * width};
+    if (rows == ROWS && first) tile(w, x, width, sums, ROWS, 1);
+    else if (rows == ROWS) tile(w, x, width, sums, ROWS, 0);
+    else for (int m = 0; m < rows; m++) tile(w, x + m * width, width, sums + m * OUTS, 1, 1);
+}
+
+/* The same in whole numbers, where the order of a sum is of no matter: a compiler finds the machine's dot products of
+   bytes, which have lanes of their own. */
+static inline __attribute__((always_inline)) void whole_tile(const int8_t *const w[OUTS], const int8_t *restrict x,
+                                                             long width, int32_t *sums, const int rows) {
+    const int8_t *restrict w0 = w[0], *restrict w1 = w[1], *restrict w2 = w[2], *restrict w3 = w[3];
+    int32_t in_flight[ROWS][OUTS] = {{0}};
+    for (long k = 0; k < width; k++)
+#pragma GCC unroll 4
+        for (int m = 0; m < rows; m++) {
+            const int32_t read = x[m * width + k];
+            in_flight[m][0] += w0[k] * read;
+            in_flight[m][1] += w1[k] * read;
+            in_flight[m][2] += w2[k] * read;
+            in_flight[m][3] += w3[k] * read;
+        }
+    for (int m = 0; m < rows; m++)
+        for (int i = 0; i < OUTS; i++) sums[m * OUTS + i] = in_flight[m][i];
+}
+
+static void whole_sums_of(const int8_t *weight, const long n[OUTS], const int8_t *x, long width, int32_t *sums,
+                          int rows) {
+    const int8_t *const w[OUTS] = {weight + n[0] * width, weight + n[1] * width, weight + n[2] * width,
+                                   weight + n[3] * width};
+    if (rows == ROWS) whole_tile(w, x, width, sums, ROWS);
+    else for (int m = 0; m < rows; m++) whole_tile(w, x + m * width, width, sums + m * OUTS, 1);
 }
 
 static void product(const Matrix *matrix, const float *x, const Own *own, float *y, long rows, int activation) {
     const long outs = matrix->outs, width = matrix->width;
 #pragma omp for schedule(dynamic, 16)
-    for (long group = 0; group < (outs + 3) / 4; group++) {
-        long n[4]; /* the last four may overlap with those before */
-        for (int i = 0; i < 4; i++) {
-            const long place = group * 4 + 4 > outs ? outs - 4 + i : group * 4 + i;
+    for (long group = 0; group < (outs + OUTS - 1) / OUTS; group++) {
+        long n[OUTS]; /* the last four may overlap with those before */
+        for (int i = 0; i < OUTS; i++) {
+            const long place = group * OUTS + OUTS > outs ? outs - OUTS + i : group * OUTS + i;
             n[i] = place < 0 ? 0 : place;
         }
-        for (long m = 0; m < rows; m++) {
-            float four[4];
+        for (long begin = 0; begin < rows; begin += ROWS) {
+            const int some = rows - begin < ROWS ? (int)(rows - begin) : ROWS;
+            float sums[ROWS * OUTS];
             if (matrix->scale) {
-                int32_t sums[4];
-                four_dots(matrix->weight, n, own->whole + m * width, width, sums);
-                for (int i = 0; i < 4; i++) four[i] = sums[i] * own->scale[m] * matrix->scale[n[i]];
-            } else {
-                const float *weight = matrix->weight;
-                for (int i = 0; i < 4; i++) four[i] = dot(weight + n[i] * width, x + m * width, width);
-            }
-            for (int i = 0; i < 4; i++)
-                y[m * outs + n[i]] = bend(four[i] + (matrix->bias ? matrix->bias[n[i]] : 0), activation);
+                int32_t whole[ROWS * OUTS];
+                whole_sums_of(matrix->weight, n, own->whole + begin * width, width, whole, some);
+                for (int j = 0; j < some * OUTS; j++)
+                    sums[j] = whole[j] * own->scale[begin + j / OUTS] * matrix->scale[n[j % OUTS]];
+            } else sums_of(matrix->weight, n, x + begin * width, width, sums, some, begin == 0);
+            for (int j = 0; j < some * OUTS; j++)
+                y[(begin + j / OUTS) * outs + n[j % OUTS]] =
+                    bend(sums[j] + (matrix->bias ? matrix->bias[n[j % OUTS]] : 0), activation);
         }
     }
 }
@@ -153,43 +224,81 @@ static void turn(float *head, const float *cosine, const float *sine, long half)
     }
 }
 
-static void settle(const Norm *norm, float *head, const float *cosine, const float *sine, long width) {
+static void settle(const Norm *norm, float *head, const Rows *rows, long m, long width) {
     if (norm->weight) normalize(norm, head, head, width);
-    if (cosine) turn(head, cosine, sine, width / 2);
+    if (rows->cosine) turn(head, rows->cosine + m * (width / 2), rows->sine + m * (width / 2), width / 2);
 }
 
-/* One head of one row looks at what the row has read. */
-static void mix(const Model *model, const Layer *layer, const float *query, long row, long shared, long length, float *y) {
-    const long width = model->d_head, stride = layer->n_kv_heads * width;
-    const float *keys = layer->keys + row * model->size * stride + shared * width;
-    const float *values = layer->values + row * model->size * stride + shared * width;
-    float weights[length], largest = -3e38f, total = 0;
+/* A weighted sum of values, as wide as registers can hold, so that it is written once and not for each of them. */
+enum { WIDE = 8, AHEAD = 8 };
+
+static inline __attribute__((always_inline)) void blend(const float *weights, const float *values, long length,
+                                                        long stride, float *y, const int wide) {
+    Lanes in_flight[WIDE] = {{0}};
     for (long s = 0; s < length; s++) {
-        float score = 0;
-        for (long k = 0; k < width; k++) score += query[k] * keys[s * stride + k];
-        weights[s] = score / sqrtf(width);
-        largest = fmaxf(largest, weights[s]);
+        for (int i = 0; i < wide; i += LINE / LANES) __builtin_prefetch(values + (s + AHEAD) * stride + i * LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < wide; i++) in_flight[i] += weights[s] * *(const Lanes *)(values + s * stride + i * LANES);
     }
-    for (long k = 0; k < width; k++) y[k] = 0;
-    for (long s = 0; s < length; s++) {
-        const float weight = expf(weights[s] - largest);
-        total += weight;
-        for (long k = 0; k < width; k++) y[k] += weight * values[s * stride + k];
-    }
-    for (long k = 0; k < width; k++) y[k] /= total;
+#pragma GCC unroll 8
+    for (int i = 0; i < wide; i++) *(Lanes *)(y + i * LANES) = in_flight[i];
 }
 
-/* One key head of one row, and the query heads that share it: normed, turned, kept, and looked with. */
-static void attend(const Model *model, const Layer *layer, float *row, float *mixed, long m, long shared, long length,
-                   const float *cosine, const float *sine) {
-    const long width = model->d_head;
-    float *key = row + (layer->n_heads + shared) * width, *value = key + layer->n_kv_heads * width;
-    const long kept = ((m * model->size + length) * layer->n_kv_heads + shared) * width;
-    settle(&layer->key_norm, key, cosine, sine, width);
-    for (long k = 0; k < width; k++) layer->keys[kept + k] = key[k], layer->values[kept + k] = value[k];
-    for (long head = layer->first[shared]; head < layer->first[shared + 1]; head++) {
-        settle(&layer->query_norm, row + head * width, cosine, sine, width);
-        mix(model, layer, row + head * width, m, shared, length + 1, mixed + head * width);
+/* One head of one row looks at what its text has: keys and values of one head, so many and a stride apart. */
+static void mix(const float *query, const float *keys, const float *values, long length, long stride, long width,
+                float *y) {
+    float weights[length + OUTS], largest = -3e38f, total = 0;
+    const float root = 1 / sqrtf(width);
+    for (long s = 0; s < length; s += OUTS) { /* the last four may be one key several times */
+        const float *four[OUTS];
+        for (int i = 0; i < OUTS; i++) four[i] = keys + (s + i < length ? s + i : length - 1) * stride;
+        for (int i = 0; i < OUTS; i++)
+            for (long k = 0; k < width; k += LINE) __builtin_prefetch(keys + (s + i + AHEAD) * stride + k);
+        tile(four, query, width, weights + s, 1, 0);
+    }
+    for (long s = 0; s < length; s++) largest = fmaxf(largest, weights[s]);
+    for (long s = 0; s < length; s++) {
+        weights[s] = expf((weights[s] - largest) * root);
+        total += weights[s];
+    }
+    for (long s = 0; s < length; s++) weights[s] /= total;
+    long k = 0;
+    for (; k + WIDE * LANES <= width; k += WIDE * LANES) blend(weights, values + k, length, stride, y + k, WIDE);
+    for (; k + LANES <= width; k += LANES) blend(weights, values + k, length, stride, y + k, 1);
+    for (; k < width; k++) {
+        y[k] = 0;
+        for (long s = 0; s < length; s++) y[k] += weights[s] * values[s * stride + k];
+    }
+}
+
+/* All rows' keys and values are kept, then their queries look. A key head of a row, and the query heads that share it,
+   are one thread's in both loops, so only rows of one text wait for each other. */
+static void attend(const Model *model, const Layer *layer, const Cache *cache, const Shared *all, const Rows *rows,
+                   long number) {
+    const long width = model->d_head, n_shared = layer->n_kv_heads, stride = n_shared * width;
+    const long jobs = rows->count * n_shared;
+    float *const keys = cache->keys[number], *const values = cache->values[number];
+#pragma omp for schedule(static) nowait
+    for (long job = 0; job < jobs; job++) {
+        const long m = job / n_shared, shared = job % n_shared, seat = rows->seats ? rows->seats[m] : m;
+        float *key = all->joined + m * layer->joined.outs + (layer->n_heads + shared) * width, *value = key + stride;
+        const long kept = (seat * cache->size + rows->lengths[m]) * stride + shared * width;
+        settle(&layer->key_norm, key, rows, m, width);
+        for (long k = 0; k < width; k++) keys[kept + k] = key[k], values[kept + k] = value[k];
+    }
+    if (rows->seats) {
+#pragma omp barrier
+    }
+#pragma omp for schedule(static)
+    for (long job = 0; job < jobs; job++) {
+        const long m = job / n_shared, shared = job % n_shared, seat = rows->seats ? rows->seats[m] : m;
+        const long begin = seat * cache->size * stride + shared * width;
+        for (long head = layer->first[shared]; head < layer->first[shared + 1]; head++) {
+            float *query = all->joined + m * layer->joined.outs + head * width;
+            settle(&layer->query_norm, query, rows, m, width);
+            mix(query, keys + begin, values + begin, rows->lengths[m] + 1, stride, width,
+                all->mixed + (m * layer->n_heads + head) * width);
+        }
     }
 }
 
@@ -211,17 +320,13 @@ static void leave(const Model *model, const Norm *norm, const float *out, const 
         for (long m = 0; m < rows; m++) normalize(norm, own->x + m * width, own->x + m * width, width);
 }
 
-static void block(const Model *model, const Layer *layer, const Own *own, const Shared *all, long rows,
-                  const long *lengths, const float *cosine, const float *sine) {
-    const long half = model->d_head / 2, heads = layer->n_heads * model->d_head;
+static void block(const Model *model, const Cache *cache, const Own *own, const Shared *all, const Rows *given,
+                  long number) {
+    const Layer *layer = &model->layers[number];
+    const long rows = given->count;
     enter(model, &layer->attention_norm, &layer->joined, own, rows);
     product(&layer->joined, own->read, own, all->joined, rows, NONE);
-#pragma omp for schedule(static)
-    for (long job = 0; job < rows * layer->n_kv_heads; job++) {
-        const long m = job / layer->n_kv_heads;
-        attend(model, layer, all->joined + m * layer->joined.outs, all->mixed + m * heads, m, job % layer->n_kv_heads,
-               lengths[m], cosine ? cosine + m * half : 0, cosine ? sine + m * half : 0);
-    }
+    attend(model, layer, cache, all, given, number);
     round_rows(&layer->output, all->mixed, own, rows);
     product(&layer->output, all->mixed, own, all->out, rows, NONE);
     leave(model, &layer->attention_norm, all->out, own, rows);
@@ -235,21 +340,22 @@ static void block(const Model *model, const Layer *layer, const Own *own, const 
     leave(model, &layer->feedforward_norm, all->out, own, rows);
 }
 
-/* x (B, C) -> logits (B, V); lengths (B) is what each row has read, cosine and sine (B, D/2) or NULL.
-   owns has a room for each thread. */
-void step(const Model *model, const float *x, const long *lengths, const float *cosine, const float *sine,
-          const Shared *all, const Own *owns, float *logits, long rows, int threads) {
+/* x (B, C) -> logits (B, V), or only into the cache where there is no room for them. cosine and sine are (B, D/2) or
+   NULL; owns has a room for each thread. */
+void step(const Model *model, const Cache *cache, const Rows *given, const float *x, const Shared *all, const Own *owns,
+          float *logits, int threads) {
+    const long rows = given->count, width = model->d_model;
 #pragma omp parallel num_threads(threads)
     {
         const Own *own = owns + omp_get_thread_num();
-        for (long k = 0; k < rows * model->d_model; k++) own->x[k] = x[k];
-        for (long i = 0; i < model->n_layers; i++)
-            block(model, &model->layers[i], own, all, rows, lengths, cosine, sine);
-        if (model->last.weight)
-            for (long m = 0; m < rows; m++)
-                normalize(&model->last, own->x + m * model->d_model, own->x + m * model->d_model, model->d_model);
-        round_rows(&model->head, own->x, own, rows);
-        product(&model->head, own->x, own, logits, rows, NONE);
+        for (long k = 0; k < rows * width; k++) own->x[k] = x[k];
+        for (long number = 0; number < model->n_layers; number++) block(model, cache, own, all, given, number);
+        if (logits) {
+            if (model->last.weight)
+                for (long m = 0; m < rows; m++) normalize(&model->last, own->x + m * width, own->x + m * width, width);
+            round_rows(&model->head, own->x, own, rows);
+            product(&model->head, own->x, own, logits, rows, NONE);
+        }
     }
 }
 

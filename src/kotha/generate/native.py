@@ -9,10 +9,11 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +29,7 @@ _SOURCE = Path(__file__).with_name("native.c")
 _REORDER = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
 # What -O3 adds to vector arithmetic makes nothing here faster, and the compiler takes more than twice as long.
 _FLAGS = ("-O2", "-ftree-vectorize", "-march=native", *_REORDER, "-fPIC", "-shared")
+_PIECE = 64  # tokens of prompts that are read at once
 _SLOW = 60  # seconds for a compiler that hangs
 _ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
@@ -50,7 +52,7 @@ class _Layer(ctypes.Structure):
     _fields_ = (
         *((name, Matrix) for name in _MATRICES),
         *((name, _Norm) for name in _NORMS),
-        *((name, _POINTER) for name in ("keys", "values", "first")),
+        ("first", _POINTER),
         *((name, _LONG) for name in ("n_heads", "n_kv_heads")),
     )
 
@@ -60,10 +62,18 @@ class _Model(ctypes.Structure):
         ("layers", ctypes.POINTER(_Layer)),
         ("head", Matrix),
         ("last", _Norm),
-        *((name, _LONG) for name in ("n_layers", "d_model", "d_head", "d_ff", "size")),
+        *((name, _LONG) for name in ("n_layers", "d_model", "d_head", "d_ff")),
         ("pre_norm", ctypes.c_int),
         ("activation", ctypes.c_int),
     )
+
+
+class _Cache(ctypes.Structure):
+    _fields_ = (("keys", ctypes.POINTER(_POINTER)), ("values", ctypes.POINTER(_POINTER)), ("size", _LONG))
+
+
+class _Rows(ctypes.Structure):
+    _fields_ = (*((name, _POINTER) for name in ("seats", "lengths", "cosine", "sine")), ("count", _LONG))
 
 
 class _Shared(ctypes.Structure):
@@ -104,14 +114,22 @@ class Pace:
         self._steps, self._last = self._steps + 1, threads
 
 
+class Held(Protocol):
+    """Keys and values that the C side may write: for each layer (seats, positions, n_kv_heads, D)."""
+
+    keys: list[Tensor]
+    values: list[Tensor]
+
+
 class NativeStep:
-    """A step of a model, in float32 or int8, over a cache: a token for each row in, logits out."""
+    """A model in float32 or int8 over a cache: a token for each row in, logits out; and prompts into a cache."""
 
     def __init__(self, model: GPT, kv: RowCache, library: ctypes.CDLL) -> None:
         config, self._cache, self._library = model.config, kv, library
         self._kept: list[Any] = [model]  # what the C side has addresses of
         self._threads = torch.get_num_threads()
-        self._paces: dict[int, Pace] = {}  # by rows
+        self._paces: dict[int, Pace] = {}  # by rows, in powers of two
+        self._most = max(len(kv.lengths), _PIECE)
         heads, n_keys = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
         widest = max(config.d_ff, config.d_model, heads)
         shared = (heads + 2 * n_keys, heads, config.d_ff, config.d_ff, config.d_model)
@@ -121,48 +139,60 @@ class NativeStep:
             for _ in range(self._threads)
         ]
         self._owns = (Own * self._threads)(*rooms)
-        self._layers = (_Layer * config.n_layers)(*map(self._layer, model.stack.blocks, range(config.n_layers)))
+        self._layers = (_Layer * config.n_layers)(*map(self._layer, model.stack.blocks))
         sizes = ("n_layers", "d_model", "d_head", "d_ff")
         self._model = _Model(
             layers=self._layers,
             head=matrix(model.head),
             last=_norm(model.stack.norm),
-            size=kv.size,
             pre_norm=config.norm_order == "pre",
             activation=_ACTIVATIONS[config.activation],
             **{name: getattr(config, name) for name in sizes},
         )
 
     def _room(self, width: int, dtype: torch.dtype = torch.float32) -> int:
-        tensor = torch.zeros(len(self._cache.lengths), width, dtype=dtype)
+        tensor = torch.zeros(self._most, width, dtype=dtype)
         self._kept.append(tensor)
         return tensor.data_ptr()
 
     def __call__(self, model: GPT, tokens: Tensor) -> Tensor:
         """Read a token for each row, (B,), and give the scores of the next: (B, V)."""
         lengths = self._cache.lengths[: len(tokens)].clamp(max=self._cache.size - 1)
-        x = model.positions(model.tokens(tokens[:, None]), lengths[:, None])[:, 0].contiguous()  # (B, C)
-        rotation = model.positions.rotation(lengths[:, None])
-        angles = [None, None] if rotation is None else [part.flatten(0, 2).contiguous() for part in rotation]
-        cosine, sine = (part.data_ptr() if part is not None else None for part in angles)
         logits = torch.empty(len(tokens), self._model.head.outs)
-        pace = self._paces.setdefault(len(tokens), Pace(self._threads))
-        threads = pace.threads()
-        given = (ctypes.byref(self._model), x.data_ptr(), lengths.data_ptr(), cosine, sine)
-        room = (ctypes.byref(self._shared), ctypes.byref(self._owns))
-        start = time.perf_counter()
-        self._library.step(*given, *room, logits.data_ptr(), len(tokens), threads)
-        pace.took(threads, time.perf_counter() - start)
+        self._run(model, self._cache, tokens, lengths, None, logits)
         return logits
 
-    def _layer(self, block: Any, layer: int) -> _Layer:
+    def read(
+        self, model: GPT, tokens: Sequence[int], positions: Sequence[int], seats: Sequence[int], into: Held
+    ) -> None:
+        """Read tokens of prompts into a cache, where each says; those of one text in their order."""
+        for start in range(0, len(tokens), self._most):
+            some = slice(start, start + self._most)
+            ids, places, rows = (torch.tensor(each[some]) for each in (tokens, positions, seats))
+            self._run(model, into, ids, places, rows, None)
+
+    def _run(
+        self, model: GPT, held: Held, tokens: Tensor, lengths: Tensor, seats: Tensor | None, logits: Tensor | None
+    ) -> None:
+        x = model.positions(model.tokens(tokens[:, None]), lengths[:, None])[:, 0].contiguous()  # (B, C)
+        rotation = model.positions.rotation(lengths[:, None])
+        turns = [None, None] if rotation is None else [part.flatten(0, 2).contiguous() for part in rotation]
+        rows = _Rows(_at(seats), _at(lengths), *map(_at, turns), len(tokens))
+        places = [(_POINTER * len(kept))(*map(_at, kept)) for kept in (held.keys, held.values)]
+        cache = _Cache(*places, held.keys[0].shape[1])
+        pace = self._paces.setdefault((len(tokens) - 1).bit_length(), Pace(self._threads))
+        threads = pace.threads()
+        given = (ctypes.byref(self._model), ctypes.byref(cache), ctypes.byref(rows), _at(x))
+        start = time.perf_counter()
+        self._library.step(*given, ctypes.byref(self._shared), ctypes.byref(self._owns), _at(logits), threads)
+        pace.took(threads, time.perf_counter() - start)
+
+    def _layer(self, block: Any) -> _Layer:
         attention = block.attention
         parts = {name.rpartition(".")[2]: part for name, part in block.named_modules()}
         first = torch.tensor([0, *accumulate(attention.shares)])
         self._kept.append(first)
         return _Layer(
-            keys=self._cache.keys[layer].data_ptr(),
-            values=self._cache.values[layer].data_ptr(),
             first=first.data_ptr(),
             n_heads=len(attention.heads),
             n_kv_heads=len(attention.shares),
@@ -203,7 +233,7 @@ def native() -> ctypes.CDLL | None:
             library = ctypes.CDLL(str(path))
         except (subprocess.SubprocessError, OSError):
             return None
-    library.step.argtypes = [*[_POINTER] * 8, _LONG, ctypes.c_int]
+    library.step.argtypes = [*[_POINTER] * 7, ctypes.c_int]
     library.linear.argtypes = [*[_POINTER] * 4, _LONG, ctypes.c_int]
     library.step.restype = library.linear.restype = None
     return library

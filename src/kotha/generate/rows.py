@@ -53,8 +53,9 @@ class Rows:
         # Made when a request first needs them: a vocabulary for each row is large.
         self.seen: Tensor | None = None  # (R, V), True: the row's text has the token
         self.banned: Tensor | None = None  # (R, V), True: never drawn
-        # (R, block, 1 + alternatives), ids and log-probabilities of what was drawn and of the likeliest
-        self.told: tuple[Tensor, Tensor] | None = None
+        # (R, block, 1 + alternatives), ids and log-probabilities of what was drawn and of the likeliest; and
+        # (R, block, 1), the rank of what was drawn and the probability of all above it
+        self.told: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
     def plan(self, answers: Sequence[Answer], n_rows: int, span: int, even: int | None = None) -> Plan:
         """What these answers ask of a step."""
@@ -77,13 +78,13 @@ class Rows:
         """Give rows to answers, from the first on."""
         settings, new = [answer.request.settings for answer in answers], slice(first, first + len(answers))
         self.knobs[:, new] = knobs_of(settings, self.vocab_size).to(self.device)
-        self.pending[new] = torch.tensor([answer.start[-1] for answer in answers], device=self.device)
+        self.pending[new] = torch.tensor([answer.last for answer in answers], device=self.device)
         if self.seen is None and any(each.repetition_penalty is not None for each in settings):
             self.seen = self._table()
         if self.banned is None and any(each.banned for each in settings):
             self.banned = self._table()
         for row, answer in enumerate(answers, first):
-            said = [token for token in answer.start if token not in self._ends]
+            said = [token for token in (*answer.start, *answer.ids) if token not in self._ends]
             for table, tokens in ((self.seen, said), (self.banned, answer.request.settings.banned)):
                 if table is not None:
                     table[row] = False
@@ -115,7 +116,8 @@ class Rows:
             # As wide as it can get, for good: recorded steps point here.
             shape = (*self.drawn.shape, 1 + min(MOST_ALTERNATIVES, self.vocab_size))
             ids = torch.zeros(shape, dtype=torch.long, device=self.device)
-            self.told = ids, torch.zeros(shape, device=self.device)
+            chances = torch.zeros(shape, device=self.device)
+            self.told = ids, chances, torch.zeros_like(ids[..., :1]), torch.zeros_like(chances[..., :1])
         self.slot.zero_()
 
     def take(self, logits: Tensor, plan: Plan) -> None:
@@ -149,8 +151,11 @@ class Rows:
         assert self.told is not None, "no room was made for probabilities"
         chances = logits.log_softmax(dim=-1)
         ids = torch.cat([tokens, chances.topk(count, dim=-1).indices], dim=1)  # (B, 1 + count)
-        for kept, new in zip(self.told, (ids, chances.gather(1, ids)), strict=True):
-            kept[: len(ids), :, : 1 + count].index_copy_(1, self.slot, new[:, None])
+        likelier = chances > chances.gather(1, tokens)  # (B, V)
+        rank = likelier.sum(dim=-1, keepdim=True) + 1
+        above = (chances.exp() * likelier).sum(dim=-1, keepdim=True)
+        for kept, new in zip(self.told, (ids, chances.gather(1, ids), rank, above), strict=True):
+            kept[: len(ids), :, : new.shape[1]].index_copy_(1, self.slot, new[:, None])
 
     def _table(self) -> Tensor:
         return torch.zeros(len(self.pending), self.vocab_size, dtype=torch.bool, device=self.device)

@@ -79,6 +79,9 @@ def choose_settings(
     model, rest = take_sizes(request.model or preset(request.preset or USUAL_PRESET), request.changes)
     if "vocab_size" in rest:
         model = model.replace(vocab_size=rest.pop("vocab_size"))  # a model without words says so
+    longest = rest.get("context_length")
+    if request.model is None and isinstance(model, TextConfig) and isinstance(longest, int):
+        model = model.replace(context_length=max(longest, model.context_length))  # who shall read more sees more
     sized = request.preset is not None or request.model is not None or len(rest) < len(request.changes)
     if request.model is not None and isinstance(model, TextConfig):
         rest.setdefault("context_length", model.context_length)  # what it can read, it goes on reading

@@ -234,6 +234,16 @@ def test_one_bad_batch_is_no_event() -> None:
     ]
 
 
+def test_harder_batches_are_no_alarm_while_unseen_text_is_foretold_ever_better() -> None:
+    easy_then_hard = [step(n, 2.0 if n < 60 else 2.8) for n in range(1, 101)]
+    falling = [evaluation(n, 3.5 - n / 100) for n in range(20, 101, 20)]
+    assert diagnose({}, sorted(easy_then_hard + falling, key=lambda row: row["step"])) == []
+    risen = [evaluation(n, 3.5 - n / 100 if n < 60 else 3.4) for n in range(20, 101, 20)]
+    for evaluations in (risen, falling[:2], []):  # worse there, too; or nobody knows
+        rows = sorted(easy_then_hard + evaluations, key=lambda row: row["step"])
+        assert diagnose({}, rows)[0].kind == "learning-rate-too-high"
+
+
 def test_dropout_explains_a_training_loss_above_validation() -> None:
     rows = [row for n in range(1, 11) for row in (step(100 * n, 5 / n**0.5), evaluation(100 * n, 4.5 / n**0.5))]
     config: dict[str, Any] = {"data": {"train_tokens": 8192 * 100}}

@@ -40,12 +40,16 @@ def lost(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
 
 
 def rising(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
-    """Worse than at the start, or than it has already been: the steps jump over what they look for."""
+    """Worse than at the start, or than it has already been: the steps jump over what they look for.
+
+    Where unseen text was foretold as well as ever at the next evaluation, some batches were harder, and that is all.
+    """
     lowest = float("inf")
     rise: Symptoms | None = None
     for step, loss in zip(curve.steps, curve.smoothed(), strict=True):
         lowest = min(lowest, loss)
-        if loss > lowest + thresholds.rise_nats and (rise is None or loss > float(rise["high"])):
+        higher = loss > lowest + thresholds.rise_nats and (rise is None or loss > float(rise["high"]))
+        if higher and not _as_good_as_ever(curve, step, thresholds):
             rise = {"step": step, "low": lowest, "high": loss, "rate": curve.learning_rate or 0.0}
     return rise
 
@@ -162,6 +166,13 @@ def _reached(curve: Curve) -> float | None:
     if curve.best is not None:
         return curve.best.loss
     return curve.smoothed()[-1] if curve.losses else None
+
+
+def _as_good_as_ever(curve: Curve, step: int, thresholds: Thresholds) -> bool:
+    """Whether the evaluation that follows a step is no worse than the best before it; False where that is unknown."""
+    before = min((each.loss for each in curve.evaluations if each.step < step), default=None)
+    after = next((each.loss for each in curve.evaluations if each.step >= step), None)
+    return before is not None and after is not None and after <= before * (1 + thresholds.risen_share)
 
 
 def _turning_point(curve: Curve, thresholds: Thresholds) -> Evaluation | None:

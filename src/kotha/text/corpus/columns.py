@@ -68,7 +68,8 @@ def read_two_columns(
         if all(values):
             whole.append(values)
             continue
-        problem = CorpusProblem(source, f"the field {first if not values[0] else second!r} is empty", line=line)
+        empty = first if not values[0] else second
+        problem = CorpusProblem(source, f"the field {empty!r} is empty", line=line, field=empty)
         if on_problem is not None:
             on_problem(problem)
         if errors == "stop":

@@ -38,6 +38,7 @@ class CorpusProblem:
     line: int | None = None
     row: int | None = None
     byte_offset: int | None = None
+    field: str | None = None  # the one that is wrong, where it is one
 
     def __str__(self) -> str:
         places = (("line", self.line), ("row", self.row), ("byte", self.byte_offset))
@@ -66,7 +67,8 @@ class Complaints:
 
         ``place`` is what a `CorpusProblem` says of it: line, row, byte_offset.
         """
-        problem = CorpusProblem(self.source, reason, **place)
+        line, row, byte_offset = (place.get(name) for name in ("line", "row", "byte_offset"))
+        problem = CorpusProblem(self.source, reason, line, row, byte_offset)
         self.note(problem)
         if self.errors == "stop":
             raise CorpusError(f"{problem}; put it right", ("skip", "replace") if mendable else ("skip",))

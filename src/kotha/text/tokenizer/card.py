@@ -9,13 +9,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from kotha.page import Page
-from kotha.text.akshara import aksharas
+from kotha.text.tokenizer.cuts import ends_inside
 from kotha.text.tokenizer.pipeline import assembled, splitter_of
 from kotha.text.tokenizer.special import GENERATIVE
 from kotha.text.tokenizer.split import GPT2
@@ -54,9 +53,8 @@ def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
         tokens += len(ids)
         n_bytes += len(normalized.encode())
         unknown += ids.count(tokenizer.special.get("unk", -1))
-        round_trips = tokenizer.decode(ids) == normalized
-        whole += round_trips
-        inside += _cuts_by_bytes(tokenizer, ids, normalized) if round_trips else _cuts_by_spans(tokenizer, text)
+        whole += tokenizer.decode(ids) == normalized
+        inside += sum(ends_inside(tokenizer, text, ids)[:-1])
     return Card(
         name,
         tokenizer.kind,
@@ -71,22 +69,6 @@ def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
         whole / max(1, documents),
         tokenizer.fingerprint,
     )
-
-
-def _cuts_by_bytes(tokenizer: Tokenizer, ids: Sequence[int], normalized: str) -> int:
-    """Token boundaries inside a letter, for a tokenizer that gives every byte back."""
-    letter_ends = set(accumulate(len(letter.encode()) for letter in aksharas(normalized)))
-    ends = list(accumulate(len(tokenizer.token_bytes(token)) for token in ids))
-    # A tokenizer that puts a space before the first word counts one byte more than the text has.
-    extra = ends[-1] - len(normalized.encode()) if ends else 0
-    return sum(end - extra not in letter_ends for end in ends[:-1] if end > extra)
-
-
-def _cuts_by_spans(tokenizer: Tokenizer, text: str) -> int:
-    """The same for a tokenizer that loses some of the text: by where it says that its tokens end."""
-    prepared = tokenizer.normalizer(text) if tokenizer.normalizer else text
-    letter_ends = {0, *accumulate(len(letter) for letter in aksharas(prepared))}
-    return sum(end not in letter_ends for _, _, end in tokenizer.spans(text)[:-1])
 
 
 def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:

@@ -78,6 +78,29 @@ def starts_with_space(state: dict[str, Any] | None) -> bool:
     return last["type"] in ("WordPiece", "Strip") or last.get("prepend_scheme", "never") != "never"
 
 
+class CharacterDecoder:
+    """Decodes token by token and gives out whole characters; a letter may still grow by the signs that follow."""
+
+    def __init__(self, bytes_of: Callable[[int], bytes], strip_space: bool) -> None:
+        self._bytes_of = bytes_of
+        self._strip_space = strip_space
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: int) -> str:
+        """Take one more token; return the characters that it completes."""
+        return self._stripped(self._utf8.decode(self._bytes_of(token)))
+
+    def finish(self) -> str:
+        """Return what was still waiting: bytes that never became a character come out as U+FFFD."""
+        return self._stripped(self._utf8.decode(b"", final=True))
+
+    def _stripped(self, text: str) -> str:
+        if self._strip_space and text:
+            self._strip_space = False
+            return text.removeprefix(" ")
+        return text
+
+
 class StreamDecoder:
     """Decodes token by token and gives out whole letters only.
 
@@ -85,14 +108,12 @@ class StreamDecoder:
     """
 
     def __init__(self, bytes_of: Callable[[int], bytes], strip_space: bool) -> None:
-        self._bytes_of = bytes_of
-        self._strip_space = strip_space
-        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._characters = CharacterDecoder(bytes_of, strip_space)
         self._pending = ""
 
     def push(self, token: int) -> str:
         """Take one more token; return the letters that are now certain, often none."""
-        self._take(self._utf8.decode(self._bytes_of(token)))
+        self._pending += self._characters.push(token)
         letters = units(self._pending)
         if len(letters) < 2:
             return ""
@@ -101,15 +122,8 @@ class StreamDecoder:
 
     def finish(self) -> str:
         """Return what was still waiting; bytes that never became a character come out as U+FFFD."""
-        self._take(self._utf8.decode(b"", final=True))
-        rest, self._pending = self._pending, ""
+        rest, self._pending = self._pending + self._characters.finish(), ""
         return rest
-
-    def _take(self, text: str) -> None:
-        if self._strip_space and text:
-            self._strip_space = False
-            text = text.removeprefix(" ")
-        self._pending += text
 
 
 class BufferedDecoder:

@@ -153,6 +153,12 @@ class Tokenizer:
             return decoding.BufferedDecoder(lambda tokens: self.decode(tokens, skip_special))
         return decoding.StreamDecoder(lambda token: self.token_bytes(token, skip_special), self._strip_space)
 
+    def characters(self, skip_special: bool = True) -> decoding.CharacterDecoder | decoding.BufferedDecoder:
+        """A decoder that takes one token at a time and gives out the characters that it completes."""
+        if self._piece_bytes is None:
+            return decoding.BufferedDecoder(lambda tokens: self.decode(tokens, skip_special))
+        return decoding.CharacterDecoder(lambda token: self.token_bytes(token, skip_special), self._strip_space)
+
     def token_bytes(self, token: int, skip_special: bool = False) -> bytes:
         """The bytes that a token stands for."""
         assert self._piece_bytes is not None, "asked for bytes of a tokenizer that does not decode by concatenation"

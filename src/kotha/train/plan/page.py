@@ -63,12 +63,20 @@ class PlanText:
 
 
 def tell_plan(
-    request: TrainRequest, data: str | None, doors: Callable[[ModelConfig], Sequence[Any]], *, timed: bool = True
+    request: TrainRequest,
+    data: str | TextSize | None,
+    doors: Callable[[ModelConfig], Sequence[Any]],
+    *,
+    timed: bool = True,
+    before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> tuple[dict[str, Any], PlanText]:
-    """Plan what is asked for: ready for JSON, and as it is told; ``doors`` say where a model can go."""
-    text = None if data is None else measure_text(data)
+    """Plan what is asked for: ready for JSON, and as it is told; ``doors`` say where a model can go.
+
+    ``before_timing`` settles how this machine shall compute before it is timed.
+    """
+    text = measure_text(data) if isinstance(data, str) else data
     timed_here = request.minutes is not None and request.gpu is None
-    choice = choose_settings(request, text, use_fastest_threads if timed_here else lambda: None)
+    choice = choose_settings(request, text, before_timing if timed_here else lambda: None)
     model, settings = choice.model, choice.settings
     plan = plan_training(
         model,
