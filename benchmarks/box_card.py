@@ -23,6 +23,7 @@ def card() -> str:
     found, samples = read("box_model"), read("box_samples")
     trained, splits = found["trials"]["box"]["summary"], found["data"]["splits"]
     held = found["int8"]["all"]
+    unread = [each for each in samples["texts"] + samples["others"] if each["times_read"] == 0]
     sources = [
         f"| {NAMES[name]} | {each['passages']:,} | {each['bytes']:,} | {LICENCES[name]} |"
         for name, each in found["sources"].items()
@@ -59,12 +60,19 @@ def card() -> str:
         scores="\n".join(scores),
         recitation="\n".join(recitation),
         run=found["recitation"]["words"],
-        coherent=sum(each["coherent"] for each in samples["texts"]),
+        coherent=_coherent(samples["texts"]),
         samples=len(samples["texts"]),
-        others=samples["another_reader"]["beginnings"],
-        strict=samples["another_reader"]["coherent"],
-        kind=samples["another_reader"]["coherent_kindly"],
+        others_coherent=_coherent(samples["others"]),
+        others=len(samples["others"]),
+        unread_coherent=_coherent(unread),
+        unread=len(unread),
+        variety=found["writing"]["written"]["variety"],
+        people_variety=found["writing"]["people"]["variety"],
     )
+
+
+def _coherent(texts: list[dict[str, Any]]) -> int:
+    return sum(each["coherent"] for each in texts)
 
 
 def _score(name: str, found: dict[str, Any]) -> str:

@@ -82,8 +82,8 @@ def recitation(lm: LanguageModel, work: Path) -> dict[str, Any]:
     return found
 
 
-def measure(work: Path) -> None:
-    """Everything that the card says, as one results file."""
+def measure(work: Path, also: dict[str, Any]) -> None:
+    """Everything that the card says, as one results file, with what else is known of the model."""
     taught, packed = kotha.load(work / "taught"), kotha.load()
     rounded = work / "taught-int8"
     bundle.save(rounded, taught.model, taught.tokenizer, overwrite=True, stored="int8")
@@ -104,5 +104,6 @@ def measure(work: Path) -> None:
         "taught_int8": scores(kotha.load(rounded), work),
         "int8": scores(packed, work, baselines=work / "data"),
         "recitation": recitation(packed, work),
+        **also,
     }
     save("box_model", figures, ["torch"])

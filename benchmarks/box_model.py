@@ -10,8 +10,8 @@
     python benchmarks/box_model.py measure WORK                   benchmarks/results/box_model.json
     python benchmarks/box_model.py card                           src/kotha/box/README.md, from that file
 
-Between the last two, ``box_samples.py write`` has the model write fifty texts, which a person reads and judges. What
-it is measured on was held out before anything else: no stage has learned from it. The weights are committed once.
+Between the last two, ``box_samples.py write WORK`` has the model write seventy texts, which are read and judged by eye.
+What it is measured on was held out before anything else: no stage has learned from it. The weights are committed once.
 """
 
 import argparse
@@ -55,11 +55,13 @@ TRIALS: list[dict[str, Any]] = [
     },
 ]
 # What it goes on with at last, with no teacher: stories that it has not read, begun anywhere.
-LAST_STORIES, LAST_SEED = 60_000, 21
+LAST_STORIES, LAST_REPORTS, LAST_SEED = 50_000, 10_000, 21
 SETTLING: dict[str, Any] = {
     **{"steps": 5000, "batch_size": 32, "warmup_steps": 50, "decay_steps": 4000, "dropout": 0.05},
     **{"optimizer": "muon", "learning_rate": 0.0015, "muon_learning_rate": 0.004, "seed": 3, "evaluate_every": 1000},
 }
+# How its texts are written where they are set beside people's: as `kotha generate` does.
+WRITING: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "repetition_penalty": 1.1}
 
 
 def write_text(data: Path, work: Path) -> None:
@@ -83,7 +85,11 @@ def write_text(data: Path, work: Path) -> None:
     print(kotha.prepare([train], tokenizer, work / "data", validation=held_out, overwrite=True))
     last = work / "text" / "last.jsonl"
     sources = (parts["train"][source] for source in ("tagore", "wikipedia"))
-    passages = box_openings.last_reading(box_text.told(LAST_SEED, LAST_STORIES), *sources)
+    written = (
+        box_text.told(LAST_SEED, LAST_STORIES, ["story"]),
+        box_text.told(LAST_SEED, LAST_REPORTS, ["news", "entry"]),
+    )
+    passages = box_openings.last_reading(*written, *sources)
     last.write_text("".join(json.dumps({"text": each}, ensure_ascii=False) + "\n" for each in passages), "utf-8")
     print(kotha.prepare([last], tokenizer, work / "last", validation=held_out, overwrite=True))
 
@@ -128,6 +134,17 @@ def pack(work: Path) -> None:
     print(f"{sum(path.stat().st_size for path in (work / 'int8').iterdir()):,} bytes in {box.FOLDER}")
 
 
+def measure(work: Path) -> None:
+    """What the packed model is worth, how its texts look beside people's, and how it was settled."""
+    import box_measure
+    import writing_defaults
+
+    import kotha
+
+    writing = writing_defaults.beside_people(kotha.load(), work, WRITING)
+    box_measure.measure(work, {"settling": SETTLING, "writing": writing})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=["all", "text", "train", "join", "settle", "pack", "measure", "card"])
@@ -146,8 +163,6 @@ def main() -> None:
     if every or options.stage == "pack":
         pack(work)
     if every or options.stage == "measure":
-        from box_measure import measure
-
         measure(work)
     if every or options.stage == "card":
         from box_card import write_card

@@ -1,12 +1,13 @@
 """Stories that begin anywhere: what the model in the box reads last, so that most beginnings lead into plain prose.
 
 The stories hold together and begin in a few dozen ways; a prompt is none of them, and leads into Tagore's dialogue or
-an encyclopaedia's lead, which so small a model cannot keep up. So stories are told again from some sentence in their
-first half, most of them behind an opening from the others: a phrase of place or time with which a sentence begins
-(“ঘরের মধ্যে”), a short sentence or clause, a short speech, somebody who speaks in Tagore or something that an article is
-about with a few words that lead from there to a story (“রাজা একটা গল্প বলছিলেন।”); or behind a narrator's words (“আমি
-শুনেছি,”). Some of the first text is read again beside them: what is not read is forgotten. The stories are new ones: the
-grammar has more, and a model that reads few of them anew forgets who is who.
+an encyclopaedia's lead, which so small a model cannot keep up. So stories are told again behind an opening from the
+others, and a few words that lead from there to a story which is told from its beginning: a phrase of place or time
+(“ঘরের মধ্যে”), a short sentence, clause or speech, the words with which a sentence begins (“সেই কথা শুনিয়া”), somebody who
+speaks in Tagore, something that an article is about (“নদী নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প বললেন।”), a lead that
+is broken off (“ভারতের একটি”); or behind a narrator's words (“আমি শুনেছি,”), or what the child of the story had. A little
+of the first text is read again beside them: what is not read is forgotten. The stories are new ones: the grammar has
+more, and a model that reads few of them anew forgets who is who.
 """
 
 import itertools
@@ -19,14 +20,18 @@ import regex
 from kotha.text.stories import people
 
 SEED = 13
-OPENED_SHARE = 0.8  # of the stories about a child: behind an opening
-OTHERS_SHARE = 0.2  # of the characters: passages of the other sources as they were
+OPENED_SHARE = 0.85  # of the stories: behind an opening
+WHOLE_SHARE = 0.6  # of those whose child acts soon: the whole story, behind what leads to any
+SOON = 4  # sentences
+ELSEWHERE_SHARE = 0.1  # of the stories behind no opening: from a later sentence on
 BEGUN_WITHIN = 0.4  # of a story's sentences: later on, too much is spoken of that was told before
+OTHERS_SHARE = 0.08  # of the characters: passages of the other sources as they were
 LEAST_SEEN = 2  # times that a phrase begins a sentence, or that somebody speaks
 LONGEST_PHRASE = 3
 SHORT = range(2, 7)  # words of a sentence, a clause or a speech
-# How often each kind of opening comes.
-SHARES = {"place": 0.2, "narrator": 0.15, "speaker": 0.15, "topic": 0.2, "sentence": 0.1, "clause": 0.1, "speech": 0.1}
+# How often each kind of opening comes: before a whole story, and before a sentence in which its child acts.
+LEADING = {"narrator": 0.16, "speaker": 0.16, "person": 0.18, "topic": 0.22, "lead": 0.1, "sentence": 0.18}
+ACTING = {"place": 0.42, "clause": 0.1, "doing": 0.12, "speech": 0.18, "own": 0.18}
 
 _SENTENCE_END = regex.compile(r"(?<=[।?!])\s+|\n")
 # What a phrase of place or time ends with, and what may stand before: somebody's or something's, or one of a few words.
@@ -37,30 +42,87 @@ _LAST = regex.compile(
     "পরদিন|তখন|এখন|আজ|হঠাৎ|অবশেষে"
 )
 _BEFORE_LAST = regex.compile(r"[\p{L}\p{M}]+র|[০-৯]+|এক|একদিন|সেই|এই|সে|কোনো|অনেক|প্রতি|কিছু|আজ|তখন|গভীর|ঐ|সেদিন|বড়ো?")
+# Who speaks in the works, but whom no verb of the words below fits.
+_PRONOUNS = frozenset(["আমি", "তুমি", "আপনি", "আমরা", "তোমরা", "তুই", "কে", "কেহ", "কেউ"])
 # Before what somebody says, in Tagore's two kinds of prose; and what an article's first words are followed by.
 _SAYS = "কহিলেন|কহিল|বলিলেন|বলিল|বললেন|বললে|বলল|বলেন"
-_SAID = regex.compile(rf"([\p{{L}}\p{{M}}]+(?<!িয়া|ে|বার)) (?:{_SAYS}),")
-_ABOUT = regex.compile(r"((?:[\p{L}\p{M}-]+ ){0,2}[\p{L}\p{M}-]+),? (?:হল|হলো|হচ্ছে|ছিলেন|ছিল|একটি|একজন|এক|বা|নামক)\b")
+_SAID = regex.compile(rf"([\p{{L}}\p{{M}}]+(?<!িয়া|ে|বার)) ({_SAYS}),")
+_ABOUT = regex.compile(
+    r"((?:[\p{L}\p{M}-]+ ){0,2}?[\p{L}\p{M}-]+),? (?:হল|হলো|হচ্ছে|হলেন|ছিলেন|ছিল|একটি|একজন|এক|বা|নামক)\b"
+)
+# A lead that breaks off before a noun, or behind the name of a thing.
+_LEAD = regex.compile(
+    r"((?:[\p{L}\p{M}-]+ ){0,2}[\p{L}\p{M}-]+(?<!মাত্)র (?:একটি|একজন)|একটি|তিনি একজন|"
+    r"(?:(?:এই|সেই|এ) )?(?!একটি|দুটি|দুইটি|কোনটি|যেমনটি|তেমনটি|প্রতিটি|এটি|সেটি)[\p{L}\p{M}-]{3,}টি) "
+)
+# Something done, where who did it is still to come.
+_DOING = regex.compile(
+    "(?:সেই|এই|তাই|তখন|ইহা|তাহা|তা|কথাটা|বাড়ি|ঘর|ঘরে|বাহিরে|বাইরে|এমন|আজ|একদিন|কিছুক্ষণ|অনেক|খবর|চিঠি|চিঠিখানা|দরজা|দ্বার|"
+    r"জানলা|মুখ|চোখ|হাত|মাথা) (?:[\p{L}\p{M}]+ ){0,2}[\p{L}\p{M}]+(?:িয়া|ইয়া|িয়ে|য়ে)(?= )"
+)
 _FINISHED = regex.compile(rf"(?<!{_SAYS})(?<=ল|লেন|লাম|ছে|ছেন|ছি|য়|যায়|নাই|নেই|না|যে),$")
 _SPEECH = regex.compile(r"“([^“”\na-zA-Z]{4,60}[।?!])”")
-# What leads from somebody, or from something, to a story.
-SPEAKERS = """
-    # একটা গল্প বলছিলেন। | # বললেন, “শোনো, একটা গল্প বলি।” | # সেদিন একটা গল্প শোনালেন। | # গল্পটা আগেও শুনেছেন।
-    # জানতেন না, পাশের গ্রামে কী হয়েছে। | # দূর থেকে সবই দেখছিলেন। | # গল্প শুনতে ভালোবাসতেন। | # চুপ করে বসে ছিলেন।
-    # পরে সবাইকে কথাটা বলেছিলেন। | # এ গল্পে নেই, তবে গল্পটা তাঁরই বলা।
+# What leads to a story: # stands for the words found, @ for the child's name. From somebody who is spoken of with
+# respect, from anybody else, and from something.
+HONOURED = """
+    # একটা গল্প বলছিলেন। | # বললেন, “শোনো, একটা গল্প বলি।” | # সেদিন একটা গল্প শোনালেন। | # গল্প বলতে ভালোবাসতেন।
+    # গল্প শুনতে ভালোবাসতেন। একদিন তাঁকে এই গল্পটা শোনানো হলো। | # চুপ করে বসে এই গল্পটা শুনছিলেন।
+    # গল্পের বই পড়ছিলেন। গল্পটা এই। | # অনেক গল্প জানতেন। তার একটি এই। | # হেসে বললেন, “তবে শোনো।”
+    # একদিন এই ঘটনার কথা বলেছিলেন। | # বারান্দায় বসে ছোটদের গল্প শোনাচ্ছিলেন।
+"""
+ANYBODY = """
+    # একটা গল্প বলছিল। | # বলল, “শোনো, একটা গল্প বলি।” | # গল্প শুনতে ভালোবাসত। সেদিন তাকে এই গল্পটা শোনানো হলো।
+    # চুপ করে বসে একটা গল্প শুনছিল। | # একটা গল্পের বই পড়ছিল। গল্পটা এই। | # দাদুর কাছে একটা গল্প শুনেছিল।
+    # মায়ের কাছে এসে বলল, “একটা গল্প বলো।” মা বলতে শুরু করলেন। | # সেদিন এই ঘটনার কথা শুনেছিল। | # হেসে বলল, “তবে শোনো।”
 """
 TOPICS = """
-    # নিয়ে ক্লাসে কথা হচ্ছিল। | # কাকে বলে, শিক্ষক তা বুঝিয়ে দিলেন। | # হল সেদিনের পড়া। | # হলো সেদিনের পড়ার বিষয়।
-    # কী, ছোটরা তা জানত না। | # সম্পর্কে একটা বই পড়া হচ্ছিল। | # কথাটা শুনে সবাই চুপ করে রইল। | # নিয়ে একটা গল্প আছে।
-    # একটি বড় বিষয়, কিন্তু এই গল্পটি ছোট। | # হচ্ছে এমন একটি বিষয়, যা নিয়ে সবাই কথা বলে। | # একটি পুরোনো কথা।
-    # এখন সবাই চেনে, আগে চিনত না। | # নামটি সবাই জানে। | # ছিল সেদিনের গল্পের বিষয়। | # এবং আরও অনেক কিছু নিয়ে কথা হলো।
+    # নিয়ে ক্লাসে কথা হচ্ছিল। শিক্ষক তখন একটা গল্প বললেন। | # নিয়ে একটা গল্প আছে। গল্পটা এই।
+    # হল সেদিনের পড়া। পড়া শেষে সবাই একটা গল্প শুনল। | # হলো সেদিনের পড়ার বিষয়। পড়া শেষ হলে একটা গল্প শোনা গেল।
+    # সম্পর্কে একটা বই পড়া হচ্ছিল। সেই বইয়ে এই গল্পটা ছিল। | # নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প বললেন।
+    # ছিল সেদিনের আলোচনার বিষয়। তারপর শুরু হলো গল্প। | # নামটি সবাই জানে। এই গল্পটা কম লোকই জানে।
+    # এবং আরও অনেক কিছু নিয়ে কথা হলো। শেষে এই গল্পটা উঠল। | # নিয়ে লেখা একটা বইয়ে এই গল্পটা আছে।
+"""
+# What leads from any sentence to a story.
+MEANWHILES = """
+    এমন সময় দাদু একটা গল্প শুরু করলেন। | তখন মা একটা গল্প বললেন। | সবাই গোল হয়ে বসে একটা গল্প শুনছিল। | তারপর গল্প শুরু হলো।
+    এমন দিনে একটা গল্প মনে পড়ে। | গল্পটা এই। | এই নিয়ে একটা গল্প আছে। | ঠাকুমা বললেন, “একটা গল্প শোনো।” | শোনো তবে।
+"""
+# How a lead that ends so may go on.
+BROKEN_LEADS = {
+    "একটি": """# ছোট গ্রামের গল্প এটি। | # গ্রামে এই ঘটনা ঘটেছিল। | # গ্রামের কথা বলি। | # পুরোনো বইয়ে এই গল্পটা আছে।""",
+    "একজন": """# গল্পকার ছিলেন। তাঁর একটি গল্প এই। | # শিক্ষক এই গল্পটা বলতেন। | # মানুষের মুখে এই গল্পটা শোনা।""",
+    "টি": """# নিয়ে একটা গল্প আছে। | # একটা গল্প নিয়ে। গল্পটা এই। | # নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প বললেন।""",
+}
+# Who may begin a sentence, with respect and without; and what a child may have.
+HONOURED_PERSONS = """
+    মা | বাবা | দাদু | দাদা | দাদি | দিদিমা | ঠাকুমা | নানি | শিক্ষক | একজন শিক্ষক | একজন বৃদ্ধ | এক বৃদ্ধ | কবি | রাজা
+    রানি | ডাক্তার | একজন কবি | আমার মা | আমার দাদু | তিনি | মাস্টারমশাই | লেখক | এক রাজা | একজন ভদ্রলোক | গ্রামের মোড়ল
+"""
+OTHER_PERSONS = """
+    সে | মেয়েটি | ছেলেটি | ছোট মেয়েটি | ছোট ছেলেটি | একটি মেয়ে | একটি ছেলে | এক জেলে | চাষি | লোকটি
+    একটা লোক | আমার ভাই | আমার বোন | বন্ধুটি | একজন বন্ধু | রাখাল | মাঝি | খোকা | খুকি | বুড়ি | এক চাষি | তারা | সবাই | বন্ধুরা
+"""
+POSSESSIONS = """
+    গরু | ছাগল | বিড়াল | কুকুর | হাঁস | পাখি | খরগোশ | সাইকেল | বই | লাল জামা | ঘুড়ি | নৌকা | পুতুল | ছাতা | বাগান | আমগাছ
+"""
+OWN = """
+    @র একটি # ছিল। | @র একটি ছোট # ছিল। | এক গ্রামে থাকত @। | @ নামে একজন ছিল। | @র কথা বলি। | @ সেদিন খুব খুশি।
+    কেন যে @ সেদিন এত খুশি, কেউ জানত না। | যদি @র কথা শোনো, ভালো লাগবে। | এ গল্প @র।
+"""
+# What follows a speech, and what a child does after something else was done.
+SPOKEN = """
+    “#” বলল @। | “#” মা জিজ্ঞেস করলেন। @ হাসল। | “#” কথাটা শুনে @ ফিরে তাকাল। | “#” @ মনে মনে বলল।
+"""
+DONE = """
+    হেসে উঠল। | চুপ করে রইল। | উঠে দাঁড়াল। | মাথা নাড়ল। | বাড়ি ফিরে এল। | খুশি হলো। | অবাক হয়ে তাকাল। | একটু ভাবল।
 """
 # A narrator may speak of himself, or to somebody, before the story goes on.
 FRAMES = """
     আমি জানি, | আমি শুনেছি, | আমি দেখলাম, | আমি একদিন দেখলাম, | আমি তখন ছোট। | আমি এক গল্প বলি। | আমি ভাবছিলাম,
     আমরা জানি, | আমরা দেখলাম, | আমরা সবাই দেখলাম, | আমাদের গ্রামে | আমার মনে আছে, | তুমি জানো, | তুমি কি জানো,
     তুমি কি শুনেছ, | শোনো, | সবাই জানে, | লোকে বলে, | শোনা যায়, | কে না জানে, | সে কথা এখনো মনে আছে। | এ এক গল্প।
-    সুখের কথা, | কথাটা এই যে, | গল্পটা এই। | কেউ জানত না, | কেন জানি না, | সে এক দিনের কথা। | মনে পড়ে,
+    সুখের কথা, | কথাটা এই যে, | গল্পটা এই। | সে এক দিনের কথা। | মনে পড়ে, | যদি শোনো, একটা গল্প বলি। | এক যে ছিল গ্রাম।
+    যদি সময় থাকে, তবে শোনো। | কেন যে মনে পড়ল, জানি না। গল্পটা এই। | আজ একটা গল্প বলি। | গল্পটা অনেক দিন আগের।
 """
 _NAMES = frozenset(
     itertools.chain.from_iterable(
@@ -105,16 +167,17 @@ def _is_phrase(words: Sequence[str]) -> bool:
     return _LAST.fullmatch(words[-1]) is not None and all(map(_BEFORE_LAST.fullmatch, words[:-1]))
 
 
-def speakers(texts: Iterable[str]) -> list[str]:
-    """Who says something more than once.
+def speakers(texts: Iterable[str]) -> dict[str, bool]:
+    """Who says something more than once, and whether that is told with respect.
 
     >>> speakers(["রাজা কহিলেন, “বটে।”\\nরাজা কহিলেন, “না।”\\nমন্ত্রী কহিল, “হাঁ।”"])
-    ['রাজা']
+    {'রাজা': True}
     """
     counted = Counter(
-        found[1] for text in texts for sentence in sentences(text) if (found := _SAID.match(sentence.strip()))
+        found.groups() for text in texts for sentence in sentences(text) if (found := _SAID.match(sentence.strip()))
     )
-    return [who for who, times in counted.items() if times >= LEAST_SEEN]
+    named = ((who, says) for (who, says), times in counted.items() if times >= LEAST_SEEN and who not in _PRONOUNS)
+    return {who: says.endswith("েন") for who, says in named}
 
 
 def topics(leads: Iterable[str]) -> list[str]:
@@ -124,6 +187,24 @@ def topics(leads: Iterable[str]) -> list[str]:
     ['নদী', 'আম']
     """
     return [found[1] for lead in leads if (found := _ABOUT.match(lead))]
+
+
+def broken_leads(leads: Iterable[str]) -> list[str]:
+    """The first words of articles, up to one that wants a noun or names the thing.
+
+    >>> broken_leads(["ঢাকা বাংলাদেশের একটি শহর।", "এই গ্রন্থটি পুরোনো।", "নদী হল স্রোত।"])
+    ['ঢাকা বাংলাদেশের একটি', 'এই গ্রন্থটি']
+    """
+    return [found[1] for lead in leads for sentence in sentences(lead) if (found := _LEAD.match(sentence))]
+
+
+def doings(texts: Iterable[str]) -> list[str]:
+    """What is done at the beginning of a sentence, before something else is.
+
+    >>> doings(["সেই কথা শুনিয়া রাজা কহিলেন, “বটে।” সে এল।"])
+    ['সেই কথা শুনিয়া']
+    """
+    return [found[0] for text in texts for sentence in sentences(text) if (found := _DOING.match(sentence))]
 
 
 def short_sentences(texts: Iterable[str]) -> list[str]:
@@ -162,25 +243,71 @@ class Openings:
 
     def __init__(self, works: Sequence[str], leads: Sequence[str], chance: random.Random) -> None:
         self._chance = chance
+        self._speakers = speakers(works)
+        self._persons = dict.fromkeys(_listed(HONOURED_PERSONS), True)
+        self._persons |= dict.fromkeys(_listed(OTHER_PERSONS), False)
         self._kinds = {
             "place": phrases([*works, *leads]),
             "narrator": _listed(FRAMES),
-            "speaker": speakers(works),
+            "speaker": list(self._speakers),
+            "person": list(self._persons),
             "topic": topics(leads),
+            "lead": broken_leads(leads),
             "sentence": short_sentences(works),
             "clause": clauses(works),
+            "doing": doings(works),
             "speech": speeches(works),
+            "own": _listed(OWN),
         }
 
-    def draw(self, child: str) -> str:
-        """One before a sentence that begins with a child's name."""
-        (kind,) = self._chance.choices(list(SHARES), list(SHARES.values()))
-        words = self._chance.choice(self._kinds[kind])
-        if kind == "speech":
-            return f"“{words}” বলল {child}।"
-        if kind in ("speaker", "topic"):
-            return self._chance.choice(_listed(SPEAKERS if kind == "speaker" else TOPICS)).replace("#", words)
-        return words
+    def before_a_story(self) -> str:
+        """One that leads to the whole of any story."""
+        kind, words = self._drawn(LEADING)
+        match kind:
+            case "speaker":
+                ways = HONOURED if self._speakers[words] else ANYBODY
+            case "person":
+                ways = HONOURED if self._persons[words] else ANYBODY
+            case "topic":
+                ways = TOPICS
+            case "lead":
+                ways = next(ways for end, ways in BROKEN_LEADS.items() if words.endswith(end))
+            case "sentence":
+                return f"{words} {self._one_of(MEANWHILES)}"
+            case _:
+                return words
+        return self._one_of(ways).replace("#", words)
+
+    def before_a_child(self, child: str) -> str:
+        """One before a sentence that begins with the name of a child."""
+        kind, words = self._drawn(ACTING)
+        match kind:
+            case "speech":
+                return self._one_of(SPOKEN).replace("#", words).replace("@", child)
+            case "doing":
+                return f"{words} {child} {self._one_of(DONE)}"
+            case "own":
+                had = self._one_of(POSSESSIONS)
+                return with_name(words, child).replace("#", had)
+            case _:
+                return words
+
+    def _drawn(self, shares: dict[str, float]) -> tuple[str, str]:
+        (kind,) = self._chance.choices(list(shares), list(shares.values()))
+        return kind, self._chance.choice(self._kinds[kind])
+
+    def _one_of(self, lines: str) -> str:
+        return self._chance.choice(_listed(lines))
+
+
+def with_name(words: str, child: str) -> str:
+    """The words with a child's name, in the genitive where that is asked for.
+
+    >>> with_name("@র একটি গরু ছিল।", "রহিম"), with_name("@র কথা বলি।", "মিতা")
+    ('রহিমের একটি গরু ছিল।', 'মিতার কথা বলি।')
+    """
+    ends_in_a_vowel = regex.search(r"[\p{M}অআইঈউঊএঐওঔ]$", child) is not None
+    return words.replace("@র", f"{child}{'র' if ends_in_a_vowel else 'ের'}").replace("@", child)
 
 
 def _listed(lines: str) -> list[str]:
@@ -188,23 +315,31 @@ def _listed(lines: str) -> list[str]:
 
 
 def begun_elsewhere(story: str, openings: Openings, chance: random.Random) -> str:
-    """The story from some sentence on, maybe one about a child and behind an opening; without a child, the whole."""
+    """The story behind an opening, the whole or from where its child acts; one in a few as it is, or begun later."""
     every = sentences(story)
-    starts = range(max(1, round(BEGUN_WITHIN * len(every))))
-    about_a_child = [start for start in starts if every[start].split(" ", 1)[0] in _NAMES]
-    if not about_a_child:
-        return story
-    if chance.random() < OPENED_SHARE:
-        start = chance.choice(about_a_child)
-        return f"{openings.draw(every[start].split(' ', 1)[0])} {''.join(every[start:])}"
-    return "".join(every[chance.choice(starts) :])
+    if chance.random() >= OPENED_SHARE:
+        later = range(max(1, round(BEGUN_WITHIN * len(every))))
+        start = chance.choice(later) if chance.random() < ELSEWHERE_SHARE else 0
+        return "".join(every[start:])
+    acting = next((start for start, sentence in enumerate(every[:SOON]) if _acts(sentence)), None)
+    if acting is None or chance.random() < WHOLE_SHARE:
+        return f"{openings.before_a_story()} {story}"
+    child = every[acting].split(" ", 1)[0]
+    return f"{openings.before_a_child(child)} {''.join(every[acting:])}"
 
 
-def last_reading(stories: Sequence[str], works: Sequence[str], leads: Sequence[str]) -> list[str]:
-    """Stories begun elsewhere, and passages of works and articles as they were: what is read last."""
+def _acts(sentence: str) -> bool:
+    """Whether a child does something there, and does not speak: a speech answers what was told before."""
+    return sentence.split(" ", 1)[0] in _NAMES and not regex.search("“|বলল|চাইল", sentence)
+
+
+def last_reading(
+    stories: Sequence[str], reports: Sequence[str], works: Sequence[str], leads: Sequence[str]
+) -> list[str]:
+    """Stories begun elsewhere, and reports, passages of works and articles as they were: what is read last."""
     chance = random.Random(SEED)
     openings = Openings(works, leads, chance)
-    told = [begun_elsewhere(story, openings, chance) for story in stories]
+    told = [*(begun_elsewhere(story, openings, chance) for story in stories), *reports]
     wanted = OTHERS_SHARE / (1 - OTHERS_SHARE) * sum(map(len, told))
     others = [*works, *leads]
     chance.shuffle(others)

@@ -1,16 +1,21 @@
-"""Fifty texts of the model in the box, to be read by eye: beginnings of all kinds, `kotha generate`'s own settings.
+"""Seventy texts of the model in the box, to be read by eye: beginnings of all kinds, `kotha generate`'s own settings.
 
-    python benchmarks/box_samples.py write     benchmarks/results/box_samples.json, every verdict open
+    python benchmarks/box_samples.py write WORK       benchmarks/results/box_samples.json, every verdict open
     python benchmarks/box_samples.py judge 1 4 5 …    those texts are a few coherent sentences, the others are not
 
-A text is coherent if its first sentences are grammatical, belong together, and go on from the beginning that was given.
-Whether they are true is not asked.
+A text is coherent if its first sentences are grammatical, belong together, keep their people and numbers, and go on
+from the beginning that was given. Whether they are true is not asked.
+
+Fifty of the beginnings have been the same since the first model, and whoever wrote the openings of the last reading (in
+WORK) knew them; the other twenty came later. Beside each text stands how many of the passages read last begin so.
 """
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
+import regex
 from record import RESULTS, save
 
 TOKENS = 80
@@ -22,33 +27,54 @@ BEGINNINGS = """
 তিনি একজন বিখ্যাত | চলচ্চিত্রটি | রবীন্দ্রনাথ | “কোথায় যাচ্ছ?” | “আমি যাব না।” | কেন যে | যদি
 ভালোবাসা | দুঃখের কথা এই যে, | আজ বৃষ্টি হচ্ছে | গাছে একটি পাখি | রহিমের একটি গরু ছিল। | চাঁদ উঠেছে, | বন্ধুরা মিলে | সেই কথা শুনিয়া
 """
+OTHERS = """
+মেয়েটি | রাতে | বিড়ালটা | আকাশে মেঘ | দাদু বললেন, | গত বছর | তারা দুজনে | একটি ছোট পাখি | সকালে উঠে | বইটি
+মানুষ | এক ছিল রাজা | পুকুরে | তোমার নাম কী? | কলকাতা | খুব গরম পড়েছে। | ভাই আমার | নৌকাটা | শেষ পর্যন্ত | আমার বাড়ি
+"""
 
 
-def beginnings() -> list[str]:
+def beginnings(lines: str = BEGINNINGS) -> list[str]:
     """All of them, in their order."""
-    return [each.strip() for line in BEGINNINGS.strip().splitlines() for each in line.split("|")]
+    return [each.strip() for line in lines.strip().splitlines() for each in line.split("|")]
 
 
-def write() -> None:
+def times_read(beginning: str, passages: list[str]) -> int:
+    """How many passages begin so, with a whole word.
+
+    >>> times_read("রাজা", ["রাজা এলেন।", "রাজার বাড়ি।", "এক রাজা।"])
+    1
+    """
+    begins_so = regex.compile(regex.escape(beginning) + r"(?![\p{L}\p{M}])")
+    return sum(begins_so.match(passage) is not None for passage in passages)
+
+
+def write(work: Path) -> None:
     import kotha
 
-    texts = kotha.load().generate(beginnings(), tokens=TOKENS)
-    figures = {"tokens": TOKENS, "texts": [{"text": text, "coherent": None} for text in texts]}
-    # To be filled in by hand, from somebody who had no part in it.
-    figures["another_reader"] = {"beginnings": None, "coherent": None, "coherent_kindly": None}
+    lm = kotha.load()
+    last = (work / "text" / "last.jsonl").read_text(encoding="utf-8").splitlines()
+    passages = [json.loads(line)["text"] for line in last]
+
+    def written(given: list[str]) -> list[dict[str, Any]]:
+        return [
+            {"text": text, "coherent": None, "times_read": times_read(beginning, passages)}
+            for beginning, text in zip(given, lm.generate(given, tokens=TOKENS), strict=True)
+        ]
+
+    figures = {"tokens": TOKENS, "texts": written(beginnings()), "others": written(beginnings(OTHERS))}
     save("box_samples", figures, ["torch"])
 
 
 def judge(numbers: set[int]) -> None:
     path = Path(RESULTS / "box_samples.json")
     found = json.loads(path.read_text(encoding="utf-8"))
-    for number, each in enumerate(found["figures"]["texts"], 1):
+    for number, each in enumerate(found["figures"]["texts"] + found["figures"]["others"], 1):
         each["coherent"] = number in numbers
     path.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "write":
-        write()
+        write(Path(sys.argv[2]))
     else:
         judge(set(map(int, sys.argv[2:])))

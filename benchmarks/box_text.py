@@ -10,7 +10,7 @@ encyclopaedia's; works are held out whole, before they are cut.
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import regex
@@ -112,9 +112,9 @@ def passages(paragraphs: Iterable[str]) -> Iterator[str]:
         yield "\n".join(waiting)
 
 
-def told(seed: int, count: int) -> list[str]:
-    """So many of the built-in stories, as prose."""
-    written = itertools.islice(stories(seed), count)
+def told(seed: int, count: int, kinds: Sequence[str] | None = None) -> list[str]:
+    """So many of the built-in stories, as prose; of some kinds alone, if asked."""
+    written = itertools.islice(stories(seed, kinds=kinds), count)
     return ["\n".join(filter(_is_prose, map(plain, each.text.split("\n")))) for each in written]
 
 

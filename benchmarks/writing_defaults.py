@@ -61,6 +61,23 @@ def written(lm: LanguageModel, prompts: list[str], how: dict[str, Any]) -> list[
     return [words for words in found if len(words) == WORDS]
 
 
+def vocabulary_of(work: Path) -> set[str]:
+    """Every word of the training text."""
+    learned = (text for source in SOURCES for text in texts_of(work / "text" / "train" / f"{source}.jsonl"))
+    return {word for text in learned for word in words_of(text)}
+
+
+def beside_people(lm: LanguageModel, work: Path, how: dict[str, Any]) -> dict[str, Any]:
+    """The figures of what a model writes in one way, and of what people wrote."""
+    vocabulary, pairs = vocabulary_of(work), human(work)
+    texts = written(lm, [start for start, _ in pairs], how)
+    return {
+        "settings": how,
+        "people": {"texts": len(pairs), **asdict(Figures.of([words for _, words in pairs], vocabulary))},
+        "written": {"texts": len(texts), **asdict(Figures.of(texts, vocabulary))},
+    }
+
+
 def nats_after_a_beginning(lm: LanguageModel, texts: list[str]) -> dict[str, float]:
     """The mean loss on how held-out passages go on after three words, with and without the token that starts one."""
     model, tokenizer = lm.gpt
@@ -82,8 +99,7 @@ def main() -> None:
     parser.add_argument("model", nargs="?", default="box")
     options = parser.parse_args()
     lm = kotha.load(options.model)
-    learned = (text for source in SOURCES for text in texts_of(options.work / "text" / "train" / f"{source}.jsonl"))
-    vocabulary = {word for text in learned for word in words_of(text)}
+    vocabulary = vocabulary_of(options.work)
     pairs = human(options.work)
     people = Figures.of([words for _, words in pairs], vocabulary)
     held_out = [text for source in SOURCES for text in texts_of(options.work / "text/held_out" / f"{source}.jsonl")]

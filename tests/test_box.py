@@ -185,34 +185,65 @@ STORY = "এক গ্রামে থাকত রাজু। রাজু র
 class _OneOpening:
     """Openings that are always the same."""
 
-    def draw(self, child: str) -> str:
-        return "ঘরের মধ্যে"
+    def before_a_story(self) -> str:
+        return "গল্পটা এই।"
+
+    def before_a_child(self, child: str) -> str:
+        return f"ঘরের মধ্যে বসে {child} হাসল।"
 
 
-def test_stories_begin_elsewhere() -> None:
+def begun(story: str) -> set[str]:
+    return {begun_elsewhere(story, _OneOpening(), Random(seed)) for seed in range(200)}
+
+
+def test_stories_begin_behind_an_opening() -> None:
     assert "".join(sentences(STORY)) == STORY
     assert "মা বলতেন, “যাও। তাড়াতাড়ি ফিরো।” রাজু হাসত। " in sentences(STORY), "nobody is cut off in mid-speech"
-    begun = {begun_elsewhere(STORY, _OneOpening(), Random(seed)) for seed in range(20)}
-    behind_an_opening = {text for text in begun if text.startswith("ঘরের মধ্যে রাজু রোজ মাঠে যেত। ")}
-    assert behind_an_opening and all(STORY.endswith(text) for text in begun - behind_an_opening)
-    without_a_child = "নদীটি বড়। নদীতে মাছ আছে।"
-    assert begun_elsewhere(without_a_child, _OneOpening(), Random(0)) == without_a_child
+    opened = {f"গল্পটা এই। {STORY}", "ঘরের মধ্যে বসে রাজু হাসল। " + STORY.partition(" রাজু। ")[2]}
+    found = begun(STORY)
+    assert opened | {STORY} < found
+    assert all(STORY.endswith(text) for text in found - opened), "some begin later, behind nothing"
+
+
+@pytest.mark.parametrize("story", ["নদীটি বড়। নদীতে মাছ আছে।", "মা এলেন। রাজু বলল, “এসো।” মা হাসলেন।"])
+def test_no_child_acts_where_there_is_none_or_it_answers(story: str) -> None:
+    assert f"গল্পটা এই। {story}" in begun(story)
+    assert not any(text.startswith("ঘরের মধ্যে") for text in begun(story))
 
 
 WORKS = [
-    "ঘরের মধ্যে কেহ নাই। ঘরের মধ্যে আলো জ্বলে। রাত্রি হইল, কেহ আসিল না।\nরাজা কহিলেন, “কোথায় যাও?”\nরাজা কহিলেন, “কেহ আছে?”"
+    "ঘরের মধ্যে কেহ নাই। ঘরের মধ্যে আলো জ্বলে। রাত্রি হইল, কেহ আসিল না। সেই কথা শুনিয়া সকলে চুপ করিল।\n"
+    "রাজা কহিলেন, “কোথায় যাও?”\nমাঝি কহিল, “ঘরে।”"
 ] * 2
-LEADS = ["নদী হল জলের স্রোত, যা সাগরে যায়।"] * 2
+LEADS = ["নদী হল জলের স্রোত, যা সাগরে যায়।", "এই গ্রন্থটি অনেক দিন আগে লেখা হয়েছিল।"]
 
 
 def test_openings_are_of_every_kind() -> None:
     assert phrases(["ঘরের মধ্যে কেহ নাই। ঘরের মধ্যে আলো। মহেন্দ্র কহিল, ঘরের মধ্যে কে।"] * 2) == ["ঘরের মধ্যে"]
     drawn = Openings(WORKS, LEADS, Random(0))
-    found = {drawn.draw("রাজু") for _ in range(300)}
-    assert {"ঘরের মধ্যে", "রাত্রি হইল,", "“কোথায় যাও?” বলল রাজু।"} <= found
-    assert any(text.startswith("রাজা ") for text in found) and any(text.startswith("নদী ") for text in found)
+    before_a_child = {drawn.before_a_child("রহিম") for _ in range(2000)}
+    assert {
+        "ঘরের মধ্যে",
+        "রাত্রি হইল,",
+        "সেই কথা শুনিয়া রহিম মাথা নাড়ল।",
+        "“কোথায় যাও?” বলল রহিম।",
+        "রহিমের একটি গরু ছিল।",
+    } <= before_a_child
+    before_a_story = {drawn.before_a_story() for _ in range(2000)}
+    assert {
+        "আমি শুনেছি,",
+        "রাজা একটা গল্প বলছিলেন।",
+        "মাঝি একটা গল্প বলছিল।",
+        "ছোট মেয়েটি একটা গল্প বলছিল।",
+        "নদী নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প বললেন।",
+        "এই গ্রন্থটি নিয়ে একটা গল্প আছে।",
+        "ঘরের মধ্যে কেহ নাই। শোনো তবে।",
+    } <= before_a_story
+    assert not any("@" in text or "#" in text for text in before_a_child | before_a_story)
 
 
 def test_some_of_the_rest_is_read_again() -> None:
-    read = last_reading([STORY] * 9, WORKS, LEADS)
-    assert len(read) > 9 and set(read[9:]) <= {*WORKS, *LEADS}
+    reports = ["হাট বসে প্রতি মঙ্গলবার।"] * 5
+    read = last_reading([STORY] * 99, reports, WORKS, LEADS)
+    assert read[99:104] == reports, "as they were"
+    assert len(read) > 104 and set(read[104:]) <= {*WORKS, *LEADS}
