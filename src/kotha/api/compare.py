@@ -1,6 +1,6 @@
 """Several models side by side, fairly."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ def compare(
     field: str = "text",
     whole: bool = False,
     device: str = "auto",
+    names: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Comparison:
     """Set models side by side: by bits per byte and per character, and by perplexity only where it is fair.
@@ -38,7 +39,7 @@ def compare(
     model folders too, and each row says whether that model has learned from it. Of a text of more than half a megabyte
     the first documents are read, and the comparison says how many, unless the ``whole`` of it is asked for; of records,
     ``field`` holds the text. A best one is named only where none has learned from it, and where the difference is more
-    than chance.
+    than chance. They are called by their folders, unless ``names`` say otherwise.
 
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # they learned from it
     True
@@ -46,11 +47,13 @@ def compare(
     measured = None if text is None else str(text)
     rows: list[Row] = []
     nats: list[Nats] = []
-    for place in map(box.place, listed(runs)):
+    places = [box.place(each) for each in listed(runs)]
+    called = [box.title(place) for place in places] if names is None else names
+    for place, name in zip(places, called, strict=True):
         config = run_config(place)
         if text is None and not config:
             raise UsageError(f"{place} holds no run with figures of its own; give a text to measure on")
-        row = row_of_run(box.title(place), config, reached(place) if config else {}, find_data(config, place))
+        row = row_of_run(name, config, reached(place) if config else {}, find_data(config, place))
         if text is not None:
             model, tokenizer = load(place, device).gpt
             held_out = read_held_out(Path(text), tokenizer, field=field, most_bytes=None if whole else _MOST_BYTES)
@@ -58,9 +61,7 @@ def compare(
             context, stride = check_windows(model, None, None)
             nats.append(document_nats(model, held_out, context, stride, _named(on_progress, place)))
             found = replace(score(float(nats[-1].sum()), held_out, context, stride), seen=look_up(held_out, place))
-            row = row_of_score(
-                row if config else row_of_run(box.title(place), {"model": model.config.to_dict()}, {}), found
-            )
+            row = row_of_score(row if config else row_of_run(name, {"model": model.config.to_dict()}, {}), found)
         rows.append(row)
     return compare_rows(rows, nats or None, measured)
 

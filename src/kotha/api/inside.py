@@ -128,7 +128,7 @@ class LooksInside:
     ) -> "SheetView":
         """One attention head as arithmetic: every product, sum and exponential, to be done again by hand.
 
-        ``rows`` are those whose arithmetic is written out, with so many decimals (``precision``); a translating model
+        ``rows`` are those whose arithmetic is written out, with so many digits (``precision``); a translating model
         also has a ``target``, two stacks (``stack``) and ``part``, attention or cross.
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")

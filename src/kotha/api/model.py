@@ -168,8 +168,10 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         return (event.text for event in self.engine().stream(request) if event.text)
 
     @checked()
-    def engine(self, max_batch: int = 1, weights: Weights | None = None) -> Engine:
+    def engine(self, max_batch: int = 1, weights: Weights | None = None, *, kept_bytes: int = 0) -> Engine:
         """The engine behind ``generate``, for requests of one's own: probabilities, many texts, narrower weights.
+
+        ``kept_bytes`` may be used to remember prompts, for others that begin alike.
 
         >>> from kotha.generate.answers import Request
         >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
@@ -181,7 +183,8 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         if isinstance(self.model, TextClassifier):
             raise UsageError(f"{self._called} is a {self.config.family} and writes no text{self._instead}")
         chat = self.bundle.chat
-        return Engine(self.model, self.tokenizer, max_batch=max_batch, weights=weights, chat=chat)  # type: ignore[arg-type]
+        wishes: Any = {"max_batch": max_batch, "weights": weights, "chat": chat, "kept_bytes": kept_bytes}
+        return Engine(self.model, self.tokenizer, **wishes)  # type: ignore[arg-type]
 
     @checked()
     def chat(self, *, plain: bool = False) -> Conversation:
@@ -334,7 +337,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
     @checked()
     def export(
         self,
-        to: Literal["hf", "gguf", "onnx"],
+        to: Literal["hf", "gguf", "onnx", "web"],
         out: Place,
         *,
         weights: str | None = None,
@@ -344,8 +347,9 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
     ) -> "ParityReport":
         """Write the model for other tools, and prove there that it is the same: ``passed`` says whether.
 
-        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime. ``weights`` is
-        their type there, such as ``q8_0``; ``license`` goes into the model card; both sides are compared on ``lines``.
+        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime, ``web`` one
+        page for any browser. ``weights`` is their type there, such as ``q8_0``; ``license`` goes into the model card;
+        both sides are compared on ``lines``.
 
         >>> lm.export("gguf", "elsewhere").passed
         True

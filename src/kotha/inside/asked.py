@@ -10,7 +10,9 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.bundle import Bundle
@@ -35,7 +37,7 @@ class Asked:
     text: str | None = None
     second: str | None = None  # the other sentence, for a BERT
     target: str | None = None  # the translation, for a Seq2Seq; left out, the model writes it
-    image: str | Path | None = None  # a file, for a ViT
+    image: str | Path | NDArray[np.float32] | None = None  # for a ViT: a file, or pixels as ``pictures.py`` gives them
     generate: int | None = None  # tokens that the model shall add
     temperature: float = 0.0
     seed: int = 0
@@ -51,7 +53,7 @@ class Asked:
     def headline(self, otherwise: str = "") -> str:
         """A page's title: the text (``otherwise`` if none was given), cut between words, or letters, if it is long."""
         if self.image is not None:
-            return Path(self.image).name
+            return "An image" if isinstance(self.image, np.ndarray) else Path(self.image).name
         text = " ".join((otherwise if self.text is None else self.text).split())
         if not text:
             return "An empty text"
@@ -100,9 +102,11 @@ def _writer(bundle: Bundle, asked: Asked) -> Write | None:
     return lambda ids: continue_plainly(model, ids, asked.generate or 0, settings, ends)
 
 
-def load_picture(file: str | Path, config: ViTConfig) -> Tensor:
-    """Read an image for a model: -> (n_channels, height, width)."""
-    return torch.from_numpy(read_picture(Path(file), config.image_size, config.n_channels))
+def load_picture(image: str | Path | NDArray[np.float32], config: ViTConfig) -> Tensor:
+    """Read an image for a model, where it is not read yet: -> (n_channels, height, width)."""
+    if isinstance(image, np.ndarray):
+        return torch.from_numpy(image)
+    return torch.from_numpy(read_picture(Path(image), config.image_size, config.n_channels))
 
 
 def as_bytes(image: Tensor) -> Tensor:

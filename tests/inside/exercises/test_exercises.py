@@ -1,8 +1,11 @@
 """The quiz: the workshop's numbers get full marks, wrong ones the worked step, in both languages and other sizes."""
 
+import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -213,3 +216,18 @@ def test_only_a_gpt_has_these_answers() -> None:
         make_setting("bert-base", 64, None, None, 0)
     with pytest.raises(UsageError, match=r"size=.4x6. is not TOKENSxWIDTHxHEAD"):
         make_setting("bangla-58m", 64, None, "4x6", 0)
+
+
+def test_what_would_have_helped_is_told_as_it_was_measured(setting: Setting) -> None:
+    path = Path(__file__).parents[3] / "benchmarks" / "results" / "question_12b.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))["figures"]["rows"]
+    bits = {row["condition"]: row["bits_per_byte"] for row in rows}
+    course, stopped = bits["the course, 4,000 steps"], bits["as the course ran, stopped early"]
+    gained = [bits["as the course ran, 5,500 steps later"] - stopped, stopped - course]
+    lost = [bits[name] - course for name in ("1/2 of the text", "dropout 0")]
+    small = course - bits["label smoothing 0.1"]
+    assert small > max(course - bits[name] for name in ("weight decay 0.1", "weight decay 1", "EMA 0.999"))
+    assert min(bits[name] for name in ("2 layers", "4 layers", "vocabulary 8,192")) > course
+    (question,) = (each for each in all_questions(setting) if each.id == "12b")
+    for answer in (question.worked[0].en, question.worked[0].bn):
+        assert re.findall(r"0\.\d{3}", answer) == [f"{value:.3f}" for value in (*gained, *lost, small)]

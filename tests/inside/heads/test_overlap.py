@@ -1,15 +1,15 @@
 """Overlap: principal angles by hand in NumPy, and heads that are the same or have nothing in common."""
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
 import torch
 from tests.inside.conftest import with_inputs
 
-from kotha.inside.heads.overlap import Resemblance, head_overlap, nearest_heads, shared_rank, symmetry
+from kotha.inside.heads.overlap import Resemblance, head_overlap, head_weights, nearest_heads, shared_rank, symmetry
 from kotha.inside.heads.sight import Passage, look
-from kotha.inside.sites import attentions
 from kotha.model.attention import Attention
 from kotha.model.config import BlockConfig
 from kotha.model.pruning import remove_heads
@@ -124,8 +124,12 @@ def test_the_nearest_head_is_named_by_its_first_number() -> None:
     )
     seen = Resemblance()
     seen.read(look(pruned, Passage(inputs[0][0])))
-    first, second = attentions(pruned).items()
+    first, second = head_weights(pruned).items()
     names = nearest_heads(seen, *first)
     assert list(names) == ["blocks.0.attention.0", "blocks.0.attention.2", "blocks.0.attention.3"]
     assert all(like.head in names and like.head != head for head, like in names.items())
+    attention, places = first[1].attention, {head: place for place, head in enumerate(names)}
+    for head, like in names.items():
+        by_itself = head_overlap(attention, places[head], places[like.head])
+        assert astuple(like.overlap) == pytest.approx(astuple(by_itself))
     assert nearest_heads(seen, *second) == {}, "a head alone resembles none"

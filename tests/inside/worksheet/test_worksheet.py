@@ -10,6 +10,7 @@ import torch
 from tests.inside.worksheet.workshop_model import as_model
 from torch import Tensor, nn
 
+from kotha import box, bundle
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.inside.trace import trace
@@ -161,6 +162,24 @@ def test_the_written_arithmetic_gives_the_written_result(name: str, place: str) 
             assert evaluated(done) == pytest.approx(evaluated(result), abs=1e-9), line
             computed += 1
     assert computed > 100
+
+
+def test_small_numbers_come_out_by_hand_with_four_digits() -> None:
+    """The model in the box divides queries of a hundredth by a size of a hundredth, and turns by ten-thousandths."""
+    sheet = model_sheet(bundle.load(box.FOLDER), "নদীর ধারে")
+    smallest, computed = 1.0, 0
+    for step in sheet.steps.values():
+        for line in worked_out(sheet, step, Look(precision=4, rows=99)):
+            if "…" in line or "mask" in line:
+                continue
+            _, done, result = line.split(" = ")
+            # What is a difference has the rounding of what it is the difference of.
+            forgiven = 1e-4 if "cos" in done else 0.0
+            assert evaluated(done) == pytest.approx(evaluated(result), rel=1e-3, abs=forgiven), line
+            smallest, computed = min(smallest, abs(evaluated(result)) or 1.0), computed + 1
+    assert computed > 500 and smallest < 1e-3
+    shown = {step.name: step for step in sheet_view(sheet, Look(precision=4)).steps}
+    assert "Q1[4,2] = 0.002083 / 0.01194 × 1.0318 = 0.1801" in shown["Q1"].sums
 
 
 def evaluated(text: str) -> float:

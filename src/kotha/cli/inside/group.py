@@ -6,6 +6,7 @@ from cyclopts import App
 COMMANDS: dict[str, tuple[str, str]] = {
     "worksheet": ("worksheet:worksheet", "One attention head as arithmetic on paper; the workshop's, or your model's."),
     "exercise": ("exercise:exercise", "The workshop's questions in two languages, asked and graded."),
+    "score": ("score:score", "Score files of the page By hand, graded again."),
     "flow": ("flow:flow", "A text through the whole model, with shapes and figures at every station."),
     "trace": ("trace:trace", "What was recorded at every named place, as a table or as numbers."),
     "attention": ("attention:attention", "Who looks at whom: a page of every head, layer by layer."),

@@ -23,7 +23,9 @@ def worksheet(
     stack: Annotated[Literal["encoder", "decoder"] | None, flag("Of a Seq2Seq; left out: decoder.")] = None,
     part: Annotated[Literal["attention", "cross"], flag("cross looks at the source.")] = "attention",
     rows: Annotated[int | None, flag("Rows whose arithmetic is written out, from the last.")] = None,
-    precision: Annotated[int | None, flag("Decimals that are shown, at most.")] = None,
+    precision: Annotated[
+        int | None, flag("Decimals that are shown; of small numbers as many digits that count.")
+    ] = None,
     html: Html = None,
     xlsx: Annotated[Path | None, written("Write a spreadsheet of live formulas to this file.", ".xlsx")] = None,
     exercise: Annotated[

@@ -3,7 +3,8 @@
 Numbers come as a student types them: Bangla digits, powers of ten, fractions, percents, words for millions, bytes. What
 counts is not the number alone but how exactly it was given: 0.51 stands for anything that rounds to it. A comma may
 group digits (8,192 and the South Asian 5,81,39,648) or part two numbers (0.37,0.57); both readings are offered, and the
-question decides by how many numbers it expects.
+question decides by how many numbers it expects. Where one number is asked for, the sum that it comes of will do
+(``sums.py``).
 
 A number is right if the true one rounds to it. One digit is too coarse, unless it is the number itself. Whoever
 carries rounded numbers along (the workshop's 1.414 for √2, scores with three decimals) ends a little beside the truth:
@@ -15,6 +16,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from kotha.inside.exercises.sums import worked_sum
 from kotha.wording import ascii_digits
 
 _MINUS = str.maketrans("−–", "--")
@@ -51,6 +53,8 @@ _DIGITS_CUT = 3
 # The workshop lets -999 stand for minus infinity.
 _AS_GOOD_AS_MINUS_INFINITY = -99.0
 _EXACT = 1e-9
+# Significant digits of what is known exactly: as many as a float has.
+_ENOUGH = 15
 
 
 @dataclass(frozen=True)
@@ -91,13 +95,13 @@ def readings(text: str) -> list[list[Typed]]:
 def _typed(found: re.Match[str]) -> Typed:
     sign = -1.0 if found["sign"] == "-" else 1.0
     if found["endless"]:
-        return Typed(sign * math.inf, 0.0, 15)
+        return Typed(sign * math.inf, 0.0, _ENOUGH)
     unit = (found["unit"] or "").lower()
     scale = _COUNTS.get(unit, _BYTES.get(unit, 1.0)) * (0.01 if found["percent"] else 1.0)
     top = float(found["top"])
     if found["bottom"]:
         bottom = float(found["bottom"])
-        return Typed(sign * scale * top / bottom if bottom else math.nan, 0.0, 15, unit in _BYTES)
+        return Typed(sign * scale * top / bottom if bottom else math.nan, 0.0, _ENOUGH, unit in _BYTES)
     mantissa, _, power = found["top"].lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
     digits = len(mantissa.replace(".", "").lstrip("0"))
@@ -157,7 +161,8 @@ def grade(text: str, expected: Expected) -> Grade:
     >>> grade("0.37 0.57", Expected((0.37, 0.571))).verdict, grade("0.4 0.6", Expected((0.37, 0.571))).verdict
     (<Verdict.RIGHT: 'right'>, <Verdict.COARSE: 'too coarse'>)
     """
-    ways = readings(text)
+    worked = worked_sum(text) if len(expected.values) == 1 else None
+    ways = readings(text) if worked is None else [[Typed(worked, 0.0, _ENOUGH)]]
     fitting = [way for way in ways if len(way) == len(expected.values)]
     if not fitting:
         return Grade(Verdict.UNREADABLE, found=max(map(len, ways)))

@@ -131,7 +131,7 @@ def flow(model: Model, given: ModelInput) -> Flow:
         if not isinstance(blocks.norm, nn.Identity):
             stages.append(Stage("The last norm", line, (_station(seen, f"{prefix}norm", "last norm", "norm"),)))
     stages.append(Stage("Vectors into an answer", line, _end(model, seen)))
-    return Flow(model.config.family, given, tuple(stages), _answers(model, given, output))
+    return Flow(model.config.family, given, tuple(stages), final_answers(model, given, output))
 
 
 def _start(model: Model, seen: Trace, stack: str, order: int) -> tuple[Station, ...]:
@@ -195,7 +195,8 @@ def _end(model: Model, seen: Trace) -> tuple[Station, ...]:
     )
 
 
-def _answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAnswer, ...]:
+def final_answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAnswer, ...]:
+    """What a model says in the end, from what it gave out: of a BERT at each gap, of others at the last place."""
     if isinstance(model, ViT):
         return (_answer("what the image shows", output[0]),)
     if not isinstance(model, BERT):

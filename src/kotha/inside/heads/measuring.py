@@ -1,8 +1,9 @@
 """What heads are measured on: a text as passages to look at and batches with a loss.
 
-A GPT guesses each token from those before it, a BERT hidden words, a Seq2Seq each token of a translation. Passages are
-as long as the context allows, and all count alike. A GPT's have one length, so that a batch holds several; a BERT's and
-a Seq2Seq's are batches of their own.
+A GPT guesses each token from those before it, a BERT hidden words, a Seq2Seq each token of a translation. A text is
+read as every view reads it, a GPT's behind the mark that starts a document; of a file or of data the documents lie end
+to end, as in training. Passages are as long as the context allows, and all count alike. A GPT's have one length, so
+that a batch holds several; a BERT's and a Seq2Seq's are batches of their own.
 """
 
 import unicodedata
@@ -29,6 +30,7 @@ from kotha.model.config import TextConfig
 from kotha.runs import run_config
 from kotha.text.akshara import aksharas
 from kotha.text.corpus.documents import read_pairs
+from kotha.text.tokenizer.ending import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.objectives import masked_words, teacher_forcing
 from kotha.train.tasks.masking import Masking
@@ -116,16 +118,26 @@ def gather(bundle: Bundle, source: TextSource) -> Examined:
         return _pairs(bundle, tokenizer, source)
     if source.pair is not None:
         raise UsageError(f"pair is for a model that translates, and this one is a {family}")
-    held_out = _read(source, tokenizer)
-    line = held_out.line[: source.tokens]
+    name, whole = _read(source, family, tokenizer)
+    line = whole[: source.tokens]
     if len(line) < _FEWEST:
-        raise UsageError(f"{held_out.name} has {len(line)} tokens; {_FEWEST} are the least that shows something")
-    return (_masked if family == "bert" else _next_tokens)(bundle, tokenizer, held_out, line)
+        raise UsageError(f"{name} has {len(line)} tokens; {_FEWEST} are the least that shows something")
+    counts = np.bincount(whole).tolist()
+    return (_masked if family == "bert" else _next_tokens)(bundle, tokenizer, name, counts, line)
 
 
-def _read(source: TextSource, tokenizer: Tokenizer) -> HeldOut:
+def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[str, Line]:
+    """The text's name and its tokens."""
     if source.text is not None:
-        return from_texts([source.text], tokenizer, "the text")
+        # Nothing says that it ends where it does, so the mark at the end is not to be foretold.
+        start = None if family == "bert" else start_of_document(tokenizer)
+        line = from_texts([source.text], tokenizer, "the text").line[:-1]
+        return "the text", line if start is None else np.concatenate([[start], line])
+    found = _documents(source, tokenizer)
+    return found.name, found.line
+
+
+def _documents(source: TextSource, tokenizer: Tokenizer) -> HeldOut:
     if source.path is not None:
         most = _BYTES_PER_TOKEN * source.tokens
         return read_held_out(source.path, tokenizer, field=source.field, most_bytes=most)
@@ -151,7 +163,7 @@ def _batch_of_one(values: Tensor, bundle: Bundle) -> Tensor:
     return values[None].to(next(bundle.model.parameters()).device)
 
 
-def _next_tokens(bundle: Bundle, tokenizer: Tokenizer, text: HeldOut, line: Line) -> Examined:
+def _next_tokens(bundle: Bundle, tokenizer: Tokenizer, text: str, counts: list[int], line: Line) -> Examined:
     windows = list(_windows(line, bundle, 1))
     passages = [Passage(window[:-1]) for window in windows]
     device = next(bundle.model.parameters()).device
@@ -164,10 +176,10 @@ def _next_tokens(bundle: Bundle, tokenizer: Tokenizer, text: HeldOut, line: Line
         nats = cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten(), reduction="none")
         return nats.view_as(targets).mean(dim=1)  # (B,)
 
-    return Examined(bundle, tokenizer, text.name, np.bincount(text.line).tolist(), passages, batches, loss)
+    return Examined(bundle, tokenizer, text, counts, passages, batches, loss)
 
 
-def _masked(bundle: Bundle, tokenizer: Tokenizer, text: HeldOut, line: Line) -> Examined:
+def _masked(bundle: Bundle, tokenizer: Tokenizer, text: str, counts: list[int], line: Line) -> Examined:
     masking, chance = Masking(tokenizer), np.random.default_rng(0)
     ends = torch.tensor([masking.cls]), torch.tensor([masking.sep])
     passages, batches = [], []
@@ -180,7 +192,7 @@ def _masked(bundle: Bundle, tokenizer: Tokenizer, text: HeldOut, line: Line) -> 
     def loss(model: Any, batch: Batch) -> Tensor:
         return masked_words(model, model.hidden(batch["tokens"]), batch["places"], batch["words"])
 
-    return Examined(bundle, tokenizer, text.name, np.bincount(text.line).tolist(), passages, batches, loss)
+    return Examined(bundle, tokenizer, text, counts, passages, batches, loss)
 
 
 def _pairs(bundle: Bundle, tokenizer: Tokenizer, source: TextSource) -> Examined:

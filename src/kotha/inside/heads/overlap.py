@@ -15,14 +15,16 @@ are left out.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from kotha.inside.heads.sight import FEWEST_CHOICES, Sight
+from kotha.inside.sites import attentions
 from kotha.model.attention import Attention
 
 Array = NDArray[np.float64]
@@ -57,12 +59,52 @@ class Likeness:
     overlap: Overlap
 
 
+class HeadWeights:
+    """What the weights of an attention show, whatever it reads: worked out when first asked for, kept for the next."""
+
+    def __init__(self, attention: Attention) -> None:
+        self.attention = attention
+
+    @cached_property
+    def overlaps(self) -> dict[tuple[int, int], Overlap]:
+        """Every two heads compared, by their places."""
+        spaces = [_spaces(self.attention, place) for place in range(len(self.attention.heads))]
+        pairs = combinations(range(len(spaces)), 2)
+        found = {(one, other): _overlap(spaces[one], spaces[other]) for one, other in pairs}
+        return found | {(other, one): overlap for (one, other), overlap in found.items()}
+
+    @cached_property
+    def symmetries(self) -> list[float]:
+        """Of each head, how much of it is the same in both directions."""
+        return [symmetry(self.attention, place) for place in range(len(self.attention.heads))]
+
+    @cached_property
+    def shared_ranks(self) -> tuple[SharedRank, SharedRank, SharedRank]:
+        """How many directions all heads need together: of queries, keys and values."""
+        query, key, value = self.attention.query, self.attention.key, self.attention.value
+        return shared_rank(query.weight), shared_rank(key.weight), shared_rank(value.weight)
+
+
+def head_weights(model: nn.Module) -> dict[str, HeadWeights]:
+    """The weights of every attention of a model, by its name."""
+    return {name: HeadWeights(attention) for name, attention in attentions(model).items()}
+
+
 def head_overlap(attention: Attention, first: int, second: int) -> Overlap:
     """Compare two heads of an attention by their places in it."""
-    matrices = [_matrices(attention, place) for place in (first, second)]
-    qk, ov = [_row_space(q, k.T) for q, k, _, _ in matrices], [_row_space(v, o) for _, _, v, o in matrices]
-    chances = (float(max(a.shape[1], b.shape[1]) / len(a)) for a, b in (qk, ov))
-    return Overlap(subspace_overlap(*qk), subspace_overlap(*ov), *chances)
+    return _overlap(_spaces(attention, first), _spaces(attention, second))
+
+
+def _spaces(attention: Attention, place: int) -> tuple[Array, Array]:
+    """What a head notices, and where it writes: orthonormal bases, each (C, rank)."""
+    q, k, v, o = _matrices(attention, place)
+    return _row_space(q, k.T), _row_space(v, o)
+
+
+def _overlap(first: tuple[Array, Array], second: tuple[Array, Array]) -> Overlap:
+    pairs = list(zip(first, second, strict=True))
+    chances = (float(max(a.shape[1], b.shape[1]) / len(a)) for a, b in pairs)
+    return Overlap(*(subspace_overlap(a, b) for a, b in pairs), *chances)
 
 
 def subspace_overlap(a: Array, b: Array) -> float:
@@ -108,8 +150,12 @@ def symmetry(attention: Attention, place: int) -> float:
 def shared_rank(matrix: Tensor | Array, seed: int = 0) -> SharedRank:
     """How many directions the heads of a matrix need together, beside a random one: (H D, C) -> counts."""
     ours = _array(matrix) if isinstance(matrix, Tensor) else matrix
-    random = np.random.default_rng(seed).standard_normal(ours.shape)
-    return SharedRank(_directions(ours), _directions(random), min(ours.shape))
+    return SharedRank(_directions(ours), _random_directions(*ours.shape, seed), min(ours.shape))
+
+
+@lru_cache(maxsize=256)
+def _random_directions(height: int, width: int, seed: int) -> int:
+    return _directions(np.random.default_rng(seed).standard_normal((height, width)))
 
 
 def _directions(matrix: Array) -> int:
@@ -149,12 +195,12 @@ def _alike(weights: Tensor) -> Tensor:
     return found
 
 
-def nearest_heads(resemblance: Resemblance, name: str, attention: Attention) -> dict[str, Likeness]:
+def nearest_heads(resemblance: Resemblance, name: str, weights: HeadWeights) -> dict[str, Likeness]:
     """For each head the one of its attention that looks most alike; none for a head alone."""
     alike = resemblance.of(name).clone().fill_diagonal_(-1.0)
     if len(alike) < 2:
         return {}
-    names, found = [f"{name}.{number}" for number in attention.heads], {}
+    names, found = [f"{name}.{number}" for number in weights.attention.heads], {}
     for here, (share, there) in enumerate(zip(*(each.tolist() for each in alike.max(dim=-1)), strict=True)):
-        found[names[here]] = Likeness(names[there], share, head_overlap(attention, here, there))
+        found[names[here]] = Likeness(names[there], share, weights.overlaps[here, there])
     return found

@@ -1,12 +1,13 @@
 """A study of heads as one offline page: a map of what they are worth, and a table of what they do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from kotha.bundle import Bundle
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
+from kotha.inside.heads.overlap import HeadWeights
 from kotha.inside.heads.sight import BROAD_THRESHOLD, FEWEST_PROBED, LEANING, THRESHOLD, Evidence, probes
 from kotha.inside.heads.study import HeadReport, Study, study
 from kotha.inside.inputs import speller
@@ -33,9 +34,17 @@ KINDS = {
 
 
 def heads_view(
-    bundle: Bundle, source: TextSource | str, *, name: str = "The model", on_progress: OnProgress | None = None
+    bundle: Bundle,
+    source: TextSource | str,
+    *,
+    name: str = "The model",
+    weights: Mapping[str, HeadWeights] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> View[Study]:
-    """What each head does on a text, what it is worth, and which one it resembles; ``name`` is the model's."""
+    """What each head does on a text, what it is worth, and which one it resembles.
+
+    ``name`` is the model's; its ``weights`` (``overlap.head_weights``) can be kept from one text to the next.
+    """
     examined = gather(bundle, TextSource(text=source) if isinstance(source, str) else source)
     length, show = examined.context_length, speller(examined.tokenizer)
     found = study(
@@ -47,6 +56,7 @@ def heads_view(
         repeats=probes(examined.ordinary, length, bundle.config.family == "seq2seq") if length >= FEWEST_PROBED else (),
         rare=examined.rare,
         punctuation=examined.punctuation,
+        weights=weights,
         on_progress=on_progress,
     )
     return View(

@@ -4,14 +4,14 @@ Passages show where heads look; batches and a loss show what they are worth. ``s
 knows neither how a text becomes batches nor what a model is trained for; ``measuring.py`` makes them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import nn
 
 from kotha.inside.heads.importance import Batch, Loss, by_ablation, by_gradient, mean_loss
 from kotha.inside.heads.kinds import HeadKind, Witness
-from kotha.inside.heads.overlap import Likeness, Resemblance, SharedRank, nearest_heads, shared_rank, symmetry
+from kotha.inside.heads.overlap import HeadWeights, Likeness, Resemblance, SharedRank, head_weights, nearest_heads
 from kotha.inside.heads.sight import Passage, look
 from kotha.inside.sites import attentions
 from kotha.wording import OnProgress
@@ -59,9 +59,14 @@ def study(
     repeats: Sequence[Passage] = (),
     rare: Sequence[int] = (),
     punctuation: Sequence[int] = (),
+    weights: Mapping[str, HeadWeights] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Study:
-    """Look at every head of a model on passages, and measure what it is worth on batches."""
+    """Look at every head of a model on passages, and measure what it is worth on batches.
+
+    Who studies a model on several texts keeps its ``weights`` (``overlap.head_weights``): they tell the same each time.
+    """
+    weights = weights or head_weights(model)
     witness, resemblance = Witness(model, rare, punctuation), Resemblance()
     for done, passage in enumerate(passages):
         sights = look(model, passage)
@@ -75,11 +80,10 @@ def study(
     kinds = {each.head: each for each in witness.verdicts()}
     reports, sharing = [], []
     for name, attention in attentions(model).items():
-        likenesses = nearest_heads(resemblance, name, attention)
+        likenesses = nearest_heads(resemblance, name, weights[name])
         for place, number in enumerate(attention.heads):
             head = f"{name}.{number}"
-            figures = (ablation[head], gradient[head], symmetry(attention, place))
+            figures = (ablation[head], gradient[head], weights[name].symmetries[place])
             reports.append(HeadReport(head, kinds[head], *figures, likenesses.get(head)))
-        parts = (attention.query, attention.key, attention.value)
-        sharing.append(Sharing(name, *(shared_rank(part.weight) for part in parts)))
+        sharing.append(Sharing(name, *weights[name].shared_ranks))
     return Study(reports, sharing, whole, len(passages), sum(len(passage.tokens) for passage in passages))

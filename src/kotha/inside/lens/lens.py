@@ -8,7 +8,7 @@ For bodies that give words: a GPT says what comes next, a BERT what stands here,
 write. A ViT gives classes and is refused. On the page, positions go down and layers across.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ class Opinion:
     answer_probability: float  # what this layer gives the final answer
     kl_nats: float  # how far the final distribution is from this one: KL(final || layer)
     entropy_nats: float
+    surprise_nats: float | None = None  # at the token that stands next, where one does and the model foretells it
 
 
 @dataclass(frozen=True)
@@ -82,17 +83,18 @@ def lens(model: Model, given: ModelInput) -> Lens:
     with trace(model, places=[*places, "logits"]) as seen:
         given.pass_through(model)
     final = seen["logits"][0].float().log_softmax(dim=-1)  # (T, V)
+    following = [] if isinstance(model, BERT) else [piece.id or 0 for piece in list(given.lines.values())[-1][1:]]
     rows = []
     for place in places:
         hidden = stack.norm(seen[place])
         logits: Tensor = model.head(model.guess(hidden) if isinstance(model, BERT) else hidden)
-        rows.append(_opinions(logits[0].float().log_softmax(dim=-1), final))
+        rows.append(_opinions(logits[0].float().log_softmax(dim=-1), final, following))
     layers = ("embedding", *(f"{name}.{layer}" for layer in range(depth)))
     return Lens(model.config.family, given, list(given.lines)[-1], layers, tuple(rows))
 
 
-def _opinions(said: Tensor, final: Tensor) -> tuple[Opinion, ...]:
-    """One opinion for each row: (T, V), (T, V) -> T."""
+def _opinions(said: Tensor, final: Tensor, following: Sequence[int]) -> tuple[Opinion, ...]:
+    """One opinion for each row: (T, V), (T, V) -> T; ``following`` are the tokens that stand next, the last aside."""
     answers = final.argmax(dim=-1)
     given = said.gather(-1, answers[:, None])  # (T, 1)
     ranks = 1 + (said > given).sum(dim=-1)
@@ -107,6 +109,7 @@ def _opinions(said: Tensor, final: Tensor) -> tuple[Opinion, ...]:
             float(given[place].exp()),
             float(kl[place]),
             float(entropy[place]),
+            -float(said[place, following[place]]) if place < len(following) else None,
         )
         for place in range(len(said))
     )

@@ -47,7 +47,8 @@ def worksheet_view(
 ) -> SheetView:
     """One head as arithmetic over a text, to look at; ``which`` head as in ``model_sheet``.
 
-    ``rows`` are those whose arithmetic is written out, ``precision`` how many decimals are shown at most.
+    ``rows`` are those whose arithmetic is written out, ``precision`` how many decimals are shown, of small
+    numbers how many digits that count.
     """
     # A sheet of a model has more numbers than the workshop's, and each needs less room.
     return sheet_view(model_sheet(bundle, text, **which), Look(4 if precision is None else precision, rows))
@@ -70,7 +71,8 @@ def model_sheet(
     given = read(model, bundle.tokenizer, text, target=target)
     place = find_site(list(attentions(model)), list(stacks(model)), stack, layer, part)
     asking, looked_at = (tuple(piece.text for piece in given.lines[line]) for line in given.lines_of(place))
-    sheet = read_head(model, given.inputs, place, head, asking, looked_at)
+    inputs = [each.to(next(model.parameters()).device) for each in given.inputs]
+    sheet = read_head(model, inputs, place, head, asking, looked_at)
     return replace(sheet, text=text, target=target, remarks=(*sheet.remarks, *given.remarks))
 
 

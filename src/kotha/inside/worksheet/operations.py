@@ -19,20 +19,45 @@ from numpy.typing import NDArray
 MINUS_INFINITY = "−∞"
 Array = NDArray[np.float64]
 Matrices = Mapping[str, Array]
+_MOST_LEADING_ZEROS = 4
 # Up to here a spreadsheet spells a sum out; beyond, a function over ranges does it.
 SPELLED_OUT = 16
 
 
-def written(value: float, precision: int) -> str:
-    """A number with at most so many decimals, and at least one; a true minus, and −∞ for what is hidden.
+def decimals_for(value: float, precision: int) -> int:
+    """How many decimals a number needs: so many, and a small one more, for as many digits that count.
 
-    >>> written(0.5, 4), written(-0.33333, 4), written(-math.inf, 4), written(1e-7, 4)
-    ('0.5', '−0.3333', '−∞', '0.0')
+    Divided or multiplied, a number that kept one digit would give a result with none that is right. What is smaller
+    still, beside the others, is nothing: it comes of rounding.
+
+    >>> decimals_for(1.5, 4), decimals_for(0.0021, 4), decimals_for(1e-17, 4), decimals_for(0.0021, 0)
+    (4, 6, 8, 0)
+    """
+    if not precision or not value or not math.isfinite(value):
+        return precision
+    leading_zeros = max(0, -1 - math.floor(math.log10(abs(value))))
+    return precision + min(leading_zeros, _MOST_LEADING_ZEROS)
+
+
+def written(value: float, precision: int) -> str:
+    """A number as it stands in arithmetic, by ``decimals_for``; a true minus, and −∞ for what is hidden.
+
+    >>> written(0.5, 4), written(-0.33333, 4), written(0.00207654, 4), written(-math.inf, 4), written(1e-12, 4)
+    ('0.5', '−0.3333', '0.002077', '−∞', '0.0')
+    """
+    return with_decimals(value, decimals_for(value, precision))
+
+
+def with_decimals(value: float, decimals: int) -> str:
+    """A number with at most so many decimals, and at least one.
+
+    >>> with_decimals(0.00207654, 4), with_decimals(-2.0, 4)
+    ('0.0021', '−2.0')
     """
     if value == -math.inf:
         return MINUS_INFINITY
-    whole, _, decimals = f"{value:.{precision}f}".partition(".")
-    text = f"{whole}.{decimals.rstrip('0') or '0'}" if precision else whole
+    whole, _, fraction = f"{value:.{decimals}f}".partition(".")
+    text = f"{whole}.{fraction.rstrip('0') or '0'}" if decimals else whole
     return text.replace("-", "−") if float(text) else text.removeprefix("-")
 
 
@@ -124,6 +149,7 @@ def _lent(matrix: Array, row: int, column: int) -> tuple[int, int]:
 class Cellwise:
     """What can be said with a template."""
 
+    kind: str  # by which others, such as a page that computes along, know it
     computed: Callable[..., Array]
     on_paper: str
     in_cells: str
@@ -131,7 +157,7 @@ class Cellwise:
 
     def __call__(self, *operands: str) -> "Cellwise":
         """The same of some matrices."""
-        return Cellwise(self.computed, self.on_paper, self.in_cells, operands)
+        return Cellwise(self.kind, self.computed, self.on_paper, self.in_cells, operands)
 
     def compute(self, given: Matrices) -> Array:
         """The whole matrix."""
@@ -151,34 +177,37 @@ class Cellwise:
 # -- from a token's vector to its query, key and value ----------------------------------------------------------------
 
 # The same row (a bias) added to every row: (T, D) and (1, D) -> (T, D).
-add_row = Cellwise(np.add, "{:×} + {:×}", "{}+{}")
+add_row = Cellwise("add_row", np.add, "{:×} + {:×}", "{}+{}")
 # The size of each row, with the little (ε) that keeps it above zero: (T, D) and (1, 1) -> (T, 1).
 root_mean_square = Cellwise(
+    "root_mean_square",
     lambda of, eps: np.sqrt(np.square(of).mean(axis=1, keepdims=True) + eps),
     "√(({0.squares})/{0.width} + {1:g})",
     "SQRT(SUMSQ({0.row})/{0.width}+{1})",
 )
 # Each row over its size, times a learned gain: (T, D), (T, 1), (1, D) -> (T, D).
-normed = Cellwise(lambda left, size, gain: left / size * gain, "{} / {} × {:×}", "{}/{}*{}")
+normed = Cellwise("normed", lambda left, size, gain: left / size * gain, "{} / {} × {:×}", "{}/{}*{}")
 
 # -- from queries and keys to weights ---------------------------------------------------------------------------------
 
 # Every number over the root of a width: (T, S) and (1, 1) -> (T, S).
-over_root = Cellwise(lambda left, width: left / np.sqrt(width), "{} / √{:g}", "{}/SQRT({})")
+over_root = Cellwise("over_root", lambda left, width: left / np.sqrt(width), "{} / √{:g}", "{}/SQRT({})")
 # −∞ where the mask has a 0: (T, S) and (T, S) -> (T, S). A spreadsheet has no infinity, so a hidden cell is a word
 # there, which MAX and SUM pass over.
 masked_scores = Cellwise(
-    lambda left, mask: np.where(mask == 1, left, -math.inf), "{} (mask {:g})", 'IF({1}=1,{0},"−∞")'
+    "masked", lambda left, mask: np.where(mask == 1, left, -math.inf), "{} (mask {:g})", 'IF({1}=1,{0},"−∞")'
 )
 # The largest number, and the sum, of each row: (T, S) -> (T, 1).
-largest = Cellwise(lambda of: of.max(axis=1, keepdims=True), "max({0.list})", "MAX({0.row})")
-row_sums = Cellwise(lambda of: of.sum(axis=1, keepdims=True), "{0.sum}", "SUM({0.row})")
+largest = Cellwise("largest", lambda of: of.max(axis=1, keepdims=True), "max({0.list})", "MAX({0.row})")
+row_sums = Cellwise("row_sums", lambda of: of.sum(axis=1, keepdims=True), "{0.sum}", "SUM({0.row})")
 # e to each number: (T, S) -> (T, S); hidden ones become 0.
-powers = Cellwise(np.exp, "e^{:×}", "IF(ISNUMBER({0}),EXP({0}),0)")
+powers = Cellwise("powers", np.exp, "e^{:×}", "IF(ISNUMBER({0}),EXP({0}),0)")
 # e to each number less its row's largest, so that nothing overflows: (T, S) and (T, 1) -> (T, S).
-shifted_powers = Cellwise(lambda of, most: np.exp(of - most), "e^({} − {:×})", "IF(ISNUMBER({0}),EXP({0}-{1}),0)")
+shifted_powers = Cellwise(
+    "shifted_powers", lambda of, most: np.exp(of - most), "e^({} − {:×})", "IF(ISNUMBER({0}),EXP({0}-{1}),0)"
+)
 # Each number over its row's sum: (T, S) and (T, 1) -> (T, S); every row then sums to one.
-shares = Cellwise(np.divide, "{} / {}", "{}/{}")
+shares = Cellwise("shares", np.divide, "{} / {}", "{}/{}")
 
 
 # -- what reads more than a cell or a row of each ---------------------------------------------------------------------
@@ -190,6 +219,11 @@ class Product:
 
     operands: tuple[str, str]
     by_rows: bool = False
+
+    @property
+    def kind(self) -> str:
+        """By which others know it."""
+        return "product_by_rows" if self.by_rows else "product"
 
     def compute(self, given: Matrices) -> Array:
         """Rows times columns, or rows times rows."""
@@ -218,6 +252,7 @@ class Turned:
     """Rotary positions: each pair (i, i + D/2) turned by its angle: (T, D) and (T, D/2) -> (T, D)."""
 
     operands: tuple[str, str]
+    kind = "turned"
 
     def compute(self, given: Matrices) -> Array:
         """First halves lose, second halves gain."""

@@ -1,8 +1,9 @@
 """The sheet as a reader sees it: tables of readable numbers with the arithmetic of some cells, and one offline page.
 
-A small matrix is shown whole, with every cell worked out; of a large one the first and last columns and rows, with a
-remark, and the arithmetic of its last row: where nobody looks ahead, that is the one that sees all. Terminal and page
-show the same.
+Where a step is worked out, small numbers have more decimals, so that it comes out by hand; in a table all have as many
+as its largest needs. A small matrix is shown whole, with every cell worked out; of a large one the first and last
+columns and rows, with a remark, and the arithmetic of its last row: where nobody looks ahead, that is the one that sees
+all. Terminal and page show the same.
 """
 
 import math
@@ -14,7 +15,7 @@ from pathlib import Path
 from kotha.errors import UsageError
 from kotha.files import whole_file
 from kotha.inside.view import View
-from kotha.inside.worksheet.operations import written
+from kotha.inside.worksheet.operations import decimals_for, with_decimals, written
 from kotha.inside.worksheet.sheet import Sheet, SheetStep
 from kotha.inside.worksheet.spreadsheet import spreadsheet
 from kotha.page import Page
@@ -68,9 +69,10 @@ def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
     rows, columns = _some(height, most_rows), _some(width, look.most_columns)
     values = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
     # Counts and marks have no decimals to show, and ε would round to nothing.
-    spell = (
-        "{:g}".format if step.name in ("mask", "places", "d_k", "eps") else partial(written, precision=look.precision)
-    )
+    spell = "{:g}".format
+    if step.name not in ("mask", "places", "d_k", "eps"):
+        largest = max((abs(value) for row in values for value in row if value not in (None, -math.inf)), default=0.0)
+        spell = partial(with_decimals, decimals=decimals_for(largest, look.precision))
     cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
     labels = [_GAP if row is None else step.rows[row] for row in rows]
     return Shown(
