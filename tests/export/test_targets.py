@@ -55,11 +55,19 @@ def test_removed_heads_close_hf_and_gguf() -> None:
     closed = {door.name: door.because for door in doors(config) if not door.open}
     assert set(closed) == {"hf", "gguf"}
     assert closed["gguf"] == "removed_heads: llama.cpp has all heads; export the model before pruning"
+    assert {door.name: door.because for door in doors(config)}["web"] == "opens in any browser, as one file"
     assert "removed_heads: Qwen3 has all of its heads; export the model before pruning" in closed["hf"]
+
+
+@pytest.mark.parametrize("name", ["bert", "marian", "vit"])
+def test_a_page_is_for_what_writes(name: str) -> None:
+    door = doors(CONFIGS[name])[-1]
+    assert (door.name, door.open) == ("web", False)
+    assert door.because == f"family={CONFIGS[name].family}: the page writes a text on, which a gpt does"
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_gets_an_answer(name: str) -> None:
     found = doors(preset(name))
-    assert [door.name for door in found] == ["hf", "gguf", "onnx"]
+    assert [door.name for door in found] == ["hf", "gguf", "onnx", "web"]
     assert all(door.because for door in found)

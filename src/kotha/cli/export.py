@@ -1,4 +1,4 @@
-"""``kotha export`` and ``kotha import``: a model goes to Hugging Face, llama.cpp or ONNX, or comes from there.
+"""``kotha export`` and ``kotha import``: a model goes out to other programs, or comes in from them.
 
 On either way it proves that it is the same.
 """
@@ -22,8 +22,10 @@ def export(
     run: Run = box.FOLDER,
     /,
     *,
-    to: Annotated[Literal["hf", "gguf", "onnx"], flag("Hugging Face's folder, llama.cpp's file, or ONNX.")],
-    out: Annotated[Path, flag("Folder to write; for gguf, or a file that ends in .gguf.")],
+    to: Annotated[
+        Literal["hf", "gguf", "onnx", "web"], flag("Hugging Face's folder, llama.cpp's file, ONNX, or a web page.")
+    ],
+    out: Annotated[Path, flag("Folder to write; or a file, for gguf .gguf, for web .html.")],
     dtype: Annotated[
         Literal["float32", "bfloat16", "float16"] | None, flag("For hf: type of the weights; left out: float32.")
     ] = None,

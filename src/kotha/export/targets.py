@@ -17,7 +17,7 @@ from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
 if TYPE_CHECKING:
     from kotha.bundle import Bundle
 
-Target = Literal["hf", "gguf", "onnx"]
+Target = Literal["hf", "gguf", "onnx", "web"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ExportSettings:
     """What an export can be asked for, whatever its door."""
 
     weights: str | None = None
-    """Their type there: for hf float32, bfloat16 or float16, for gguf f32, f16, q8_0 or q4_0; None: as usual."""
+    """Their type there: hf float32, bfloat16 or float16, gguf f32, f16, q8_0 or q4_0, web int8; None: as usual."""
     license: str | None = None  # under which licence the model is given away; None: it is not known
     run: Path | None = None  # the run folder that the model card tells of
     lines: Sequence[str] | None = None  # what is compared on; None: awkward lines, and some of the built-in stories
@@ -52,21 +52,24 @@ def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = U
     from kotha.export.gguf.export import export_gguf
     from kotha.export.huggingface.export import export_hf
     from kotha.export.onnx.export import export_onnx
+    from kotha.export.web.export import export_web
 
-    ways = {"hf": export_hf, "gguf": export_gguf, "onnx": export_onnx}
+    ways = {"hf": export_hf, "gguf": export_gguf, "onnx": export_onnx, "web": export_web}
     if to not in ways:
         raise UsageError(f"to={to!r} is no door{nearest(to, ways)}")
     return ways[to](bundle, out, settings)
 
 
 def doors(config: ModelConfig) -> list[Door]:
-    """The doors hf, gguf and onnx, for a config."""
+    """The doors hf, gguf, onnx and web, for a config."""
     from kotha.export.gguf.layouts import architecture_of
+    from kotha.export.web.export import opens_in_browser
 
     ways: dict[Target, Callable[[], str]] = {
         "hf": lambda: f"opens as {choose_layout(config).architecture}",
         "gguf": lambda: f"opens in llama.cpp as {architecture_of(config)}",
         "onnx": lambda: _opens_as_graph(config),
+        "web": lambda: opens_in_browser(config),
     }
     return [_door(name, opens) for name, opens in ways.items()]
 

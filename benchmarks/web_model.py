@@ -1,0 +1,95 @@
+"""The model in the box as one HTML file: how large it is, and how many tokens a second it writes in Chromium.
+
+    python benchmarks/web_model.py
+
+The file is opened from disk without a network. Each way of computing (WebAssembly with SIMD, plain typed arrays) writes
+some short greedy texts; the median counts, and the quickest and slowest are told: other programs may be at work. The
+prompt is read before the clock starts. Beside it: whether greedy text is that of the library's engine, with the same
+weights as float32 and as int8 (which rounds what is multiplied as well).
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
+
+import record  # noqa: E402
+
+from kotha import box  # noqa: E402
+from kotha.bundle import load  # noqa: E402
+from kotha.export.parity import first_difference, prompt_reader  # noqa: E402
+from kotha.export.targets import ExportSettings  # noqa: E402
+from kotha.export.web.check import WRITE, opened_page  # noqa: E402
+from kotha.export.web.export import export_web  # noqa: E402
+from kotha.generate.answers import Request  # noqa: E402
+from kotha.generate.engine import Engine  # noqa: E402
+from kotha.generate.settings import SamplingSettings  # noqa: E402
+
+PROMPTS = ("এক দেশে এক রাজা ছিল।", "নদীর ধারে বসে রহিম", "বাংলাদেশ দক্ষিণ এশিয়ার", "আমি", "সকালে উঠে মা")
+GOES = 7
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokens", type=int, default=48)
+    parser.add_argument("--out", type=Path, default=record.RESULTS)
+    options = parser.parse_args()
+    bundle = load(box.FOLDER)
+    assert bundle.tokenizer is not None, "the box has a tokenizer"
+    read = prompt_reader(bundle.tokenizer)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.html"
+        report = export_web(bundle, path, ExportSettings(run=box.FOLDER))
+        with opened_page(path) as page:
+            written = [page.evaluate(WRITE, [read(prompt), options.tokens])["written"] for prompt in PROMPTS]
+            busy = os.getloadavg()[0]
+            speeds = {name: _speed(page, simd, read(PROMPTS[0]), options.tokens) for name, simd in _WAYS.items()}
+        figures = {
+            "file_bytes": path.stat().st_size,
+            "parameters": sum(weight.numel() for weight in bundle.model.parameters()),
+            "peer": report.peer,
+            "largest_logit_difference": report.max_logit_difference,
+            "token_ids_equal": {"lines": report.lines, "different": report.lines_different},
+            "load_average_before": round(busy, 1),
+            "tokens_per_second": speeds,
+            "greedy_text": {kind: _alike(bundle, kind, written, options.tokens) for kind in ("float32", "int8")},
+        }
+    print(figures)
+    record.save("web_model", figures, ["torch", "playwright"], options.out)
+
+
+_WAYS = {"simd": True, "plain": False}
+
+
+def _speed(page: Any, simd: bool, ids: list[int], tokens: int) -> dict[str, Any]:
+    opened = page.evaluate("(simd) => kotha.open(simd)", simd)
+    assert opened["simd"] == simd, "this browser has no WebAssembly with SIMD"
+    page.evaluate(WRITE, [ids, tokens])  # until its code is compiled
+    goes = [page.evaluate(WRITE, [ids, tokens])["perSecond"] for _ in range(GOES)]
+    return {
+        "median": round(statistics.median(goes), 1),
+        "slowest": round(min(goes), 1),
+        "quickest": round(max(goes), 1),
+        "tokens": tokens,
+        "goes": GOES,
+        "opening_seconds": round(opened["milliseconds"] / 1000, 2),
+    }
+
+
+def _alike(bundle: Any, weights: Any, written: list[list[int]], tokens: int) -> dict[str, Any]:
+    """How the engine's greedy text begins like the page's, prompt by prompt; None: it is the same to the end."""
+    engine = Engine(bundle.model, bundle.tokenizer, weights=weights)
+    greedy = SamplingSettings(temperature=0, top_k=None, repetition_penalty=None)
+    results = engine.generate([Request(prompt=prompt, tokens=tokens, settings=greedy) for prompt in PROMPTS])
+    parts = [first_difference(ours.ids, theirs) for ours, theirs in zip(results, written, strict=True)]
+    return {"prompts": len(PROMPTS), "tokens_each": tokens, "first_difference": parts}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""A tokenizer as the page reads it: tables, and the few words that say what is done with them.
+
+The page has twins of what we train ourselves: unigram, byte-level BPE and single characters or letters. Others are
+refused in words. Patterns are written so that JavaScript reads them as ``regex`` does here.
+"""
+
+import json
+from typing import Any
+
+from kotha.errors import ConfigError
+from kotha.text.normalize import NFC, ROUNDS, RULES
+from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+_KINDS = {"Unigram": "unigram", "BPE": "bpe", "WordLevel": "words"}
+_SPELLINGS = {
+    ("ByteLevel",): "byte-level",
+    ("ByteFallback", "Fuse"): "byte-fallback",
+    ("Fuse",): "text",
+}
+_CHARACTERS = "(?m:.)"
+# What else a BPE can be told to do, and what it is where nothing of it is done.
+_PLAIN_BPE = {
+    "dropout": None,
+    "continuing_subword_prefix": None,
+    "end_of_word_suffix": None,
+    "byte_fallback": False,
+    "ignore_merges": False,
+}
+
+
+def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
+    """All that the page's tokenizer needs, ready for JSON; what it has no twin of is refused."""
+    state = json.loads(tokenizer.backend.to_str())
+    model, kind = state["model"], _KINDS.get(state["model"]["type"])
+    if kind is None or tokenizer.normalizer is None:
+        what = f"a {tokenizer.kind} vocabulary" if kind is None else "a normalization that is not Kotha's"
+        raise _refusal(what)
+    rules = [
+        (pattern.replace("\\z", "$"), replacement)
+        for rule in RULES
+        if rule.name in tokenizer.normalizer.rules
+        for pattern, replacement in rule.pairs
+    ]
+    return {
+        "kind": kind,
+        "nfc": NFC in tokenizer.normalizer.rules,
+        "rules": rules,
+        "rounds": ROUNDS,
+        "split": _split(tokenizer, state["pre_tokenizer"], kind),
+        "spelling": _spelling(state["decoder"]),
+        "pieces": tokenizer.pieces,
+        "scores": [score for _, score in model["vocab"]] if kind == "unigram" else [],
+        "merges": _merges(model) if kind == "bpe" else [],
+        "added": [(added["content"], added["id"]) for added in state["added_tokens"] if not added["special"]],
+        "unknown": tokenizer.special.get("unk"),
+        "special": [added["id"] for added in state["added_tokens"] if added["special"]],
+        "start": start_of_document(tokenizer),
+        "ends": sorted({tokenizer.special[role] for role in ("eos", "end") if role in tokenizer.special}),
+    }
+
+
+def _split(tokenizer: Tokenizer, pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
+    if pre_tokenizer is None:
+        return None
+    steps = pre_tokenizer["pretokenizers"] if pre_tokenizer["type"] == "Sequence" else [pre_tokenizer]
+    wanted = ["Split", "ByteLevel"] if kind == "bpe" else ["Split"]
+    plain = all(step["behavior"] == "Isolated" for step in steps if step["type"] == "Split")
+    plain = plain and not any(step.get("use_regex") or step.get("add_prefix_space") for step in steps)
+    if [step["type"] for step in steps] != wanted or not plain:
+        raise _refusal("a split before it that is not Kotha's")
+    if steps[0]["pattern"] == {"Regex": _CHARACTERS}:
+        return "characters"
+    if tokenizer.split_name is None:
+        raise _refusal("a split before it that is not Kotha's")
+    return tokenizer.split_name
+
+
+def _spelling(decoder: dict[str, Any] | None) -> str:
+    steps = [] if decoder is None else decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
+    found = _SPELLINGS.get(tuple(step["type"] for step in steps))
+    if found is None:
+        raise _refusal("a decoder that is not Kotha's")
+    return found
+
+
+def _merges(model: dict[str, Any]) -> list[list[str]]:
+    if any((model.get(name) or usual) != usual for name, usual in _PLAIN_BPE.items()):
+        raise _refusal("a BPE with more than merges")
+    return [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+
+
+def _refusal(what: str) -> ConfigError:
+    return ConfigError(f"no page: its tokenizer has {what}; the page knows Kotha's unigram, bpe and char")

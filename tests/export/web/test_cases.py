@@ -1,0 +1,56 @@
+"""What the page's tests are held to is what the library gives, and what it has no twin of is refused."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+import torch
+from tests.export.models import shaken
+from tests.export.web.cases import CONFIGS, FILE, made, tokenizers
+from tokenizers import decoders, normalizers, pre_tokenizers
+
+from kotha.errors import ConfigError
+from kotha.export.web.vocabulary import describe_vocabulary
+from kotha.export.web.weights import pack, rounded
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
+
+
+def test_the_cases_are_the_library_s() -> None:
+    kept, now = json.loads(FILE.read_text(encoding="utf-8")), json.loads(json.dumps(made()))
+    for name in ("tokenizers", "letters", "uniforms"):
+        assert kept[name] == now[name], "run `python -m tests.export.web.cases`"
+    assert kept["models"].keys() == now["models"].keys()
+    for name, case in now["models"].items():
+        before = kept["models"][name]
+        assert (before["ids"], before["description"]) == (case["ids"], case["description"])
+        for place, logits in case["logits"].items():
+            torch.testing.assert_close(torch.tensor(before["logits"][place]), torch.tensor(logits), atol=1e-5, rtol=0)
+
+
+def test_whole_numbers_that_were_rounded_before_are_the_same_again() -> None:
+    model: Any = rounded(shaken(CONFIGS["qwen3"]).model)  # type: ignore[arg-type]
+    assert pack(model) == pack(rounded(model))
+    assert pack(model).squeezed() == pack(model).squeezed(), "the same weights, the same file"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"normalizer": normalizers.Lowercase()}, "a normalization that is not Kotha's"),
+        ({"pre_tokenizer": pre_tokenizers.Metaspace()}, "a split before it that is not Kotha's"),
+        ({"decoder": decoders.Metaspace()}, "a decoder that is not Kotha's"),
+    ],
+)
+def test_a_foreign_tokenizer_is_refused_in_words(changed: dict[str, Any], said: str) -> None:
+    backend = type(tokenizers()["unigram"].backend).from_str(tokenizers()["unigram"].backend.to_str())
+    for name, value in changed.items():
+        setattr(backend, name, value)
+    with pytest.raises(ConfigError, match=f"no page: its tokenizer has {re.escape(said)}"):
+        describe_vocabulary(Tokenizer(backend))
+
+
+def test_wordpiece_is_refused_in_words() -> None:
+    with pytest.raises(ConfigError, match="its tokenizer has a wordpiece vocabulary"):
+        describe_vocabulary(train(["নদীর ধারে গ্রাম"] * 9, "wordpiece", 300))

@@ -1,0 +1,44 @@
+"""The door proves itself in a real browser, or says why not."""
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.browser.conftest import CHROMIUM
+from tests.export.models import CONFIGS, shaken
+
+from kotha.export.targets import ExportSettings, export
+from kotha.export.web import check
+
+LINES = ["নদীর ধারে", "তঁার র\u200c্যাব", "১২ 34 😀"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["qwen3", "course"])
+def test_the_page_is_compared_where_there_is_a_browser(tmp_path: Path, name: str) -> None:
+    if not CHROMIUM.exists():
+        pytest.skip(f"no chromium at {CHROMIUM}; Debian's package `chromium` puts one there")
+    report = export(shaken(CONFIGS[name]), "web", tmp_path / "m.html", ExportSettings(lines=LINES))
+    assert report.passed, report
+    assert report.peer is not None and report.peer.endswith("from disk, offline")
+    assert (report.lines, report.greedy_tokens > 0, report.positions) == (3, True, 3)
+
+
+def test_where_nothing_can_be_asked_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: Any = importlib.util.find_spec
+    monkeypatch.setattr(check.importlib.util, "find_spec", lambda name: None if name == "playwright" else found(name))
+    report = export(shaken(CONFIGS["gpt2"]), "web", tmp_path, ExportSettings(lines=LINES))
+    assert not report.checked and report.passed
+    assert "not checked: playwright is missing" in (report.remark or "")
+
+
+@pytest.mark.browser
+def test_a_page_that_does_not_run_fails_its_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which(CHROMIUM.name) is None:
+        pytest.skip("no chromium on this machine")
+    monkeypatch.setattr("kotha.export.web.export.whole_page", lambda *_: "<title>nothing</title>")
+    report = export(shaken(CONFIGS["gpt2"]), "web", tmp_path, ExportSettings(lines=LINES))
+    assert not report.passed
+    assert "the browser could not run it" in report.failures[0]

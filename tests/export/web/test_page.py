@@ -1,0 +1,113 @@
+"""The file itself: one, whole, with nothing to fetch; what cannot become one is refused in words."""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.export.models import CONFIGS, shaken
+
+from kotha import box
+from kotha.errors import ConfigError, KothaError, UsageError
+from kotha.export.card import About
+from kotha.export.parity import ParityReport
+from kotha.export.targets import ExportSettings
+from kotha.export.web import export as web
+from kotha.export.web.card import describe_card
+
+NAME = "</script><b>"
+
+
+@pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a browser agrees is asked in tests/studio."""
+    monkeypatch.setattr(web, "check_page", lambda *_: ParityReport("web", remark="not asked"))
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> str:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "README.md").write_text(f"# A card\n\n{NAME} &amp;\n", encoding="utf-8")
+    report = web.export_web(shaken(CONFIGS["qwen3"]), tmp_path / "out" / "m.html", ExportSettings(run=run))
+    assert report.weights == "int8" and "bytes" in (report.remark or "")
+    return (tmp_path / "out" / "m.html").read_text(encoding="utf-8")
+
+
+def inlined(page: str, name: str) -> str:
+    found = re.search(rf'<script type="[^"]*" id="{name}">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_only_what_is_inside_may_run(page: str) -> None:
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None and policy[1].startswith("default-src 'none'; ")
+    assert "unsafe-inline" not in page and "unsafe-eval'" not in policy[1].replace("wasm-unsafe-eval'", "")
+    for tag in ("script", "style"):
+        for content in re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL):
+            digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+            assert f"'sha256-{digest}'" in policy[1]
+    assert not re.search(r'(?:src|href)="', page), "nothing is fetched"
+
+
+def test_the_weights_are_all_there_and_small(page: str) -> None:
+    description = json.loads(inlined(page, "description"))
+    weights = gzip.decompress(base64.b64decode(inlined(page, "weights")))
+    assert len(weights) == description["bytes"]
+    kinds = {each["name"]: each["type"] for each in description["arrays"]}
+    assert kinds["tokens.weight"] == "int8" and kinds["tokens.weight.scale"] == "float32"
+    assert all(each["start"] % 8 == 0 for each in description["arrays"])
+
+
+def test_a_card_cannot_write_into_the_page(page: str) -> None:
+    assert NAME not in page
+    assert NAME in json.loads(inlined(page, "description"))["card"]["own"]
+
+
+def test_where_no_script_runs_the_card_is_a_table(page: str) -> None:
+    shown = re.search(r"<noscript>(.*?)</noscript>", page, re.DOTALL)
+    assert shown is not None and "<table>" in shown[1]
+    parameters = sum(weight.numel() for weight in shaken(CONFIGS["qwen3"]).model.parameters())
+    assert f"<td>{parameters:,}</td>" in shown[1]
+
+
+def test_the_box_tells_what_its_card_does() -> None:
+    from kotha.bundle import load
+
+    card = describe_card(load(box.FOLDER), About.of(box.FOLDER), None)
+    row = next(line for line in card["own"].splitlines() if line.startswith("| all of it |"))
+    assert card["bits_per_byte"] == float(row.split("|")[2])
+    assert card["license"] == "cc-by-sa-4.0"
+    assert card["data"].startswith("Tagore's fiction; leads of Bangla Wikipedia; ")
+
+
+@pytest.mark.parametrize(
+    ("bundle", "settings", "error", "said"),
+    [
+        (shaken(CONFIGS["bert"]), {}, ConfigError, "family=bert: the page writes a text on"),
+        (replace(shaken(CONFIGS["gpt2"]), tokenizer=None), {}, KothaError, "no tokenizer, and a page needs one"),
+        (shaken(CONFIGS["gpt2"]), {"weights": "q8_0"}, UsageError, "weights='q8_0': the page has int8 weights"),
+    ],
+)
+def test_refused_in_words(
+    tmp_path: Path, bundle: Any, settings: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        web.export_web(bundle, tmp_path / "m.html", ExportSettings(**settings))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_stays_unless_asked(tmp_path: Path) -> None:
+    bundle = shaken(CONFIGS["gpt2"])
+    web.export_web(bundle, tmp_path)
+    with pytest.raises(KothaError, match=r"model\.html exists; choose another place"):
+        web.export_web(bundle, tmp_path)
+    before = (tmp_path / "model.html").read_bytes()
+    web.export_web(bundle, tmp_path, ExportSettings(overwrite=True))
+    assert (tmp_path / "model.html").read_bytes() == before, "the same weights, the same file"
