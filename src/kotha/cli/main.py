@@ -43,6 +43,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "index": ("kotha.cli.index:index", "Index documents, to be asked: txt, md, html, pdf, jsonl, csv, tsv, parquet."),
     "ask": ("kotha.cli.ask:ask", "Ask an index: passages that fit, and an answer with citations."),
     "card": ("kotha.cli.card:card", "Show a model's card: what it has read, its licence, what it is not for."),
+    "open": ("kotha.cli.open:open_studio", "Open the studio in the browser: write, look inside, train, compare."),
+    "serve": ("kotha.cli.serve:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
     "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
     "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),
     "export": ("kotha.cli.export:export", "Take a model to Hugging Face, llama.cpp or ONNX, with proof."),
@@ -161,7 +163,9 @@ def _in_flags(message: str) -> str:
     'replace it with --overwrite, leave it out with --errors skip, name another with --field bn'
     """
     message = re.sub(r"\b(overwrite|resume|shard)=True\b", r"--\1", message)  # a model's own settings have True too
-    message = message.replace("give text='…'", "give --text '…'")
+    message = message.replace("give text='…'", "give --text '…'").replace("key_file=…", "--key-file FILE")
+    message = re.sub(r"\b(port|workers)=(\d+)\b", r"--\1 \2", message)
+    message = re.sub(r"\bhost='(.*?)'", lambda found: f"--host {shlex.quote(found[1])}", message)
     message = re.sub(r"\bfield='(.*?)'", lambda found: f"--field {shlex.quote(found[1])}", message)
     return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)
 

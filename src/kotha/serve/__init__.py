@@ -1,0 +1,1 @@
+"""The server, `kotha serve`: one address for programs and people."""

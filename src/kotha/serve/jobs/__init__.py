@@ -1,0 +1,1 @@
+"""Work that takes its time: a process of its own for each job, found again by whichever server looks next."""

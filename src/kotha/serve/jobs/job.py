@@ -1,0 +1,99 @@
+"""The process of one job, ``python -m kotha.serve.jobs.job FOLDER``: it runs its commands, one after
+the other, and writes down how the last of them ended.
+
+It belongs to no server: it is begun in a session of its own, goes on when the server stops, and leaves all that is to
+be known of it in its folder. Whoever wants it to stop tells this process, and it tells the command that runs.
+
+A disk that is full takes no last words either. So the place for them is taken at the start, and where they cannot be
+written as everything else is, they are written over it.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from kotha.errors import KothaError
+from kotha.files import write_whole
+
+JOB, PROCESS, LOG, EXIT = "job.json", "process.json", "log.txt", "exit.json"
+STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
+_RESERVED, _RESERVED_BYTES = "reserved.txt", 4096
+
+
+def main(folder: Path) -> None:
+    """Run a folder's job."""
+    told = _Told()
+    reserved = folder / _RESERVED
+    try:
+        _reserve(reserved)
+        code = 0
+        for words in json.loads((folder / JOB).read_text(encoding="utf-8"))["commands"]:
+            if told.number:  # stopped before there was anything to stop
+                code = -told.number
+            if code:
+                break
+            with (folder / LOG).open("ab") as log:
+                command = [sys.executable, "-m", "kotha", *words]
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            told.hand_on_to(process)
+            code = process.wait()
+    except OSError as error:  # no place on the disk, no memory for a process
+        _write_exit(folder, 1, error.strerror)
+        return
+    _write_exit(folder, code)
+    reserved.unlink(missing_ok=True)
+
+
+class _Told:
+    """Hears that the job shall stop from the first moment on, and tells the command as soon as there is one.
+
+    Whoever begins us keeps the signals waiting until they are listened to here: before, they would end us unheard.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0  # of the signal that came; 0: none
+        self._process: subprocess.Popen[bytes] | None = None
+        for number in STOPPING:
+            signal.signal(number, self._hear)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)  # also for the command, which inherits what waits
+
+    def _hear(self, number: int, _: object) -> None:
+        self.number = number
+        if self._process is not None:
+            self._process.terminate()
+
+    def hand_on_to(self, process: "subprocess.Popen[bytes]") -> None:
+        """Tell a command what came, and what comes; once, since a second time would not let it finish."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        if self.number:
+            process.terminate()
+        self._process = process
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+
+
+def _reserve(place: Path) -> None:
+    """Take a block of the disk."""
+    with place.open("wb") as file:
+        file.write(b" " * _RESERVED_BYTES)
+        os.fsync(file.fileno())
+
+
+def _write_exit(folder: Path, code: int, why: str | None = None) -> None:
+    """Say how it ended, on a full disk too, if the system changes a file where it lies."""
+    found = {"code": code, "ended": time.time(), "why": why}
+    try:
+        write_whole(folder / EXIT, json.dumps(found))
+    except KothaError as error:
+        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else str(error)
+        with (folder / _RESERVED).open("r+b") as file:
+            file.write(json.dumps({**found, "why": why or reason}).encode())
+            os.fsync(file.fileno())
+        (folder / _RESERVED).replace(folder / EXIT)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

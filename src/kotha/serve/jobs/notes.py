@@ -1,0 +1,72 @@
+"""What stands in a job's folder, read with distrust: a note of another shape is damage, and is told as such."""
+
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from kotha.files import read_table
+from kotha.serve.jobs.refusals import DamagedJobError
+from kotha.serve.naming import by_name
+
+# A thousand files may be named, each by its whole path.
+_MOST_BYTES = 8 << 20
+_HIGHEST_SIGNAL = 64
+
+# 0 and what is below it mean many processes at once to the system, and 1 is the first of all.
+ProcessId = Annotated[int, Field(gt=1, lt=1 << 31)]
+
+
+def _as_utf8(text: str) -> str:
+    text.encode()  # half a character of JSON's can be read, and never be sent on
+    return text
+
+
+NoteText = Annotated[str, AfterValidator(_as_utf8)]
+
+
+class _Note(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class JobNote(_Note):
+    """What was asked for."""
+
+    kind: NoteText
+    name: NoteText
+    commands: list[list[NoteText]] = Field(min_length=1)
+    began: float
+
+    @property
+    def words(self) -> list[str]:
+        """Every word of its commands."""
+        return [word for command in self.commands for word in command]
+
+
+class ProcessNote(_Note):
+    """Which process does it; a number is given to others later, so when that one began, in the machine's ticks."""
+
+    pid: ProcessId
+    began: str | None
+
+
+class ExitNote(_Note):
+    """How its command ended; a negative code is the signal that ended it."""
+
+    code: int = Field(ge=-_HIGHEST_SIGNAL, le=255)
+    ended: float
+    why: NoteText | None = None
+
+
+N = TypeVar("N", bound=_Note)
+
+
+def read_note(path: Path, kind: type[N]) -> N:
+    """A note; where the folder is, no message says."""
+    try:
+        with by_name({f"{path.parent}/": ""}):
+            return kind.model_validate(read_table(path, DamagedJobError, _MOST_BYTES))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise DamagedJobError(f"{path.name} is broken: {field}: {first['msg']}") from error

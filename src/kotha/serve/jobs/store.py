@@ -1,0 +1,316 @@
+"""All jobs of a server, in one folder: begun, looked at, stopped, gone on with, removed.
+
+::
+
+    JOBS/uploads/ID.txt          what somebody brought (``uploads.py``)
+    JOBS/ID/job.json             what was asked for, and the command that does it
+    JOBS/ID/process.json         which process does it, and when that one began
+    JOBS/ID/log.txt              what the command says
+    JOBS/ID/out/                 what comes of it: a tokenizer, a data folder, a run, an index
+    JOBS/ID/exit.json            how it ended
+
+Everything is on disk, so that a server that was killed and started again knows as much as before, and several workers
+know the same. One at a time begins a job, held by a lock on the folder: so no two of them begin the last that may run.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kotha.bundle import RUN_MODEL
+from kotha.errors import KothaError, UsageError
+from kotha.files import write_whole
+from kotha.runs import CHECKPOINTS
+from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS, STOPPING
+from kotha.serve.jobs.notes import ExitNote, JobNote, ProcessNote, read_note
+from kotha.serve.jobs.refusals import DamagedJobError, JobConflictError, NoSuchJobError
+from kotha.serve.jobs.uploads import ID, Uploads, alone
+from kotha.serve.settings import Limits
+
+OUT, UPLOADS = "out", "uploads"
+JobState = Literal["running", "done", "failed", "stopped", "killed"]
+_STOPPED_CODES = (130, 143, -signal.SIGTERM, -signal.SIGINT)
+_SHOWN_BYTES = 4000
+_REMOVED = ".removed"
+DAMAGED = "damaged"  # the kind of a job whose folder does not say it any more
+TRAININGS = ("train", "learn", "adapt", "pairs")  # kinds of which a run comes; they can go on where they stopped
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """A job as it stands."""
+
+    id: str
+    kind: str
+    name: str
+    state: JobState
+    began: float
+    ended: float | None
+    said: str  # the last of what its command said, and how it ended where it could not say so itself
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+class JobStore:
+    """A folder of jobs."""
+
+    def __init__(self, folder: Path, most_running: int = 2, limits: Limits | None = None) -> None:
+        self.folder, self._most, self._limits = folder.absolute(), most_running, limits or Limits()
+        self.uploads = Uploads(self.folder / UPLOADS, self._limits)
+        for left in self.folder.glob(f".*{_REMOVED}"):  # by a server that ended while it removed them
+            shutil.rmtree(left, ignore_errors=True)
+
+    def begin(self, kind: str, name: str, *commands: Sequence[str]) -> str:
+        """Start commands as a job, one after the other.
+
+        ``{out}`` in a word is where the result shall be, ``{job}`` the job's own folder, for what is made on the way.
+        """
+        with alone(self.folder):
+            self._check_room(new=1)
+            id = secrets.token_hex(6)
+            folder = self.folder / id
+            folder.mkdir()
+            places = {"{out}": str(folder / OUT), "{job}": str(folder)}
+            filled = [[_filled(word, places) for word in words] for words in commands]
+            job = JobNote(kind=kind, name=name, commands=filled, began=time.time())
+            try:
+                write_whole(folder / JOB, job.model_dump_json())
+                self._start(folder)
+            except Exception:  # a full disk: what never began is no job
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+        return id
+
+    def go_on(self, id: str) -> None:
+        """Go on with a training that was stopped, or was killed."""
+        with alone(self.folder):
+            folder, status = self._folder(id), self.status(id)
+            if status.state == "running":
+                raise JobConflictError(f"the job {id} is running")
+            if status.kind == DAMAGED:
+                raise JobConflictError(f"the job {id} cannot go on: {status.said}")
+            job = read_note(folder / JOB, JobNote)
+            if job.kind not in TRAININGS:
+                raise JobConflictError(f"the job {id} is no training; begin it anew")
+            self._check_room()
+            if status.state == "done":
+                raise JobConflictError(f"the job {id} is done")
+            if not any((folder / OUT / CHECKPOINTS).glob("*")):
+                raise JobConflictError(f"the job {id} had saved nothing yet; begin it anew")
+            (folder / EXIT).unlink(missing_ok=True)
+            command = job.commands[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
+            words = [*command, "--out", str(folder / OUT), "--resume"]
+            write_whole(folder / JOB, job.model_copy(update={"commands": [words]}).model_dump_json())
+            self._start(folder)
+
+    def _check_room(self, new: int = 0) -> None:
+        jobs = self.all()
+        running = sum(each.state == "running" for each in jobs)
+        if running >= self._most:
+            raise JobConflictError(f"{running} jobs run already; wait for one, or stop it")
+        if len(jobs) + new > self._limits.jobs:
+            raise JobConflictError(f"{len(jobs):,} jobs are kept, which is the most; remove one that nobody needs")
+
+    def stop(self, id: str) -> None:
+        """Tell a job to stop; a training saves first."""
+        process = self._process(self._folder(id))
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+
+    def remove(self, id: str) -> None:
+        """Remove a job that does not run, with all that came of it."""
+        with alone(self.folder):
+            folder = self._folder(id)
+            if self.status(id).state == "running":
+                raise JobConflictError(f"the job {id} is running; stop it first")
+            self._check_unused(folder, f"what came of the job {id}")
+            gone = self.folder / f".{id}{_REMOVED}"  # no job any more, however long the rest takes
+            _try(lambda: folder.rename(gone))
+        _try(lambda: shutil.rmtree(gone))
+
+    def remove_file(self, id: str) -> None:
+        """Remove a file that was brought and that no job works on."""
+        with alone(self.folder):
+            self._check_unused(self.uploads.place(id), f"the file {id}")
+            _try(lambda: self.uploads.remove(id))
+
+    def _check_unused(self, place: Path, what: str) -> None:
+        """Refuse to take away what a job reads that is running."""
+        for each in self.all():
+            if each.state != "running" or each.kind == DAMAGED:
+                continue
+            words = read_note(self.folder / each.id / JOB, JobNote).words
+            if any(word.startswith(str(place)) for word in words):
+                raise JobConflictError(f"{what} is used by the job {each.id}; wait until it has ended, or stop it")
+
+    def all(self) -> list[JobStatus]:
+        """Every job, the newest first."""
+        found = []
+        for place in self.folder.iterdir():
+            if ID.fullmatch(place.name):
+                with suppress(NoSuchJobError):  # being made, or removed
+                    found.append(self.status(place.name))
+        return sorted(found, key=lambda status: -status.began)
+
+    def status(self, id: str) -> JobStatus:
+        """One job as it stands."""
+        folder = self._folder(id)
+        try:
+            return self._read(id, folder)
+        except FileNotFoundError as error:  # it was removed while we looked
+            raise NoSuchJobError(f"there is no job {id!r}") from error
+
+    def _read(self, id: str, folder: Path) -> JobStatus:
+        lives = False
+        try:
+            lives = self._process(folder) is not None  # before its end is looked for: it is written while it lives
+            job = read_note(folder / JOB, JobNote)
+            exit = read_note(folder / EXIT, ExitNote) if (folder / EXIT).is_file() else None
+        except DamagedJobError as error:  # it must not hide the others
+            began, said = folder.stat().st_mtime, f"its folder is damaged: {error}"
+            return JobStatus(id, DAMAGED, "", "running" if lives else "failed", began, None, said)
+        state: JobState = _state_of(exit.code) if exit else "running" if lives else "killed"
+        parts = (self._without_places(_end_of(folder / LOG), job.words), _unsaid(job.kind, state, exit))
+        said = "\n".join(part.rstrip() for part in parts if part)
+        return JobStatus(id, job.kind, job.name, state, job.began, exit.ended if exit else None, said)
+
+    def _without_places(self, said: str, words: Sequence[str]) -> str:
+        """What a command said, with ids and names instead of where things are on this machine."""
+        for folder in {f"{self.folder}/", f"{self.folder.resolve()}/"}:
+            said = said.replace(folder, "")
+        elsewhere = [word for word in words if word.startswith("/") and not word.startswith(f"{self.folder}/")]
+        for place in sorted(elsewhere, key=len, reverse=True):  # a model that the server was started with
+            said = said.replace(place, Path(place).name)
+        return said
+
+    def result(self, id: str) -> Path:
+        """Where what came of a job is."""
+        return self._folder(id) / OUT
+
+    def trained(self) -> dict[str, Path]:
+        """The runs that have a model already, by their jobs' ids."""
+        runs = {each.id: self.folder / each.id / OUT for each in self.all() if each.kind in TRAININGS}
+        return {id: run for id, run in runs.items() if (run / RUN_MODEL).is_dir()}
+
+    def indexed(self) -> dict[str, tuple[str, Path]]:
+        """The indexes that were made, by their jobs' ids, each with what people call it."""
+        done = [each for each in self.all() if each.kind == "index" and each.state == "done"]
+        return {each.id: (each.name or each.id, self.folder / each.id / OUT) for each in done}
+
+    def trained_as(self, id: str) -> Path | None:
+        """The run of one job; None where there is no such job, and in words where there is one without a model."""
+        try:
+            status = self.status(id)
+            run = self.result(id)
+        except NoSuchJobError:
+            return None
+        if status.kind == DAMAGED:
+            raise JobConflictError(f"the job {id} cannot be asked: {status.said}")
+        if status.kind not in TRAININGS:
+            raise UsageError(f"{id} is a {status.kind} job, of which no model comes; name a training")
+        if not (run / RUN_MODEL).is_dir():
+            advice = "ask again when it has saved one" if status.state == "running" else f"it ended as {status.state}"
+            raise JobConflictError(f"the {status.kind} job {id} has no model yet; {advice}")
+        return run
+
+    def has(self, id: str) -> bool:
+        """Whether an id is a job's."""
+        return bool(ID.fullmatch(id)) and (self.folder / id / JOB).is_file()
+
+    def _folder(self, id: str) -> Path:
+        if not self.has(id):
+            raise NoSuchJobError(f"there is no job {id!r}")
+        return self.folder / id
+
+    def _start(self, folder: Path) -> None:
+        """Begin its process, in a session of its own: what ends the server does not reach it.
+
+        That it shall stop waits until it listens.
+        """
+        command = [sys.executable, "-m", "kotha.serve.jobs.job", str(folder)]
+        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+        pid = os.posix_spawn(
+            sys.executable, command, os.environ, file_actions=nowhere, setsid=True, setsigmask=STOPPING
+        )
+        try:
+            write_whole(folder / PROCESS, json.dumps({"pid": pid, "began": _began(pid)}))
+        except KothaError:  # what nobody could find again must not run
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+
+    @staticmethod
+    def _process(folder: Path) -> int | None:
+        """The process of a job, while it lives; a number may have been given to another since."""
+        if (folder / EXIT).is_file() or not (folder / PROCESS).is_file():
+            return None
+        about = read_note(folder / PROCESS, ProcessNote)
+        with suppress(ChildProcessError):  # ours, if this server began it: it must not stay as a zombie
+            os.waitpid(about.pid, os.WNOHANG)
+        return about.pid if _began(about.pid) == about.began is not None else None
+
+
+def _filled(word: str, places: dict[str, str]) -> str:
+    for name, place in places.items():
+        word = word.replace(name, place)
+    return word
+
+
+def _try(remove: Callable[[], object]) -> None:
+    try:
+        remove()
+    except OSError as error:
+        raise KothaError(f"it cannot be removed: {error.strerror}") from error
+
+
+def _state_of(code: int) -> JobState:
+    """How a command ended, by its exit code."""
+    if code == 0:
+        return "done"
+    if code == -signal.SIGKILL:
+        return "killed"
+    return "stopped" if code in _STOPPED_CODES else "failed"
+
+
+def _unsaid(kind: str, state: JobState, exit: ExitNote | None) -> str:
+    """How a job ended, in words, where its command had no chance to say it."""
+    if exit and exit.why:  # of whoever looked after the command
+        return f"what it had to say could not be written: {exit.why}; make room, and begin it again"
+    if state == "killed":
+        how = "was killed, or the machine went down" if not exit else "was killed (SIGKILL)"
+        advice = "; go on with it from what it saved last" if kind in TRAININGS else "; begin it again"
+        return f"it {how}: by hand, or by a system that had no memory left{advice}"
+    if exit and state == "failed" and exit.code < 0:
+        known = -exit.code in set(signal.Signals)
+        return f"its command was ended by {signal.Signals(-exit.code).name if known else f'signal {-exit.code}'}"
+    return ""
+
+
+def _began(pid: int) -> str | None:
+    """When a process began, in the machine's ticks; None where there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _end_of(log: Path) -> str:
+    """The last lines of a log."""
+    if not log.is_file():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _SHOWN_BYTES))
+        return file.read().decode("utf-8", "replace")

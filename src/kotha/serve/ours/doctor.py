@@ -1,0 +1,70 @@
+"""``/api/doctor``: what a training curve shows, and what to try."""
+
+from dataclasses import asdict
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from kotha.evaluate.baselines import find_data
+from kotha.evaluate.doctor.advice import reassure
+from kotha.evaluate.doctor.curve import read_curve
+from kotha.evaluate.doctor.diagnosis import diagnose, look_at
+from kotha.runs import METRICS, RunFolder
+from kotha.serve.errors import RefusedError
+from kotha.serve.ours.asking import WireAnswer, in_turn
+from kotha.serve.ours.runs import RunName, place_of
+from kotha.serve.state import state_of
+from kotha.serve.wire import WireRequest
+from kotha.text.shards import Dataset
+from kotha.wording import OnProgress
+
+router = APIRouter(prefix="/api", tags=["Uses"])
+
+
+class DoctorRequest(WireRequest):
+    """Whose curve to read."""
+
+    run: RunName = Field(examples=["box"])
+
+
+class FindingTold(WireAnswer):
+    """Something that a run shows, with its evidence; words and advice by language, en and bn."""
+
+    kind: str = Field(description="Its name: memorising, plateau, …")
+    severity: str = Field(description="alarm or notice.")
+    evidence: dict[str, float | int | str] = Field(description="The figures that it was told by.")
+    words: dict[str, str] = Field(description="What was seen.")
+    advice: dict[str, list[str]] = Field(description="What to try.")
+
+
+class DoctorAnswer(WireAnswer):
+    """What was found, gravest first; where nothing is wrong, a word that says so."""
+
+    findings: list[FindingTold] = Field(description="The gravest first.")
+    healthy: dict[str, str] | None = Field(description="By language, where there are no findings.")
+    looked_at_data: bool = Field(description="Whether the run's data were still there to be looked at.")
+
+
+@router.post("/doctor", response_model=DoctorAnswer)
+async def doctor(request: Request, asked: DoctorRequest) -> Response:
+    """Read the loss curve of a run and say in plain words, English and Bangla, what it shows and what to try."""
+    state = state_of(request)
+
+    def work(_: OnProgress) -> DoctorAnswer:
+        place = place_of(state, asked.run)
+        folder = RunFolder(place)
+        if not (folder.exists and (place / METRICS).exists()):
+            raise RefusedError(f"{asked.run} is no run with a curve; a training leaves one", param="run")
+        config, metrics = folder.about(), folder.metrics()
+        data = find_data(config, place)
+        facts = None if data is None else look_at(Dataset(data, verify=False))
+        findings = diagnose(config, metrics, data=facts)
+        healthy = None
+        if not findings:
+            curve = read_curve(config, metrics, None)
+            reached = None if curve.best is None else curve.best.loss
+            healthy = {"en": reassure(reached, curve.references, "en"), "bn": reassure(reached, curve.references, "bn")}
+        told = [asdict(each) for each in findings]
+        return DoctorAnswer.model_validate({"findings": told, "healthy": healthy, "looked_at_data": facts is not None})
+
+    return await in_turn(request, state.turns, work)

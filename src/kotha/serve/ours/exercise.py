@@ -1,0 +1,186 @@
+"""``/api/exercise``: a sheet to work out by hand, and the same as a spreadsheet of live formulas.
+
+Without a model it is the workshop's, or one whose numbers are drawn by a seed; with one, a head of it over a short
+text. The page computes along by itself; what the server gives is the sheet, and which operation makes each step.
+"""
+
+import asyncio
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic import Field, model_validator
+
+from kotha.inside.exercises.paper import MOST_TOKENS, for_paper
+from kotha.inside.worksheet.model import model_sheet
+from kotha.inside.worksheet.sheet import Sheet
+from kotha.inside.worksheet.spreadsheet import spreadsheet
+from kotha.inside.worksheet.workshop import Given, sheet_by_hand, workshop_sheet
+from kotha.model.vit import ViT
+from kotha.serve.ours.asking import EXAMPLE, WireAnswer, check_reads, count_tokens, looked, refuse_family
+from kotha.serve.shelf import Served
+from kotha.serve.state import state_of
+from kotha.serve.wire import ModelName, WireRequest
+from kotha.wording import OnProgress
+
+router = APIRouter(prefix="/api", tags=["Inside"])
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_MOST_SIDE = 12
+_Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
+_Rows = Annotated[
+    list[Annotated[list[_Number], Field(min_length=1, max_length=_MOST_SIDE)]],
+    Field(min_length=1, max_length=_MOST_SIDE),
+]
+
+
+class OwnNumbers(WireRequest):
+    """Numbers of one's own instead of those that a sheet by hand has."""
+
+    X: _Rows = Field(description="Tokens by width.")
+    W_Q: _Rows = Field(description="Width by head width, and so are the other two.")
+    W_K: _Rows = Field(description="The keys' weights.")
+    W_V: _Rows = Field(description="The values' weights.")
+
+    @model_validator(mode="after")
+    def _fit(self) -> "OwnNumbers":
+        width, head_width = len(self.W_Q), len(self.W_Q[0])
+        weights = (self.W_Q, self.W_K, self.W_V)
+        if any(len(row) != width for row in self.X) or any(len(matrix) != width for matrix in weights):
+            raise ValueError("each row of X has as many numbers as the weights have rows")
+        if any(len(row) != head_width for matrix in weights for row in matrix):
+            raise ValueError("the three weight matrices have one shape")
+        return self
+
+
+class ExerciseRequest(WireRequest):
+    """Which sheet: the workshop's, one that is drawn, or a head of a model over a text."""
+
+    size: str | None = Field(
+        None, max_length=12, examples=["4x6x3"], description="Tokens, width and head width of a drawn sheet."
+    )
+    seed: int = Field(0, ge=0, lt=1 << 32, description="Which numbers are drawn.")
+    model: ModelName | None = Field(None, description="Whose head; left out, a sheet without a model.")
+    text: str | None = Field(None, examples=[EXAMPLE], description="What the model reads; a few words.")
+    layer: int = Field(0, ge=0, le=100_000, description="Which layer of the model.")
+    head: int = Field(0, ge=0, le=100_000, description="Which head of the layer.")
+    target: str | None = Field(None, description="A Seq2Seq's translation.")
+    stack: Literal["encoder", "decoder"] | None = Field(None, description="Of a Seq2Seq; left out, the decoder.")
+    part: Literal["attention", "cross"] = Field("attention", description="Cross-attention is a Seq2Seq decoder's.")
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "ExerciseRequest":
+        if (self.model is None) != (self.text is None):
+            raise ValueError("model and text go together: a head needs something to read")
+        if self.model is not None and self.size is not None:
+            raise ValueError("size is for a sheet that is drawn; leave it out, or leave out the model")
+        return self
+
+
+class SpreadsheetRequest(ExerciseRequest):
+    """… and numbers of one's own in it."""
+
+    own: OwnNumbers | None = Field(None, description="For a sheet without a model: other numbers given.")
+
+    @model_validator(mode="after")
+    def _own_or_model(self) -> "SpreadsheetRequest":
+        if self.own is not None and self.model is not None:
+            raise ValueError("own numbers are for a sheet without a model; a head's are its own")
+        return self
+
+
+class ExerciseStep(WireAnswer):
+    """A matrix of the sheet, and what makes it."""
+
+    name: str = Field(description="Q, scores, weights, …")
+    title: str = Field(description="In a line.")
+    rows: list[str] = Field(description="Labels of its rows.")
+    columns: list[str] = Field(description="Labels of its columns.")
+    values: list[list[float | None]] = Field(description="Its numbers in full; null is −∞.")
+    operation: str | None = Field(description="What is done to the operands; null where it is given.")
+    operands: list[str] = Field(description="Names of the steps that it reads.")
+
+
+class ExerciseSheet(WireAnswer):
+    """A sheet to work out, step by step."""
+
+    text: str = Field(description="What the tokens say.")
+    place: str = Field(description="Which attention of the model; empty without one.")
+    layer: int = Field(description="Of the model.")
+    head: int = Field(description="Of the layer.")
+    tokens: list[str] = Field(description="Those that look.")
+    key_tokens: list[str] = Field(description="Those that are looked at.")
+    steps: list[ExerciseStep] = Field(description="In the order of the arithmetic.")
+    remarks: list[str] = Field(description="What to know about how it was read.")
+
+
+@router.post("/exercise", response_model=ExerciseSheet)
+async def exercise(request: Request, asked: ExerciseRequest) -> Response:
+    """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
+    if asked.model is None:
+        return Response(_told(sheet_by_hand(asked.size, asked.seed)).model_dump_json(), media_type="application/json")
+
+    def work(served: Served, _: OnProgress) -> ExerciseSheet:
+        return _told(for_paper(_of_model(served, asked)))
+
+    return await looked(request, asked.model, work)
+
+
+@router.post(
+    "/exercise/spreadsheet",
+    response_class=Response,
+    responses={200: {"content": {XLSX: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+async def exercise_spreadsheet(request: Request, asked: SpreadsheetRequest) -> Response:
+    """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
+    state = state_of(request)
+    if asked.model is None:
+        sheet = sheet_by_hand(asked.size, asked.seed) if asked.own is None else _of_own(asked.own)
+        made = await asyncio.to_thread(spreadsheet, sheet)
+    else:
+        async with state.shelf.use(asked.model) as served:
+            seconds = state.settings.limits.seconds
+            made = await served.turns.take(request, seconds, lambda _: spreadsheet(_of_model(served, asked)))
+    return Response(made, media_type=XLSX, headers={"content-disposition": 'attachment; filename="worksheet.xlsx"'})
+
+
+def _of_own(own: OwnNumbers) -> Sheet:
+    x, *weights = (np.array(each) for each in (own.X, own.W_Q, own.W_K, own.W_V))
+    return workshop_sheet(Given(tuple(f"token {number}" for number in range(1, len(x) + 1)), x, *weights))
+
+
+def _of_model(served: Served, asked: ExerciseRequest) -> Sheet:
+    check_reads(served)
+    if isinstance(served.model.model, ViT):
+        raise refuse_family(served, "a sheet is laid out for models that read text")
+    assert asked.text is not None, "model and text go together"
+    for name in ("text", "target"):
+        if getattr(asked, name) is not None:
+            count_tokens(served, getattr(asked, name), MOST_TOKENS, name)
+    which = asked.model_dump(include={"layer", "head", "target", "stack", "part"})
+    return model_sheet(served.apart, asked.text, **which)
+
+
+def _told(sheet: Sheet) -> ExerciseSheet:
+    steps = [
+        ExerciseStep(
+            name=step.name,
+            title=step.title,
+            rows=list(step.rows),
+            columns=list(step.columns),
+            values=[[None if value == -math.inf else value for value in row] for row in step.values.tolist()],
+            operation=None if step.operation is None else step.operation.kind,
+            operands=[] if step.operation is None else list(step.operation.operands),
+        )
+        for step in sheet.steps.values()
+    ]
+    return ExerciseSheet(
+        text=sheet.text,
+        place=sheet.place,
+        layer=sheet.layer,
+        head=sheet.head,
+        tokens=list(sheet.tokens),
+        key_tokens=list(sheet.key_tokens),
+        steps=steps,
+        remarks=list(sheet.remarks),
+    )

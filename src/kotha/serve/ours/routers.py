@@ -1,0 +1,38 @@
+"""Every route of our own, in the order of the OpenAPI page."""
+
+from kotha.serve.ours import (
+    about,
+    ask,
+    card,
+    classify,
+    compare,
+    doctor,
+    exercise,
+    fill,
+    judging,
+    machine,
+    plan,
+    tables,
+    text,
+    training,
+    translate,
+    write,
+)
+from kotha.serve.ours.inside import attention, embeddings, flow, heads, lens, numbers, silence, worksheet
+
+_TEXT = (text, card, write)
+_INSIDE = (about, attention, lens, flow, heads, worksheet, exercise, silence, numbers, embeddings)
+_USES = (
+    classify,
+    fill,
+    translate,
+    ask,
+    plan,
+    doctor,
+    compare,
+    judging,
+    machine,
+    training,
+    tables,
+)
+ROUTERS = [module.router for module in (*_TEXT, *_INSIDE, *_USES)]

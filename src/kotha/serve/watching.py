@@ -1,0 +1,51 @@
+"""Every answer is counted, and logged as a line: what was asked for by its address alone, never what people wrote."""
+
+import logging
+import time
+from typing import Any
+
+from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kotha.serve.logs import FIELDS
+from kotha.serve.metrics import Metrics
+from kotha.serve.shelf import Shelf
+
+_log = logging.getLogger("kotha.serve")
+
+
+class RequestWatch:
+    """Around the app, inside the doorkeeper: who was refused at the door is not counted by address."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, shelf: Shelf, log_as: str) -> None:
+        self._app, self._metrics, self._shelf, self._log_as = app, metrics, shelf, log_as
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request pass, and note how it went."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, first, status = time.perf_counter(), 0.0, 499  # where no answer begins, its client has left
+
+        async def watched(message: Message) -> None:
+            nonlocal first, status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif not first:
+                first = time.perf_counter() - began
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            whole = time.perf_counter() - began
+            route = scope.get("route")
+            path = route.path if isinstance(route, APIRoute) else "other"  # bounded, whatever is asked for
+            self._metrics.note(path, status, first or whole, whole)
+            self._metrics.look(self._shelf)
+            self._write({"method": scope["method"], "path": path, "status": status, "seconds": round(whole, 4)})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._log_as != "none":
+            told = f"{line['method']} {line['path']} {line['status']} in {line['seconds']:.3f} s"
+            _log.info("%s", told, extra={FIELDS: line})

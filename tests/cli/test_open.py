@@ -1,0 +1,45 @@
+"""``kotha open``: the studio at an address of this computer, with a place for trainings."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from kotha.cli.main import main
+
+pytest.importorskip("fastapi", reason="the server stands on FastAPI")
+
+
+def test_the_studio_is_there_and_takes_trainings(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "kotha", "open", "--no-browser", "--room", "look", "--text", "মা বললেন"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as opened:
+        assert opened.stderr is not None
+        line = opened.stderr.readline()
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/(#/look\?x=\S+);", line)
+        assert found is not None, line
+        assert httpx.get(found.group(1)).headers["content-type"].startswith("text/html")
+        assert httpx.get(f"{found.group(1)}/api/jobs", timeout=60).json() == []
+        assert [each["id"] for each in httpx.get(f"{found.group(1)}/v1/models").json()["data"]] == ["box"]
+        opened.send_signal(signal.SIGTERM)
+        assert opened.wait(60) == 143
+    assert (tmp_path / "kotha-work").is_dir()
+
+
+def test_the_browser_is_sent_to_the_room(monkeypatch: Any, capsys: Any, tmp_path: Path) -> None:
+    seen: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda address: seen.append(address) is None and False)
+    monkeypatch.setattr("kotha.serve.running.run", lambda models, settings, device, ready, say: ready("http://here"))
+    assert main(["open", "run", "--room", "train"]) == 0
+    assert seen == ["http://here/#/train"]
+    assert "no browser could be opened" in capsys.readouterr().err
+
+
+def test_a_room_that_is_not_there_is_told(capsys: Any) -> None:
+    assert main(["open", "--room", "kitchen"]) == 2
+    assert "there is no room 'kitchen'" in capsys.readouterr().err

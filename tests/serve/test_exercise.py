@@ -1,0 +1,88 @@
+"""Sheets to work out by hand, over the wire: the library's own numbers, and the same as a spreadsheet."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from tests.inside.small_models import TEXT
+from tests.serve.conftest import Address
+
+from kotha import bundle
+from kotha.inside.worksheet.model import model_sheet
+from kotha.inside.worksheet.workshop import sheet_by_hand
+
+
+def post(house: Address, path: str = "", **asked: Any) -> httpx.Response:
+    return httpx.post(f"{house.url}/api/exercise{path}", json=asked, timeout=60)
+
+
+def matrix(said: Any, name: str) -> Any:
+    step = next(each for each in said["steps"] if each["name"] == name)
+    return np.array([[-np.inf if value is None else value for value in row] for row in step["values"]])
+
+
+@pytest.mark.parametrize("asked", [{}, {"size": "4x6x3", "seed": 7}])
+def test_a_sheet_without_a_model(house: Address, asked: dict[str, Any]) -> None:
+    said, sheet = post(house, **asked).json(), sheet_by_hand(asked.get("size"), asked.get("seed", 0))
+    assert [step["name"] for step in said["steps"]] == list(sheet.steps)
+    for name, values in sheet.matrices.items():
+        assert np.array_equal(matrix(said, name), values)
+    made = {step["name"]: (step["operation"], step["operands"]) for step in said["steps"]}
+    assert made["X"] == (None, []) and made["products"] == ("product_by_rows", ["Q", "K"])
+    assert made["masked"] == ("masked", ["scores", "mask"])
+
+
+def test_the_page_s_tests_stand_on_the_same_sheet(house: Address) -> None:
+    kept = Path(__file__).parents[2] / "web" / "tests" / "data" / "workshop.json"
+    assert json.loads(kept.read_text(encoding="utf-8")) == post(house).json()
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"), [("gpt", {"layer": 1, "head": 2}), ("bert", {}), ("seq2seq", {"target": "মা", "part": "cross"})]
+)
+def test_a_head_has_what_a_pencil_can_do(house: Address, model: str, asked: dict[str, Any]) -> None:
+    said = post(house, model=model, text="নদী", **asked).json()
+    sheet = model_sheet(bundle.load(house.folder / model), "নদী", **asked)
+    for name in ("scores", "weights"):
+        assert matrix(said, name) == pytest.approx(sheet.steps[name].values, abs=1e-6)
+    n_columns = matrix(said, "output").shape[1]
+    assert n_columns <= 6 and matrix(said, "output") == pytest.approx(
+        sheet.steps["output"].values[:, :n_columns], abs=1e-6
+    )
+    known = {step["name"] for step in said["steps"]}
+    assert all(operand in known for step in said["steps"] for operand in step["operands"])
+
+
+def test_what_is_no_sheet_is_refused_in_words(house: Address) -> None:
+    def refused(**asked: Any) -> str:
+        said = post(house, **asked)
+        assert said.status_code == 400, said.text
+        return str(said.json()["error"]["message"])
+
+    assert "go together" in refused(model="gpt")
+    assert "size is for a sheet" in refused(model="gpt", text=TEXT, size="3x4x2")
+    assert "makes no sheet" in refused(size="99x4x2")
+    assert "models that read text" in refused(model="vit", text=TEXT)
+    assert "shorten it" in refused(model="gpt", text=TEXT * 20)
+
+
+def steps_page(said: httpx.Response) -> str:
+    with zipfile.ZipFile(io.BytesIO(said.content)) as book:
+        return book.read("xl/worksheets/sheet1.xml").decode()
+
+
+def test_a_spreadsheet_comes_as_a_file(house: Address) -> None:
+    pytest.importorskip("xlsxwriter", reason="writes spreadsheets")
+    said = post(house, "/spreadsheet")
+    assert said.headers["content-type"].endswith("spreadsheetml.sheet")
+    assert "<v>0.8</v>" in steps_page(said) and "<f>IF(ISNUMBER(" in steps_page(said)
+    own = {"X": [[2.5, 1.0]], "W_Q": [[1.0], [0.5]], "W_K": [[1.0], [0.5]], "W_V": [[1.0], [0.5]]}
+    assert "<v>2.5</v>" in steps_page(post(house, "/spreadsheet", own=own))
+    assert "one shape" in post(house, "/spreadsheet", own={**own, "W_V": [[1.0, 2.0], [1.0, 2.0]]}).text
+    assert "without a model" in post(house, "/spreadsheet", own=own, model="gpt", text="নদী").text
+    assert "SQRT(" in steps_page(post(house, "/spreadsheet", model="gpt", text="নদী"))
