@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-EXTRAS = {"demo": "", "dev": "[dev]"}
+EXTRAS = {"demo": "[serve]", "dev": "[dev]"}
 OLDEST = (3, 11)
 # What some tests need beside Python, by its command: a browser with fonts that have Bangla, and a spreadsheet.
 PROGRAMS = {

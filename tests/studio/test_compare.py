@@ -1,0 +1,60 @@
+"""Compare and judge: figures are the library's; whose text is whose stays hidden until it may be told."""
+
+from pathlib import Path
+
+import pytest
+from tests.studio.conftest import LOOKS, Opened, faults, sideways
+
+import kotha
+from kotha import box
+from kotha.evaluate.judge.session import Judging
+
+pytestmark = pytest.mark.browser
+TEXT = "সকালে নদীর ধারে দুটি ছেলে মাছ ধরছিল। একটু পরে বৃষ্টি নামল, তারা দৌড়ে বাড়ি ফিরল।"
+
+
+def test_the_table_is_the_library_s(enter: Opened, families: Path, tmp_path: Path) -> None:
+    page = enter("compare", runs="box,gpt")
+    page.get_by_role("textbox").fill(TEXT)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    compared = kotha.compare([box.FOLDER, families / "gpt"], text=tmp_path / "text.txt").to_dict()
+    found = compared["rows"]
+    row = page.get_by_role("row", name="box")
+    row.wait_for()
+    assert f"{found[0]['bits_per_byte']:.4f} ▲" in row.inner_text()
+    assert f"{found[1]['bits_per_byte']:.4f}" in page.get_by_role("row", name="gpt gpt").inner_text()
+    assert compared["best"] is None, "whether they know the text cannot be told"
+    assert page.get_by_text("No best one is named").is_visible()
+
+
+def test_what_was_never_measured_needs_a_text(enter: Opened) -> None:
+    page = enter("compare", runs="box,gpt")
+    page.get_by_text("paste a text to measure all of them on").wait_for()
+    assert page.get_by_role("button", name="Compare", exact=True).is_disabled()
+
+
+def test_pairs_are_judged_blind_and_kept(enter: Opened, work: Path) -> None:
+    page = enter("compare", "judge", m="box", b="gpt")
+    page.get_by_role("textbox", name="Your name").fill("মিনা")
+    page.get_by_role("button", name="Let them write").click()
+    page.get_by_role("heading", name="Which goes on better?").wait_for()
+    id = page.url.split("judging=")[1].split("&")[0]
+    names = page.get_by_role("main").inner_text()
+    assert "Who leads is told after 10 judgements." in names and "gpt" not in names.lower()
+    judging = Judging.open(work / "judgings" / id)
+    for count in range(1, len(judging.pairs) + 1):
+        page.keyboard.press("ArrowLeft" if count % 2 else "ArrowDown")
+        page.get_by_text(f"{count} judged, {len(judging.pairs) - count} left").wait_for()
+    [meeting] = judging.result().meetings
+    page.get_by_text(f"{meeting.one} {meeting.wins}, {meeting.other} {meeting.losses}, alike {meeting.ties}").wait_for()
+    assert page.get_by_role("heading", name="All pairs are judged.").is_visible()
+
+
+@pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
+@pytest.mark.parametrize("tab", ["table", "judge"])
+def test_nobody_is_kept_out(enter: Opened, tab: str, width: int, lang: str, theme: str) -> None:
+    page = enter("compare", tab, width=width, lang=lang, theme=theme)
+    page.get_by_role("tabpanel").get_by_role("textbox").first.wait_for()
+    assert faults(page) == []
+    assert sideways(page) == 0

@@ -1,0 +1,64 @@
+"""Design: what the sliders cost is what the library counts."""
+
+import pytest
+from tests.studio.conftest import LOOKS, Opened, faults, sideways
+
+from kotha.model.parameters import count_parameters
+from kotha.model.presets import preset
+
+pytestmark = pytest.mark.browser
+
+
+def designed(**changes: int) -> int:
+    config = preset("pocket").replace(n_kv_heads=changes["n_heads"], **changes)
+    return count_parameters(config).total
+
+
+def test_parameters_are_the_library_s(enter: Opened) -> None:
+    page = enter("design", n_layers="6", n_heads="8", d_model="512", vocab_size="16384", context_length="128")
+    wanted = designed(n_layers=6, n_heads=8, d_model=512, d_head=64, d_ff=1376, vocab_size=16384, context_length=128)
+    page.get_by_text(f"{wanted:,}", exact=True).wait_for()
+
+
+def test_a_slider_that_moves_is_in_the_address_and_in_the_bars(enter: Opened) -> None:
+    page = enter("design")
+    total = page.locator("section.bars strong").first
+    total.wait_for()
+    before = total.inner_text()
+    layers = page.get_by_role("textbox", name="Layers")
+    layers.fill("৮")  # Bangla digits are welcome
+    layers.press("Tab")
+    page.wait_for_function("before => document.querySelector('section.bars strong').innerText !== before", arg=before)
+    assert "n_layers=8" in page.url
+
+
+def test_heads_and_width_always_fit(enter: Opened) -> None:
+    page = enter("design", d_model="384", n_heads="6")
+    width = page.get_by_role("textbox", name="Width")
+    width.fill("512")
+    width.press("Tab")
+    page.wait_for_url("**n_heads=4**")
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
+    page = enter("design")
+    page.get_by_role("button", name="Design it").click()
+    page.get_by_text("For 10 minutes and 5 MB of text").wait_for()
+    page.get_by_role("link", name="Train this on stories").click()
+    page.get_by_text("As designed:").wait_for()
+
+
+def test_the_schedule_moves_by_keys(enter: Opened) -> None:
+    page = enter("design", steps="1000", warmup="50", decay="600")
+    corner = page.get_by_role("slider", name="Warm-up steps").first
+    corner.press("ArrowRight")
+    page.wait_for_url("**warmup=60**")
+
+
+@pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
+def test_nobody_is_kept_out(enter: Opened, width: int, lang: str, theme: str) -> None:
+    page = enter("design", width=width, lang=lang, theme=theme)
+    page.locator("section.bars").first.wait_for()
+    assert faults(page) == []
+    assert sideways(page) == 0

@@ -1,0 +1,86 @@
+"""The house around the rooms: language, theme, keys, a server that goes away, a key that is asked for."""
+
+from typing import Any
+
+import pytest
+from tests.serve.conftest import started
+from tests.studio.conftest import LOOKS, Opened, faults, sideways
+
+from kotha.serve.app import make_app
+from kotha.serve.settings import ServeSettings
+
+pytestmark = pytest.mark.browser
+KEY = "a-key-of-more-than-sixteen-letters"
+
+
+def test_the_language_changes_in_one_click_and_stays(enter: Opened) -> None:
+    page = enter("tokens", lang="bn")
+    assert page.locator("html").get_attribute("lang") == "bn"
+    assert page.locator("h1").inner_text() == "টোকেন"
+    page.get_by_role("button", name="ভাষা বদলে ইংরেজি করুন").click()
+    assert page.locator("h1").inner_text() == "Tokenize"
+    page.goto(page.url.split("#")[0])
+    page.get_by_role("heading", level=1).wait_for()
+    assert page.locator("html").get_attribute("lang") == "en", "kept in the browser"
+
+
+def test_keys_lead_through_the_house(enter: Opened) -> None:
+    page = enter("tokens")
+    page.locator("main h1").wait_for()
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").get_by_role("heading", name="Keys").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find or do…").fill("dark")
+    page.keyboard.press("Enter")
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+@pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
+def test_nobody_is_kept_out(enter: Opened, width: int, lang: str, theme: str) -> None:
+    page = enter("tokens", width=width, lang=lang, theme=theme)
+    page.get_by_role("region", name="box").wait_for()
+    assert faults(page) == []
+    assert sideways(page) == 0
+
+
+def test_a_key_is_asked_for_and_kept_out_of_the_address(browser: Any) -> None:
+    app = make_app(settings=ServeSettings(key=KEY), device="cpu")
+    for url in started(app):
+        page = browser.new_page()
+        page.goto(f"{url}/#/tokens?lang=en")
+        page.get_by_role("textbox", name="Key").fill(KEY)
+        page.get_by_role("button", name="Use it").click()
+        page.get_by_role("region", name="box").wait_for()
+        assert KEY not in page.url
+        page.close()
+
+
+def test_a_server_that_goes_is_told_of_and_found_again(browser: Any) -> None:
+    page = browser.new_page()
+    for url in started(make_app(device="cpu")):
+        page.goto(f"{url}/#/tokens?lang=en")
+        page.get_by_role("region", name="box").wait_for()
+        page.route("**/*", lambda route: route.abort())
+        page.get_by_role("textbox", name="Your text").fill("মা")
+        page.get_by_text("What you see and wrote is safe").wait_for()
+        page.unroute_all()
+        page.get_by_text("What you see and wrote is safe").wait_for(state="detached")
+        assert page.get_by_role("textbox", name="Your text").input_value() == "মা"
+    page.close()
+
+
+def test_the_tour_leads_through_the_rooms_and_goes_on_after_a_reload(enter: Opened) -> None:
+    page = enter("tokens")
+    page.get_by_role("button", name="The tour: two minutes").click()
+    tour = page.get_by_role("region", name="Two minutes through the house")
+    seen = []
+    for count in range(1, 9):
+        assert f"{count} of 8" in tour.inner_text()
+        seen.append(page.url.split("#/")[1].split("?")[0].split("/")[0])
+        if count == 4:
+            page.reload()
+            tour.wait_for()
+        tour.locator("button.primary").click()
+    assert seen == ["write", "write", "look", "hand", "tokens", "design", "train", "compare"]
+    tour.wait_for(state="detached")

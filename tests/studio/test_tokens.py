@@ -1,0 +1,57 @@
+"""Tokenize: what the page shows of a text is what the library says of it."""
+
+import pytest
+from tests.studio.conftest import Opened
+
+from kotha import box, bundle
+from kotha.text.akshara import aksharas
+from kotha.text.tokenizer.card import measure
+from kotha.text.tokenizer.view import view
+
+pytestmark = pytest.mark.browser
+TEXT = "ক্ষমা চেয়ে রহিম বলল, “বাংলাদেশ ব্যাংক 2024”"
+
+
+def test_pieces_are_the_library_s(enter: Opened) -> None:
+    tokenizer = bundle.load(box.FOLDER).tokenizer
+    assert tokenizer is not None
+    page = enter("tokens", m="box", x=TEXT)
+    line = page.get_by_role("region", name="box")
+    line.wait_for()
+    assert line.locator(".piece").all_inner_texts() == [piece.text for piece in view(tokenizer, TEXT)]
+    letters = page.get_by_role("region", name="Letters, as you read them")
+    shown = [text.replace("␣", " ") for text in letters.locator(".piece").all_inner_texts()]
+    assert shown == aksharas(TEXT)
+
+
+def test_the_card_is_the_library_s(enter: Opened) -> None:
+    page = enter("tokens", m="box", x=TEXT)
+    tokenizer = bundle.load(box.FOLDER).tokenizer
+    assert tokenizer is not None
+    card = measure("box", tokenizer, [TEXT])
+    told = page.get_by_role("row", name="box").all_inner_texts()
+    assert f"{card.tokens_per_word:.2f}" in told[0] and f"{card.bytes_per_token:.2f}" in told[1]
+    assert f"{100 * card.split_aksharas:.1f} %" in told[2]
+
+
+def test_cuts_inside_letters_are_marked_and_counted(enter: Opened, families: object) -> None:
+    page = enter("tokens", m="gpt", x="হিম")
+    tokenizer = bundle.load(families / "gpt").tokenizer  # type: ignore[operator]
+    line = page.get_by_role("region", name="gpt", exact=True)
+    line.wait_for()
+    cuts = measure("gpt", tokenizer, ["হিম"])
+    assert line.locator(".piece.cut").count() == round(cuts.split_aksharas * (cuts.tokens - 1))
+
+
+def test_a_model_without_a_tokenizer_is_told_of(enter: Opened) -> None:
+    page = enter("tokens", m="vit")
+    page.get_by_text("reads no text and has no tokenizer.").wait_for()
+
+
+def test_typing_changes_the_pieces_and_the_address(enter: Opened) -> None:
+    page = enter("tokens", m="box")
+    page.get_by_role("textbox", name="Your text").fill("নদী")
+    page.get_by_role("region", name="Bytes: what is left without any tokenizer").locator(
+        "strong", has_text="9"
+    ).wait_for()
+    page.wait_for_url("**x=*")

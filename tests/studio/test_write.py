@@ -1,0 +1,277 @@
+"""Write, in a real browser: what stands on the page is what the library writes and gives."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server stands on FastAPI")
+pytest.importorskip("playwright", reason="it drives the browser")
+
+import torch
+from playwright.sync_api import expect
+from tests.studio.conftest import LOOKS, Opened, faults, sideways
+
+import kotha
+from kotha.generate.answers import Request, Result
+from kotha.generate.plain import chances
+from kotha.generate.settings import SamplingSettings
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=60_000)  # two cores may be busy with other tests
+PROMPT = "একদিন সকালে"
+GREEDY = "0,,,,"
+OPTION = ".ribbon [role=option]"
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Any]:
+    yield kotha.load("box", device="cpu")
+
+
+def library(box: Any, prompt: str | tuple[int, ...], tokens: int, **settings: Any) -> Result:
+    request = Request(prompt=prompt, tokens=tokens, settings=SamplingSettings(**settings), alternatives=8)
+    result: Result = box.engine(1).generate([request])[0]
+    return result
+
+
+def write(page: Any, texts: int = 1) -> None:
+    """Let it write, and wait until it has."""
+    page.locator("main .primary").click()
+    done(page, texts)
+
+
+def done(page: Any, texts: int = 1) -> None:
+    """Wait until as many texts are written."""
+    expect(page.locator("main .primary")).to_be_visible()
+    expect(page.locator(".rate", has_text=re.compile(r"\S"))).to_have_count(texts)
+
+
+def shown(page: Any, nth: int = 0) -> str:
+    return str(page.locator(".ribbon").nth(nth).inner_text())
+
+
+def numbers(text: str) -> list[float]:
+    return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*\.?\d*", text)]
+
+
+def test_the_text_is_the_library_s(enter: Opened, box: Any) -> None:
+    page = enter("write", x=PROMPT, s=GREEDY, n="12")
+    write(page)
+    wanted = library(box, PROMPT, 12, temperature=0, top_k=None, repetition_penalty=None)
+    assert shown(page) == PROMPT + wanted.text
+    spans = page.locator(OPTION)
+    assert spans.count() == len(wanted.ids)
+    for place, token in enumerate(wanted.written):
+        told = numbers(spans.nth(place).get_attribute("aria-label").split(",")[-1])[0]
+        assert told == pytest.approx(100 * math.exp(token.log_probability), abs=0.051)
+        depth = sum(math.exp(token.log_probability) < least for least in (0.5, 0.2, 0.05, 0.01, 0.001))
+        assert f"tint-{depth}" in spans.nth(place).locator(".letters").get_attribute("class")
+
+
+def test_others_are_told_and_a_branch_leaves_the_text(enter: Opened, box: Any) -> None:
+    page = enter("write", x=PROMPT, n="10")
+    write(page)
+    usual = {"temperature": 0.8, "top_k": 40, "repetition_penalty": 1.1, "seed": 7}
+    first = library(box, PROMPT, 10, **usual)
+    assert shown(page) == PROMPT + first.text
+    page.get_by_role("textbox", name="top-k").fill("1")
+    page.get_by_role("textbox", name="top-k").press("Enter")  # what it would have cut is marked, nothing is written
+    expect(page.locator(".marked")).to_have_count(sum(token.rank > 1 for token in first.written))
+    page.get_by_role("textbox", name="top-k").fill("40")
+    page.get_by_role("textbox", name="top-k").press("Enter")
+    assert page.locator(".strip").count() == 0 and shown(page) == PROMPT + first.text
+    page.locator(OPTION).nth(3).hover()
+    rows = page.locator(".others li")
+    rows.first.wait_for()
+    assert [numbers(text)[-1] for text in rows.locator(".number").all_inner_texts()] == pytest.approx(
+        [100 * math.exp(other.log_probability) for other in first.written[3].alternatives], abs=0.051
+    )
+    place = next(i for i, other in enumerate(first.written[3].alternatives) if other.id != first.ids[3])
+    rows.nth(place).locator("button").click()
+    done(page)
+    page.locator(".strip").wait_for()
+    other = first.written[3].alternatives[place].id
+    prompt = (box.tokenizer.special["eos"], *box.tokenizer.encode(PROMPT), *first.ids[:3], other)
+    again = library(box, prompt, 10, **usual)
+    expect(page.locator(OPTION)).to_have_count(14)
+    assert shown(page) == box.tokenizer.decode([*prompt, *again.ids])
+    # Both are kept, one can go to the other by key, remove it, and have it back.
+    assert page.locator(".strip li").count() == 2 and sideways(page) == 0
+    assert page.locator(".text").bounding_box()["width"] < 800, "a long branch makes nothing wider"
+    page.locator(".ribbon [role=listbox]").focus()
+    page.keyboard.press("Alt+ArrowUp")
+    assert shown(page) == PROMPT + first.text
+    page.keyboard.press("Alt+ArrowDown")
+    page.keyboard.press("Delete")
+    assert shown(page) == PROMPT + first.text and page.locator(".strip").count() == 0
+    page.keyboard.press("Control+z")
+    assert page.locator(".strip li").count() == 2 and shown(page) != PROMPT + first.text
+
+
+def test_by_keyboard_alone(enter: Opened) -> None:
+    page = enter("write", x=PROMPT, n="6")
+    page.locator("textarea").focus()
+    page.keyboard.press("Enter")
+    done(page)
+    page.locator(".ribbon [role=listbox]").focus()
+    for key in ("Home", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    assert page.locator(".ribbon [aria-selected=true]").get_attribute("data-place") == "2"
+    before = shown(page)
+    page.keyboard.press("Enter")  # the best of the others
+    page.locator(".strip").wait_for()
+    done(page)
+    assert shown(page) != before
+    page.keyboard.press("End")
+    page.keyboard.press("Escape")
+    assert page.locator(".others").count() == 0
+
+
+def test_sliders_act_on_the_distribution_as_the_library_does(enter: Opened, box: Any) -> None:
+    page = enter("write", x=PROMPT, lang="en", s="0.7,12,0.9,0.02,1.3")
+    page.locator(".bars li button").nth(11).wait_for()
+    ids = [box.tokenizer.special["eos"], *box.tokenizer.encode(PROMPT)]
+    with torch.no_grad():
+        logits = box.model(torch.tensor([ids]))[0, -1].float()
+
+    def held(**settings: Any) -> None:
+        kept = chances(logits, SamplingSettings(**settings), ids[1:])
+        left, all_of_them, share = numbers(page.locator(".left").inner_text())
+        assert (left, all_of_them) == (len(kept), box.tokenizer.vocab_size)
+        assert share == pytest.approx(100 * sum(logits.softmax(0)[list(kept)].tolist()), abs=0.51)
+        for place, chance in enumerate(list(kept.values())[:12]):
+            assert numbers(page.locator(".bars .value").nth(place).inner_text())[0] == pytest.approx(
+                100 * chance, abs=0.051
+            )
+        assert page.locator(".bars .cut").count() == max(0, 12 - len(kept))
+
+    held(temperature=0.7, top_k=12, top_p=0.9, min_p=0.02, repetition_penalty=1.3)
+    page.get_by_role("textbox", name="top-k").fill("3")
+    page.get_by_role("textbox", name="top-k").press("Enter")
+    expect(page.locator(".bars")).to_contain_text("cut by top-k")
+    held(temperature=0.7, top_k=3, top_p=0.9, min_p=0.02, repetition_penalty=1.3)
+    assert page.locator(".ribbon").count() == 0, "nothing is written until it is asked for"
+    expect(page).to_have_url(re.compile("s=0.7%2C3%2C"))
+
+
+def test_two_settings_beside(enter: Opened, box: Any) -> None:
+    page = enter("write", x=PROMPT, n="10", bs=GREEDY)
+    write(page, 2)
+    page.get_by_text("Alike").wait_for()
+    usual = library(box, PROMPT, 10, temperature=0.8, top_k=40, repetition_penalty=1.1, seed=7)
+    greedy = library(box, PROMPT, 10, temperature=0, top_k=None, repetition_penalty=None)
+    assert [shown(page, 0), shown(page, 1)] == [PROMPT + usual.text, PROMPT + greedy.text]
+    assert page.locator(".parting").count() == (0 if usual.text == greedy.text else 2)
+    page.get_by_role("button", name="Close the second").click()
+    assert page.locator(".ribbon").count() == 1 and "bs=" not in page.url
+
+
+def test_a_second_model_beside(enter: Opened) -> None:
+    page = enter("write", x=PROMPT, n="5", b="gpt")
+    write(page, 2)
+    assert [page.locator(".sheet h2").nth(place).inner_text().split(",")[0] for place in (0, 1)] == [
+        "First: box",
+        "Second: gpt",
+    ]
+
+
+def test_what_was_written_can_be_changed_by_hand(enter: Opened, box: Any) -> None:
+    page = enter("write", x=PROMPT, s=GREEDY, n="5")
+    write(page)
+    text = shown(page)
+    page.get_by_role("button", name="Change it by hand").click()
+    assert page.locator("textarea").input_value() == text
+    page.keyboard.type(" একা")
+    page.keyboard.press("Enter")
+    expect(page.locator(".strip li")).to_have_count(2)
+    done(page)
+    wanted = library(box, text + " একা", 5, temperature=0, top_k=None, repetition_penalty=None)
+    assert shown(page) == text + " একা" + wanted.text
+
+
+def test_writing_again_with_nothing_changed_goes_on(enter: Opened) -> None:
+    page = enter("write", x=PROMPT, s=GREEDY, n="5")
+    write(page)
+    before = shown(page)
+    write(page)
+    expect(page.locator(OPTION)).to_have_count(10)
+    assert shown(page).startswith(before) and page.locator(".strip").count() == 0
+
+
+def test_a_first_piece_is_chosen_and_all_stays_while_one_is_elsewhere(enter: Opened, box: Any) -> None:
+    page = enter("write", x=PROMPT, s=GREEDY, n="4")
+    page.locator(".bars li button").nth(2).click()
+    done(page)
+    eos, *ids = [box.tokenizer.special["eos"], *box.tokenizer.encode(PROMPT)]
+    with torch.no_grad():
+        third = int(box.model(torch.tensor([[eos, *ids]]))[0, -1].topk(3).indices[2])
+    rest = library(box, (eos, *ids, third), 4, temperature=0, top_k=None, repetition_penalty=None)
+    text = shown(page)
+    assert text == box.tokenizer.decode([*ids, third, *rest.ids])
+    page.get_by_role("link", name="Tokenize").click()
+    expect(page.locator("h1")).to_have_text("Tokenize")
+    page.get_by_role("link", name="Write").click()
+    page.locator(OPTION).first.wait_for()
+    assert shown(page) == text
+    expect(page).to_have_url(re.compile("s=0%2C"))
+
+
+def test_stop_keeps_what_stands(enter: Opened) -> None:
+    page = enter("write", x=PROMPT, n="400")
+    page.locator("main .primary").click()
+    page.locator(OPTION).nth(3).wait_for()
+    page.keyboard.press("Escape")
+    done(page)
+    count = page.locator(OPTION).count()
+    assert 4 <= count < 400
+    page.locator("textarea").fill("রহিম")
+    assert page.locator(OPTION).count() == count, "typing takes nothing away"
+    page.keyboard.press("Enter")
+    page.locator(OPTION).nth(2).wait_for()
+    page.locator("textarea").fill("এক দেশে")  # while it writes: the other one stays as far as it came
+    page.keyboard.press("Enter")
+    expect(page.locator(".ribbon .lead")).to_have_text("এক দেশে")
+    page.locator(OPTION).nth(2).wait_for()
+    page.keyboard.press("Escape")
+    done(page)
+    assert page.locator(".strip li").count() == 3
+
+
+def test_the_first_visit_is_greeted_once(enter: Opened) -> None:
+    page = enter("write")
+    page.get_by_text("Written on this computer, piece by piece. Point at a word.").wait_for()
+    page.locator(OPTION).nth(30).wait_for()
+    page.reload()
+    page.locator(".bars li button").first.wait_for()
+    assert page.locator(OPTION).count() == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [("bert", "it fills gaps"), ("vit", "it reads pictures")],
+)
+def test_families_that_do_not_write_say_what_they_do(enter: Opened, model: str, words: str) -> None:
+    page = enter("write", m=model)
+    page.get_by_text(words).wait_for()
+    assert not faults(page)
+
+
+def test_a_seq2seq_translates(enter: Opened, families: Any) -> None:
+    page = enter("write", m="seq2seq", x=PROMPT)
+    page.locator("main .primary").click()
+    page.locator(".result").wait_for()
+    (wanted,) = kotha.load(families / "seq2seq", device="cpu").translate([PROMPT])
+    assert page.locator(".result").inner_text().strip() == (wanted.strip() or "nothing yet")
+
+
+@pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
+def test_everybody_can_use_it(enter: Opened, width: int, lang: str, theme: str) -> None:
+    page = enter("write", width=width, lang=lang, theme=theme, x=PROMPT, n="15", bs=GREEDY)
+    write(page, 2)
+    page.locator(OPTION).nth(2).click()
+    page.locator(".others").wait_for()
+    assert faults(page) == []
+    assert sideways(page) == 0

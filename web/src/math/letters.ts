@@ -1,0 +1,27 @@
+/** Texts as letters, characters and bytes, where no model is needed for it. */
+
+const VISIBLE: Record<string, string> = { " ": "␣", "\n": "⏎", "\t": "⇥", "\u200d": "‹zwj›", "\u200c": "‹zwnj›" };
+const DEPENDENT = /^\p{M}/u;
+
+/** A piece as it can be shown alone: spaces as signs, a vowel sign on a dotted circle. */
+export function shown(piece: string): string {
+  const text = [...piece].map((sign) => VISIBLE[sign] ?? sign).join("");
+  return DEPENDENT.test(text) ? `\u25cc${text}` : text;
+}
+
+/** Code points of a text, and whether the cut behind each falls inside one of its letters. */
+export function codePoints(letters: readonly string[]): { text: string; cut: boolean }[] {
+  return letters.flatMap((letter) => {
+    const signs = [...letter];
+    return signs.map((sign, i) => ({ text: shown(sign), cut: i < signs.length - 1 }));
+  });
+}
+
+/** Bytes of a text in hex, and whether the cut behind each falls inside a letter. */
+export function bytesOf(letters: readonly string[]): { text: string; cut: boolean }[] {
+  const encoder = new TextEncoder();
+  return letters.flatMap((letter) => {
+    const bytes = [...encoder.encode(letter)];
+    return bytes.map((byte, i) => ({ text: byte.toString(16).toUpperCase().padStart(2, "0"), cut: i < bytes.length - 1 }));
+  });
+}

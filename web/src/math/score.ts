@@ -1,0 +1,127 @@
+/** Score files: what was done on a sheet, to be handed to a teacher, and graded again from the numbers up. The library
+ * checks them too (`inside/exercises/score.py`). The checksum finds accidents; it is no proof of anything. */
+import { gradeCell } from "./grading";
+import { FULL, points } from "./points";
+import { asShown, compute, flow, key, slackOf, type Step } from "./sheet";
+
+export const KIND = "kotha-score";
+export const VERSION = 1;
+
+export interface ScoredAnswer {
+  cell: string;
+  tries: string[];
+  hints: number;
+  verdict: string;
+  points: number;
+}
+
+export interface ScoreFile {
+  kind: string;
+  version: number;
+  name: string;
+  /** Which sheet, in words: `workshop`, `4x6x3, seed 7`. */
+  sheet: string;
+  /** The numbers that were given, as texts, so that any program spells them alike. */
+  given: Record<string, string[][]>;
+  answers: ScoredAnswer[];
+  points: number;
+  possible: number;
+  made: string;
+  note: string;
+  checksum: string;
+}
+
+/** Of what counts, spelled out line by line; as the library does. */
+export function checksum(file: Omit<ScoreFile, "checksum">): string {
+  const lines = [file.kind, String(file.version), file.name, file.sheet, String(file.points)];
+  for (const name of Object.keys(file.given).sort()) lines.push(`${name}:${(file.given[name] ?? []).map((row) => row.join(" ")).join(" ")}`);
+  for (const each of file.answers) lines.push(`${each.cell}|${each.tries.join("|")}|${each.hints}|${each.verdict}|${each.points}`);
+  return crc32(new TextEncoder().encode(lines.join("\n"))).toString(16).padStart(8, "0");
+}
+
+export function crc32(bytes: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  }
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
+/** A file's text as a score file; null where it is none. */
+export function parseScore(text: string): ScoreFile | null {
+  try {
+    const file = JSON.parse(text) as ScoreFile;
+    const whole = file.kind === KIND && file.version === VERSION && Array.isArray(file.answers) && typeof file.given === "object" && file.given !== null;
+    const told = whole && file.answers.every((each) => typeof each.cell === "string" && Array.isArray(each.tries) && each.tries.every((typed) => typeof typed === "string") && Number.isInteger(each.hints));
+    const numbers = told && Object.values(file.given).every((rows) => Array.isArray(rows) && rows.length <= 12 && rows.every((row) => Array.isArray(row) && row.length <= 12));
+    return numbers ? file : null;
+  } catch {
+    return null;
+  }
+}
+
+export interface StepScore {
+  name: string;
+  right: number;
+  shown: number;
+  cells: number;
+  points: number;
+}
+export interface Regraded {
+  steps: StepScore[];
+  points: number;
+  possible: number;
+  checksumFits: boolean;
+  /** Cells that the file calls right, and that are not. */
+  refused: string[];
+}
+
+/** The size of the sheet that a file was made on, as one asks for it; null where its matrices do not fit. */
+export function sizeOf(file: ScoreFile): string | null {
+  const [x, q, k, v] = ["X", "W_Q", "W_K", "W_V"].map((name) => file.given[name]);
+  if (!x?.length || !q?.length || !k?.length || !v?.length) return null;
+  const [tokens, width, head] = [x.length, q.length, q[0]?.length ?? 0];
+  const fits = x.every((row) => row.length === width) && [q, k, v].every((each) => each.length === width && each.every((row) => row.length === head));
+  return fits ? `${tokens}x${width}x${head}` : null;
+}
+
+/** Grade a file again on a sheet of its size; nothing that it says of itself is believed. */
+export function regrade(file: ScoreFile, blank: readonly Step[]): Regraded {
+  const edits: Record<string, number> = {};
+  for (const [name, rows] of Object.entries(file.given)) rows.forEach((row, r) => row.forEach((value, c) => (edits[key(name, r, c)] = Number(value))));
+  const steps = flow(blank, edits);
+  const answers = new Map(file.answers.map((each) => [each.cell, each]));
+  const own: Record<string, number[][]> = Object.fromEntries(steps.map((step) => [step.name, step.values.map((row) => row.map(asShown))]));
+  const refused: string[] = [];
+  const scores = steps.filter((step) => step.operation !== null).map((step): StepScore => {
+    const score = { name: step.name, right: 0, shown: 0, cells: 0, points: 0 };
+    const carried = step.values.map((row, r) => row.map((_, c) => compute(step, own, r, c)));
+    step.values.forEach((row, r) =>
+      row.forEach((value, c) => {
+        score.cells += 1;
+        const answer = answers.get(key(step.name, r, c));
+        if (answer?.verdict === "shown") score.shown += 1;
+        if (answer?.verdict !== "right") return;
+        const last = answer.tries.at(-1) ?? "";
+        const { verdict, typed } = gradeCell(last, [value, carried[r]?.[c] ?? NaN], slackOf(step));
+        if (verdict !== "right" || typed === null) {
+          refused.push(answer.cell);
+          return;
+        }
+        score.right += 1;
+        score.points += points(answer.tries.length - 1, answer.hints, false);
+        const line = own[step.name]?.[r];
+        if (line !== undefined) line[c] = value === -Infinity ? value : typed.value;
+      }),
+    );
+    return score;
+  });
+  return {
+    steps: scores,
+    points: scores.reduce((sum, each) => sum + each.points, 0),
+    possible: FULL * scores.reduce((sum, each) => sum + each.cells, 0),
+    checksumFits: checksum(file) === file.checksum,
+    refused,
+  };
+}

@@ -1,0 +1,173 @@
+/** A sheet of self-attention as the page computes along with it: matrices, and what makes each one of those before it.
+ * The operations are those of the library's worksheet, by the same names; the sheet's own numbers come from there. */
+
+export type Matrix = readonly (readonly number[])[];
+export type Matrices = Readonly<Record<string, Matrix>>;
+export type Cell = readonly [row: number, column: number];
+
+export interface Step {
+  name: string;
+  rows: readonly string[];
+  columns: readonly string[];
+  values: Matrix;
+  /** Null for what is given. */
+  operation: string | null;
+  operands: readonly string[];
+}
+
+/** As the server tells it: null is −∞. */
+export interface ToldStep extends Omit<Step, "values"> {
+  values: readonly (readonly (number | null)[])[];
+}
+
+export function fromTold(steps: readonly ToldStep[]): Step[] {
+  return steps.map((step) => ({ ...step, values: step.values.map((row) => row.map((value) => value ?? -Infinity)) }));
+}
+
+export const at = (matrix: Matrix | undefined, row: number, column: number): number => matrix?.[row]?.[column] ?? NaN;
+/** A matrix of one row, or one column, lends it to all. */
+const lent = (matrix: Matrix | undefined, row: number, column: number): number =>
+  at(matrix, Math.min(row, (matrix?.length ?? 1) - 1), Math.min(column, (matrix?.[0]?.length ?? 1) - 1));
+
+export const isProduct = (operation: string | null): boolean => operation === "product" || operation === "product_by_rows";
+
+/** The pairs that a cell of a product multiplies. */
+export function pairs(operation: string | null, left: Matrix, right: Matrix, row: number, column: number): [number, number][] {
+  return (left[row] ?? []).map((value, k) => [value, operation === "product_by_rows" ? at(right, column, k) : at(right, k, column)]);
+}
+
+const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
+
+type Cellwise = (read: readonly (Matrix | undefined)[], row: number, column: number) => number;
+const CELLWISE: Record<string, Cellwise> = {
+  add_row: ([left, bias], r, c) => at(left, r, c) + lent(bias, r, c),
+  root_mean_square: ([of, eps], r) => Math.sqrt(total((of?.[r] ?? []).map((x) => x * x)) / (of?.[r]?.length ?? 1) + lent(eps, 0, 0)),
+  normed: ([left, size, gain], r, c) => (at(left, r, c) / lent(size, r, 0)) * lent(gain, 0, c),
+  turned: ([left, angles], r, c) => {
+    const half = angles?.[0]?.length ?? 1;
+    const first = c < half;
+    const angle = at(angles, r, first ? c : c - half);
+    const partner = at(left, r, first ? c + half : c - half);
+    return at(left, r, c) * Math.cos(angle) + (first ? -1 : 1) * partner * Math.sin(angle);
+  },
+  over_root: ([left, width], r, c) => at(left, r, c) / Math.sqrt(lent(width, 0, 0)),
+  masked: ([left, mask], r, c) => (at(mask, r, c) === 1 ? at(left, r, c) : -Infinity),
+  largest: ([of], r) => Math.max(...(of?.[r] ?? [])),
+  row_sums: ([of], r) => total(of?.[r] ?? []),
+  powers: ([of], r, c) => Math.exp(at(of, r, c)),
+  shifted_powers: ([of, most], r, c) => Math.exp(at(of, r, c) - lent(most, r, 0)),
+  shares: ([of, sums], r, c) => at(of, r, c) / lent(sums, r, 0),
+};
+
+/** One cell of a step, from the matrices that it reads. */
+export function compute(step: Step, given: Matrices, row: number, column: number): number {
+  const read = step.operands.map((name) => given[name]);
+  if (isProduct(step.operation)) {
+    const [left = [], right = []] = read;
+    return total(pairs(step.operation, left, right, row, column).map(([a, b]) => a * b));
+  }
+  const work = CELLWISE[step.operation ?? ""];
+  if (work === undefined) throw new Error(`no such operation: ${step.operation}`);
+  return work(read, row, column);
+}
+
+export interface Lit {
+  name: string;
+  /** Null lights the whole line. */
+  row: number | null;
+  column: number | null;
+}
+
+/** What a cell is made of: a row here, a column there, or single cells. */
+export function reads(step: Step, sizes: Matrices, row: number, column: number): Lit[] {
+  const [first = "", second = "", third = ""] = step.operands;
+  const single = (name: string): Lit => ({
+    name,
+    row: Math.min(row, (sizes[name]?.length ?? 1) - 1),
+    column: Math.min(column, (sizes[name]?.[0]?.length ?? 1) - 1),
+  });
+  switch (step.operation) {
+    case "product":
+      return [{ name: first, row, column: null }, { name: second, row: null, column }];
+    case "product_by_rows":
+      return [{ name: first, row, column: null }, { name: second, row: column, column: null }];
+    case "root_mean_square":
+      return [{ name: first, row, column: null }, single(second)];
+    case "largest":
+    case "row_sums":
+      return [{ name: first, row, column: null }];
+    case "turned": {
+      const half = sizes[second]?.[0]?.length ?? 1;
+      const pair = column < half ? column : column - half;
+      return [{ name: first, row, column }, { name: first, row, column: column < half ? column + half : pair }, { name: second, row, column: pair }];
+    }
+    default:
+      return [first, second, third].filter((name) => name !== "").map(single);
+  }
+}
+
+/** The cells that a line covers. */
+export function cellsOf(lit: Lit, matrix: Matrix): Cell[] {
+  const rows = lit.row === null ? matrix.map((_, row) => row) : [lit.row];
+  const columns = lit.column === null ? (matrix[0] ?? []).map((_, column) => column) : [lit.column];
+  return rows.flatMap((row) => columns.map((column): Cell => [row, column]));
+}
+
+/** The sheet with other numbers given: everything below those is worked out again, the rest stays to the last digit. */
+export function flow(steps: readonly Step[], edits: Readonly<Record<string, number>>): Step[] {
+  const made: Record<string, Matrix> = {};
+  const touched = new Set<string>();
+  return steps.map((step) => {
+    const given = step.operation === null;
+    const flows = given ? step.values.some((line, r) => line.some((_, c) => key(step.name, r, c) in edits)) : step.operands.some((name) => touched.has(name));
+    if (flows) touched.add(step.name);
+    const values = !flows ? step.values : step.values.map((line, r) => line.map((value, c) => (given ? (edits[key(step.name, r, c)] ?? value) : compute(step, made, r, c))));
+    made[step.name] = values;
+    return { ...step, values };
+  });
+}
+
+export const matricesOf = (steps: readonly Step[]): Record<string, Matrix> =>
+  Object.fromEntries(steps.map((step) => [step.name, step.values]));
+
+/** The name of a cell, counted from one as on paper. */
+export const key = (name: string, row: number, column: number): string => `${name}[${row + 1},${column + 1}]`;
+
+const MOST_LEADING_ZEROS = 4;
+
+/** A number as it stands in arithmetic, as the library writes it: so many decimals at most, a small number a few more. */
+export function written(value: number, decimals: number): string {
+  if (value === -Infinity) return "−∞";
+  const zeros = value === 0 || decimals === 0 ? 0 : Math.max(0, -1 - Math.floor(Math.log10(Math.abs(value))));
+  const [whole = "0", rest = ""] = Math.abs(value).toFixed(decimals + Math.min(zeros, MOST_LEADING_ZEROS)).split(".");
+  const text = decimals === 0 ? whole : `${whole}.${rest.replace(/0+$/, "") || "0"}`;
+  return (value < 0 && Number(text) !== 0 ? "−" : "") + text;
+}
+
+/** Inside of a sum or product: a negative one in brackets. */
+export function factor(value: number, decimals: number): string {
+  const text = written(value, decimals);
+  return text.startsWith("−") ? `(${text})` : text;
+}
+
+/** Decimals of numbers that the machine shows. */
+export const DECIMALS = 4;
+
+const COUNTS = ["mask", "d_k", "places"];
+
+/** A number of a step as it stands in its cell: counts and marks have no decimals. */
+export const inCell = (step: Step, value: number): string =>
+  written(value, COUNTS.includes(step.name) && Number.isInteger(value) ? 0 : DECIMALS);
+
+/** The number that is read where the machine shows one. */
+export function asShown(value: number): number {
+  return Number.isFinite(value) ? Number(written(value, DECIMALS).replace("−", "-")) : value;
+}
+
+// Whoever carries three decimals along, or 1.414 for a root, stays within this; as in the library's questions.
+const CARRIED = 0.0005;
+
+/** How far an answer may be off that was computed from rounded numbers. */
+export function slackOf(step: Step): number {
+  return isProduct(step.operation) && step.name !== "output" ? 0 : CARRIED;
+}

@@ -1,0 +1,33 @@
+/** A window of a matrix, row by row; and what a picture of a large one keeps. */
+
+export interface Tile {
+  rows: number;
+  columns: number;
+  values: Float32Array;
+}
+
+export function at(tile: Tile, row: number, column: number): number {
+  return tile.values[row * tile.columns + column] ?? 0;
+}
+
+/** At most so many rows and columns, each the number furthest from zero of those it stands for: one strong look survives. */
+export function pooled(tile: Tile, mostRows: number, mostColumns: number): Tile {
+  const rows = Math.min(tile.rows, Math.max(1, Math.floor(mostRows)));
+  const columns = Math.min(tile.columns, Math.max(1, Math.floor(mostColumns)));
+  if (rows === tile.rows && columns === tile.columns) return tile;
+  const values = new Float32Array(rows * columns);
+  for (let row = 0; row < tile.rows; row += 1) {
+    const to = Math.floor((row * rows) / tile.rows) * columns;
+    for (let column = 0; column < tile.columns; column += 1) {
+      const value = at(tile, row, column);
+      const place = to + Math.floor((column * columns) / tile.columns);
+      if (Number.isFinite(value) && Math.abs(value) > Math.abs(values[place] as number)) values[place] = value;
+    }
+  }
+  return { rows, columns, values };
+}
+
+/** So many columns around one, as far as there are. */
+export function around(column: number, count: number, all: number): number {
+  return Math.max(0, Math.min(all - count, column - Math.floor(count / 2)));
+}

@@ -1,0 +1,55 @@
+/** Numbers as one types them: Bangla digits, powers of ten, fractions, percents; and how exactly each was given.
+ * The twin of `readings` in `inside/exercises/grading.py`; one list of cases runs in both languages' tests. */
+import { latinDigits } from "@/words/numbers";
+
+export interface Typed {
+  value: number;
+  /** What one more in the last digit would add; 0 for what was given exactly. */
+  step: number;
+  /** Significant ones. */
+  digits: number;
+}
+
+/** Significant digits of what is known exactly. */
+export const ENOUGH = 15;
+const MOST_POWER = 290;
+const RAISED = "⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹";
+const POWER = /\s*[×x*·]\s*10\s*(?:(?:\^|\*\*)\s*\(?\s*([-+]?\d+)\s*\)?|([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))/gi;
+const RAISED_TO = /(?<![\d.])(\d{1,4})\s*(?:\^|\*\*)\s*(\d{1,2})(?![\d.])/g;
+const GROUPED = /(?<![\d.,])\d{1,3}(?:,\d{2,3})*,\d{3}(?![\d,])/g;
+const PLAIN = String.raw`(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3}(?!\d))?`;
+const NUMBER = new RegExp(
+  String.raw`(?<![a-z_\d.])(?<sign>[-+]?)\s?(?:(?<endless>∞|inf(?:inity)?\b)|(?<top>${PLAIN})(?:\s*/\s*(?<bottom>${PLAIN}))?\s*(?<percent>%)?)`,
+  "gi",
+);
+
+/** The numbers in an answer, by each way to take its commas; after an equals sign, only what follows the last. */
+export function readings(text: string): Typed[][] {
+  let plain = latinDigits(text).replace(/[−–]/g, "-").split("=").at(-1) ?? "";
+  plain = plain.replace(POWER, (_, power?: string, raised?: string) => `e${power ?? lowered(raised ?? "")}`);
+  plain = plain.replace(RAISED_TO, (_, base: string, power: string) => String(BigInt(base) ** BigInt(power)));
+  plain = plain.replace(/[()[\]{}|;]|(?<=[\d\s])[×x*](?=[\d\s])/gi, " ");
+  const ways = new Set([plain.replace(GROUPED, (found) => found.replaceAll(",", "")), plain]);
+  return [...ways].map((way) => [...way.replaceAll(",", " ").matchAll(NUMBER)].map(typed));
+}
+
+function typed(found: RegExpMatchArray): Typed {
+  const parts = found.groups ?? {};
+  const sign = parts.sign === "-" ? -1 : 1;
+  if (parts.endless) return { value: sign * Infinity, step: 0, digits: ENOUGH };
+  const scale = parts.percent ? 0.01 : 1;
+  const top = Number(parts.top);
+  if (parts.bottom) {
+    const bottom = Number(parts.bottom);
+    return { value: bottom === 0 ? NaN : (sign * scale * top) / bottom, step: 0, digits: ENOUGH };
+  }
+  const [mantissa = "", power = "0"] = (parts.top ?? "").toLowerCase().split("e");
+  const decimals = mantissa.split(".")[1]?.length ?? 0;
+  const digits = mantissa.replace(".", "").replace(/^0+/, "").length;
+  const last = Math.max(-MOST_POWER, Math.min(MOST_POWER, Number(power) - decimals));
+  return { value: sign * scale * top, step: scale * 10 ** last, digits };
+}
+
+function lowered(raised: string): string {
+  return [...raised].map((each) => "-+0123456789"[RAISED.indexOf(each)] ?? "").join("");
+}

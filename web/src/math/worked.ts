@@ -1,0 +1,95 @@
+/** How a cell is worked out, as lines on paper: the terms, all but the last sum, and the whole. */
+import { at, factor, isProduct, pairs, written, type Matrices, type Step } from "./sheet";
+
+/** So many terms are written out; of more, the ends. */
+const MOST_TERMS = 8;
+
+/** The formula of a step in its own letters, or as `called` calls them. */
+export function formula(step: Step, called: (name: string) => string = (name) => name): string {
+  const [first = "", second = "", third = ""] = step.operands.map(called);
+  return `${called(step.name)} = ${side(step.operation, first, second, third)}`;
+}
+
+/** What stands right of the equals sign. */
+function side(operation: string | null, first: string, second: string, third: string): string {
+  switch (operation) {
+    case "product":
+      return `${first} × ${second}`;
+    case "product_by_rows":
+      return `${first} × ${second}ᵀ`;
+    case "add_row":
+      return `${first} + ${second}`;
+    case "root_mean_square":
+      return `√(Σ${first}²/n + ε)`;
+    case "normed":
+      return `${first} / ${second} × ${third}`;
+    case "turned":
+      return `${first} ↻ ${second}`;
+    case "over_root":
+      return `${first} / √${second}`;
+    case "masked":
+      return `${first} ▨ ${second}`;
+    case "largest":
+      return `max ${first}`;
+    case "row_sums":
+      return `Σ ${first}`;
+    case "powers":
+      return `e^${first}`;
+    case "shifted_powers":
+      return `e^(${first} − ${second})`;
+    case "shares":
+      return `${first} / ${second}`;
+    default:
+      return first;
+  }
+}
+
+/** What is added up for a cell, as it is written; empty where nothing is. */
+export function terms(step: Step, given: Matrices, row: number, column: number, decimals: number): { text: string; value: number }[] {
+  const [left = [], right = []] = step.operands.map((name) => given[name] ?? []);
+  if (isProduct(step.operation)) {
+    return pairs(step.operation, left, right, row, column).map(([a, b]) => ({ text: `${factor(a, decimals)}×${factor(b, decimals)}`, value: a * b }));
+  }
+  if (step.operation === "row_sums") return (left[row] ?? []).map((value) => ({ text: factor(value, decimals), value }));
+  return [];
+}
+
+/** The arithmetic of one cell, without its result. */
+export function arithmetic(step: Step, given: Matrices, row: number, column: number, decimals: number): string {
+  const summed = terms(step, given, row, column, decimals).map((each) => each.text);
+  if (summed.length > 0) return shortened(summed).join(" + ");
+  const [left, right, gain] = step.operands.map((name) => given[name] ?? []);
+  const one = (matrix = left): number => at(matrix, Math.min(row, (matrix?.length ?? 1) - 1), Math.min(column, (matrix?.[0]?.length ?? 1) - 1));
+  const line = left?.[row] ?? [];
+  const say = (value: number): string => written(value, decimals);
+  switch (step.operation) {
+    case "add_row":
+      return `${factor(one(), decimals)} + ${factor(one(right), decimals)}`;
+    case "root_mean_square":
+      return `√((${shortened(line.map((value) => `${factor(value, decimals)}²`)).join(" + ")})/${line.length} + ${one(right)})`;
+    case "normed":
+      return `${say(one())} / ${say(one(right))} × ${factor(one(gain), decimals)}`;
+    case "turned": {
+      const half = right?.[0]?.length ?? 1;
+      const first = column < half;
+      const angle = say(at(right, row, first ? column : column - half));
+      return `${factor(one(), decimals)}×cos(${angle}) ${first ? "−" : "+"} ${factor(at(left, row, first ? column + half : column - half), decimals)}×sin(${angle})`;
+    }
+    case "over_root":
+      return `${say(one())} / √${one(right)}`;
+    case "masked":
+      return `${say(one())} (mask ${one(right)})`;
+    case "largest":
+      return `max(${shortened(line.map(say)).join(", ")})`;
+    case "powers":
+      return `e^${factor(one(), decimals)}`;
+    case "shifted_powers":
+      return `e^(${say(one())} − ${factor(one(right), decimals)})`;
+    default:
+      return `${say(one())} / ${say(one(right))}`;
+  }
+}
+
+function shortened(texts: string[]): string[] {
+  return texts.length > MOST_TERMS ? [...texts.slice(0, 3), "…", ...texts.slice(-3)] : texts;
+}

@@ -1,0 +1,58 @@
+/**
+ * The one product that a step is made of: a matrix of whole numbers, each row with its scale, times a vector.
+ * Rows and vectors are padded with zeros to whole lanes, so that the SIMD twin (`simd.ts`) needs no remainder.
+ */
+
+export const LANES = 16;
+
+export interface Matrix {
+  /** (outs, stride), each row padded with zeros. */
+  whole: Int8Array;
+  scale: Float32Array;
+  bias: Float32Array | null;
+  outs: number;
+  stride: number;
+}
+
+/** matrix (outs, width), x (width) -> y (outs); the bias is not added here. */
+export type Product = (matrix: Matrix, x: Float32Array, y: Float32Array) => void;
+
+export function padded(width: number): number {
+  return Math.ceil(width / LANES) * LANES;
+}
+
+/** The product, to read; the only one where a browser has no WebAssembly, or its policy forbids it. */
+export const plainProduct: Product = (matrix, x, y) => {
+  const { whole, scale, outs, stride } = matrix;
+  for (let row = 0, at = 0; row < outs; row += 1, at += stride) {
+    let even = 0;
+    let odd = 0;
+    for (let k = 0; k < stride; k += 2) {
+      even += whole[at + k]! * x[k]!;
+      odd += whole[at + k + 1]! * x[k + 1]!;
+    }
+    y[row] = (even + odd) * scale[row]!;
+  }
+};
+
+/** Where arrays are taken from: one stretch of memory, given out from its beginning. */
+export class Arena {
+  private used = 16; // an address of 0 would look like none
+
+  constructor(readonly buffer: ArrayBuffer) {}
+
+  floats(count: number): Float32Array<ArrayBuffer> {
+    return new Float32Array(this.buffer, this.take(4 * count), count);
+  }
+
+  bytes(count: number): Int8Array<ArrayBuffer> {
+    return new Int8Array(this.buffer, this.take(count), count);
+  }
+
+  private take(bytes: number): number {
+    const at = this.used;
+    this.used = Math.ceil((at + bytes) / 16) * 16;
+    if (this.used > this.buffer.byteLength) throw new Error(`no room for ${bytes} bytes more`);
+    return at;
+  }
+}

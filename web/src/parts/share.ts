@@ -1,0 +1,15 @@
+/** A probability as a reader takes it in: more places for less, and what is next to nothing as less than the least. */
+import { percent } from "@/words/index.svelte";
+
+/** Never rounded to all of it while something is cut. */
+export function shareLeft(part: number, all: boolean): string {
+  if (all || part < 0.99) return percent(part, 0);
+  return part > 0.9999 ? `> ${percent(0.9999, 2)}` : percent(part, 2);
+}
+
+const LEAST = 0.00001;
+
+export function share(value: number): string {
+  if (value > 0 && value < LEAST) return `< ${percent(LEAST, 3)}`;
+  return percent(value, value >= 0.0995 ? 1 : value >= 0.00995 ? 2 : 3);
+}

@@ -1,0 +1,69 @@
+/** Which sheet is worked on: the workshop's, one drawn by a seed, or a head of a model. All of it is in the address. */
+import { post, request, type Schemas } from "@/api/client";
+import { fromTold, type Step } from "@/math/sheet";
+import type { Work } from "./work.svelte";
+
+export type Asked = Schemas["ExerciseRequest"];
+
+export interface Laid {
+  steps: Step[];
+  text: string;
+  place: string;
+  remarks: string[];
+}
+
+/** A sheet on the desk, and the work on it. */
+export interface Opened {
+  laid: Laid;
+  asked: Asked;
+  work: Work;
+}
+
+/** What the address asks for: `s` is a size such as 4x6x3, or `head`; nothing is the workshop's. */
+export function askedFor(query: Record<string, string>, model: string, text: string): Asked {
+  const usual = { seed: 0, layer: 0, head: 0, part: "attention" as const };
+  const kind = query.s ?? "";
+  if (kind === "") return usual;
+  if (kind !== "head") return { ...usual, size: kind, seed: count(query.seed) };
+  const crossing = query.part === "cross";
+  return {
+    ...usual,
+    model,
+    text,
+    layer: count(query.l),
+    head: count(query.h),
+    part: crossing ? "cross" : "attention",
+    ...(query.y ? { target: query.y } : {}),
+  };
+}
+
+/** The name under which a browser keeps the work on a sheet. */
+export const keptAs = (asked: Asked): string =>
+  `kotha.hand.${JSON.stringify([asked.size ?? "", asked.seed, asked.model ?? "", asked.text ?? "", asked.layer, asked.head, asked.part, asked.target ?? ""])}`;
+
+export async function fetchSheet(asked: Asked, signal?: AbortSignal): Promise<Laid> {
+  const told = await post("/api/exercise", asked, signal);
+  return { steps: fromTold(told.steps), text: told.text, place: told.place, remarks: told.remarks };
+}
+
+/** The sheet as a spreadsheet of live formulas, with the numbers that stand on it now. */
+export async function fetchSpreadsheet({ asked, work }: Opened): Promise<Blob> {
+  const own = asked.model == null && work.isOwn ? { own: Object.fromEntries(["X", "W_Q", "W_K", "W_V"].map((name) => [name, work.step(name)?.values])) } : {};
+  const answer = await request("/api/exercise/spreadsheet", { method: "POST", body: JSON.stringify({ ...asked, ...own }) });
+  return answer.blob();
+}
+
+/** Hand a file to whoever reads the page. */
+export function save(name: string, file: Blob): void {
+  const address = URL.createObjectURL(file);
+  const anchor = document.createElement("a");
+  anchor.href = address;
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+function count(text: string | undefined): number {
+  const value = Math.trunc(Number(text ?? 0));
+  return Number.isFinite(value) && value >= 0 ? Math.min(value, 99_999) : 0;
+}

@@ -1,0 +1,21 @@
+/** What heads do, once it was asked for; kept for each model, as it takes a while. */
+import type { Schemas } from "@/api/client";
+import { Asking } from "@/state/asking.svelte";
+
+type Study = Schemas["HeadsStudied"];
+
+class Studied {
+  #by: Record<string, Asking<Study>> = $state.raw({});
+
+  of(model: string): Asking<Study> | undefined {
+    return this.#by[model];
+  }
+
+  async ask(model: string, work: (signal: AbortSignal) => Promise<Study>): Promise<void> {
+    const asking = this.#by[model] ?? new Asking<Study>();
+    this.#by = { ...this.#by, [model]: asking };
+    await asking.ask(work);
+  }
+}
+
+export const studied = new Studied();

@@ -1,0 +1,46 @@
+/** Which of the server's models can do what, and what people call those that were trained here. */
+import { get } from "@/api/client";
+import { models, type About } from "@/state/models.svelte";
+import { place } from "@/state/place.svelte";
+
+class Able {
+  titles: Record<string, string> = $state.raw({});
+  /** Every model was looked at. */
+  ready = $state(false);
+
+  /** Look again: a training that ended has made another. */
+  async look(): Promise<void> {
+    await models.refresh();
+    const rows = await get("/api/runs").catch(() => []);
+    this.titles = Object.fromEntries(rows.map((row) => [row.name, row.title]));
+    // A model that cannot be opened is one that can do nothing; the others are not held up by it.
+    await Promise.all(models.names.map((name) => models.about(name).catch(() => undefined)));
+    this.ready = true;
+  }
+
+  /** Those that a test lets through, in the order of the server. */
+  that(can: (about: About) => boolean): string[] {
+    return models.names.filter((name) => {
+      const about = models.known[name];
+      return about !== undefined && can(about);
+    });
+  }
+
+  called(name: string): string {
+    return this.titles[name] ?? name;
+  }
+}
+
+export const able = new Able();
+
+export const classifies = (about: About): boolean => about.family.endsWith("classifier") || about.family === "vit";
+export const fills = (about: About): boolean => about.family === "bert";
+export const translates = (about: About): boolean => about.family === "seq2seq";
+export const learnsClasses = (about: About): boolean => about.family === "gpt" || about.family === "bert";
+export const answers = (about: About): boolean => about.family === "gpt" && about.takes_turns;
+
+/** The model at hand where it is one of these, else the newest of them. */
+export function chosenOf(names: readonly string[]): string {
+  const wanted = place.query.m ?? "";
+  return names.includes(wanted) ? wanted : (names.at(-1) ?? "");
+}

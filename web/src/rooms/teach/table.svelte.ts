@@ -1,0 +1,75 @@
+/** A table that was brought: kept by the server, and read by it as a training would read it. */
+import { get, post, type ApiError, type Schemas } from "@/api/client";
+import { asError } from "./work.svelte";
+
+export type Use = "classify" | "translate";
+type Ending = NonNullable<Schemas["BroughtText"]["ending"]>;
+
+export class Table {
+  name = $state("");
+  file = $state("");
+  told: Schemas["TableTold"] | null = $state.raw(null);
+  wrong: ApiError | null = $state.raw(null);
+  busy = $state(false);
+  /** Rows that cannot be read are left out. */
+  skips = $state(false);
+
+  constructor(readonly use: Use) {}
+
+  get ready(): boolean {
+    if (this.told === null || this.busy) return false;
+    return this.enough && (this.told.broken === 0 || this.skips);
+  }
+
+  /** Two classes at least, where there are classes. */
+  get enough(): boolean {
+    return this.use !== "classify" || Object.keys(this.told?.classes ?? {}).length > 1;
+  }
+
+  async take(file: File): Promise<void> {
+    await this.#bring(await file.text(), endingOf(file.name), file.name);
+  }
+
+  async example(name: string): Promise<void> {
+    this.busy = true;
+    try {
+      const found = await get("/api/examples/{use}", { use: this.use });
+      await this.#bring(found.text, found.ending, name);
+    } catch (error) {
+      this.wrong = asError(error);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  async #bring(text: string, ending: Ending, name: string): Promise<void> {
+    [this.busy, this.wrong, this.told, this.skips, this.name] = [true, null, null, false, name];
+    try {
+      this.file = (await post("/api/files", { text, ending, name })).id;
+      await this.read(null);
+    } catch (error) {
+      this.wrong = asError(error);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  /** Read it, by the columns that were chosen. */
+  async read(fields: [string, string] | null): Promise<void> {
+    try {
+      this.told = await post("/api/table", { file: this.file, use: this.use, fields });
+      this.wrong = null;
+    } catch (error) {
+      this.wrong = asError(error);
+    }
+  }
+
+  forget(): void {
+    [this.told, this.wrong, this.file, this.name] = [null, null, "", ""];
+  }
+}
+
+function endingOf(name: string): Ending {
+  const endings: readonly Ending[] = ["jsonl", "csv", "tsv"];
+  return endings.find((each) => name.toLowerCase().endsWith(`.${each}`)) ?? "csv";
+}

@@ -1,0 +1,65 @@
+/** The trainings of the server: all of them in a line each, some with their curves, which grow while they are looked at. */
+import { get, named, request, type Schemas } from "@/api/client";
+
+export type Row = Schemas["RunRow"];
+export type Run = Schemas["RunTold"];
+
+const EVERY = 2000;
+
+export class Runs {
+  rows: Row[] = $state.raw([]);
+  curves: Record<string, Run> = $state.raw({});
+  listed = $state(false);
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #looking = false;
+
+  /** Look now, and again and again while anything is under way. */
+  watch(shown: () => readonly string[]): () => void {
+    void this.look(shown());
+    this.#timer = setInterval(() => {
+      const names = shown();
+      if (!this.listed || this.rows.some((row) => row.state === "running") || names.some((name) => this.curves[name] === undefined)) void this.look(names);
+    }, EVERY);
+    return () => clearInterval(this.#timer);
+  }
+
+  async look(shown: readonly string[]): Promise<void> {
+    if (this.#looking) return;
+    this.#looking = true;
+    try {
+      this.rows = await get("/api/runs");
+      this.listed = true;
+      for (const name of shown) await this.#grow(name);
+    } catch {
+      // the house says that the server is away; what is shown stays
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  forget(name: string): void {
+    this.rows = this.rows.filter((row) => row.name !== name);
+    const { [name]: _, ...rest } = this.curves;
+    this.curves = rest;
+  }
+
+  /** Fetch what is new of a curve; one whose steps went back (it went on from an earlier save) is read anew. */
+  async #grow(name: string): Promise<void> {
+    const known = this.curves[name];
+    const row = this.rows.find((each) => each.name === name);
+    if (row === undefined || (known !== undefined && known.state === row.state && row.state !== "running")) return;
+    const resumed = known !== undefined && known.state !== "running" && row.state === "running";
+    const last = known === undefined || resumed ? -1 : Math.max(-1, known.points.at(-1)?.step ?? -1);
+    const path = `${named("/api/runs/{name}", { name })}${last >= 0 ? `?after=${last - 1}` : ""}`;
+    const found = (await (await request(path)).json()) as Run;
+    const before = last < 0 ? undefined : known;
+    this.curves = {
+      ...this.curves,
+      [name]: {
+        ...found,
+        points: [...(before?.points.filter((each) => each.step < last) ?? []), ...found.points],
+        evaluations: [...(before?.evaluations.filter((each) => each.step < last) ?? []), ...found.evaluations],
+      },
+    };
+  }
+}

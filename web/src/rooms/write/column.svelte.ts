@@ -1,0 +1,258 @@
+/** One text that a model writes, with all its branches: what streams in is shown once a frame, and Stop keeps it. */
+import { ApiError, isAbort, request, type Schemas } from "@/api/client";
+import { events } from "@/api/stream";
+import type { Sampling } from "@/math/sampling";
+import { same } from "./settings";
+
+export type Piece = Schemas["SpelledPiece"];
+export type WrittenPiece = Schemas["WrittenPiece"];
+export type OtherPiece = Schemas["OtherPiece"];
+type News = Schemas["WritingNews"];
+
+/** How a branch was asked for. */
+export interface Order {
+  model: string;
+  settings: Sampling;
+  seed: number;
+  count: number;
+}
+
+export interface Branch {
+  id: number;
+  /** The branch it left, and after how many of its tokens; null for one that begins with a prompt. */
+  parent: number | null;
+  from: number;
+  /** What was typed, and as what it was read; empty until the server has read it. */
+  typed: string;
+  prompt: Piece[];
+  tokens: WrittenPiece[];
+  /** Letters of the tokens that no sign can change any more. */
+  certain: number;
+  order: Order;
+  /** Why it ended; "" while it is written. */
+  stopped: "" | Schemas["WritingEnd"]["stopped"];
+  rate: number;
+}
+
+/** A token's text at a place that somebody chose instead of what stood there. */
+export interface Choice {
+  id: number;
+  text: string;
+  part: boolean;
+  probability: number;
+  rank: number;
+  above: number;
+}
+
+let count = 0;
+
+export class Column {
+  branches: Branch[] = $state.raw([]);
+  at: number | null = $state(null);
+  writing = $state(false);
+  error: ApiError | null = $state.raw(null);
+  /** Tokens that end a text, as the model at hand has it. */
+  ends: number[] = $state.raw([]);
+  #giveUp: AbortController | null = null;
+  /** Who writes each branch; what an earlier one still had in hand is not put over it. */
+  #writers = new Map<number, AbortController>();
+
+  get branch(): Branch | null {
+    return this.branches.find((each) => each.id === this.at) ?? null;
+  }
+
+  /** Those that leave the text at the same place, the one they leave among them. */
+  get siblings(): Branch[] {
+    const here = this.branch;
+    if (here === null) return [];
+    return this.branches.filter((each) => each === here || each.id === here.parent || each.parent === here.id || (here.parent !== null && each.parent === here.parent && each.from === here.from) || (here.parent === null && each.parent === null && each.typed === here.typed));
+  }
+
+  /** From a prompt; one that was written just so goes on instead, since the same seed would give the same again. */
+  async begin(typed: string, order: Order, still = false): Promise<void> {
+    const here = this.branch;
+    if (here !== null && here.typed === typed && sameOrder(here.order, order)) {
+      if (this.writing) return; // it is under way
+      if (here.tokens.length > 0) return this.goOn(order);
+    }
+    const branch: Branch = { id: (count += 1), parent: null, from: 0, typed, prompt: [], tokens: [], certain: 0, order, stopped: "", rate: 0 };
+    await this.#write(branch, typed, order, still);
+  }
+
+  /** From a prompt, with a first token that somebody chose; the prompt as it was read. */
+  async beginWith(typed: string, ids: readonly number[], choice: Choice, order: Order): Promise<void> {
+    const tokens = [{ ...choice, adds: "", others: [] }];
+    const branch: Branch = { id: (count += 1), parent: null, from: 0, typed, prompt: [], tokens, certain: 0, order, stopped: "", rate: 0 };
+    await this.#write(branch, [...ids, choice.id], order);
+  }
+
+  /** At the end of what stands. */
+  async goOn(order: Order): Promise<void> {
+    const here = this.branch;
+    if (here === null) return;
+    await this.#write({ ...here, order, stopped: "" }, idsOf(here, here.tokens.length), order);
+  }
+
+  /** With another token at a place; what stands stays, as a branch beside it. */
+  async fork(place: number, choice: Choice, order: Order): Promise<void> {
+    const here = this.branch;
+    if (here === null) return;
+    const chosen: WrittenPiece = { ...choice, adds: "", others: here.tokens[place]?.others ?? [] };
+    const tokens = [...here.tokens.slice(0, place), chosen];
+    const branch: Branch = { ...here, id: (count += 1), parent: here.id, from: place, tokens, certain: lettersOf(here.tokens.slice(0, place)), order, stopped: "", rate: 0 };
+    if (place === here.tokens.length) Object.assign(branch, { id: here.id, parent: here.parent, from: here.from });
+    await this.#write(branch, idsOf(branch, tokens.length), order);
+  }
+
+  /** Nothing more is written; what stands stays. */
+  stop(): void {
+    this.#giveUp?.abort();
+  }
+
+  choose(id: number): void {
+    if (id === this.at) return;
+    this.stop();
+    this.at = id;
+  }
+
+  /** Take a branch away, and all that leave it; what brings them back is returned. */
+  remove(id: number): () => void {
+    if (this.at === id) this.stop();
+    const before = { branches: this.branches, at: this.at };
+    const gone = new Set([id]);
+    for (const each of this.branches) if (each.parent !== null && gone.has(each.parent)) gone.add(each.id);
+    this.branches = this.branches.filter((each) => !gone.has(each.id));
+    if (this.at !== null && gone.has(this.at)) {
+      const parent = before.branches.find((each) => each.id === id)?.parent ?? null;
+      this.at = this.branches.find((each) => each.id === parent)?.id ?? this.branches.at(-1)?.id ?? null;
+    }
+    return () => {
+      this.branches = [...before.branches, ...this.branches.filter((each) => !before.branches.some((old) => old.id === each.id))];
+      this.at = before.at;
+    };
+  }
+
+  forget(): void {
+    this.stop();
+    this.branches = [];
+    this.at = null;
+    this.error = null;
+  }
+
+  async #write(begun: Branch, prompt: string | number[], order: Order, still = false): Promise<void> {
+    this.stop();
+    const mine = new AbortController();
+    this.#giveUp = mine;
+    this.#writers.set(begun.id, mine);
+    this.error = null;
+    this.writing = true;
+    const before = { branches: this.branches, at: this.at };
+    this.at = begun.id;
+    const from = performance.now();
+    const first = begun.tokens.length;
+    const show = this.#shower(begun, mine, still);
+    try {
+      for await (const { data } of events("/api/write", { method: "POST", body: asked(prompt, order), signal: mine.signal })) {
+        if (data === "[DONE]") break;
+        const news = JSON.parse(data) as News & { error?: { message: string } };
+        if (news.error !== undefined) throw new ApiError(news.error.message, 500);
+        show.take(news, typeof prompt === "string");
+        if (news.ends.length > 0) this.ends = news.ends;
+      }
+    } catch (error) {
+      if (!isAbort(error)) this.error = error instanceof ApiError ? error : new ApiError(String(error), -1);
+    }
+    const branch = show.now();
+    if (branch === begun && this.#writers.get(begun.id) === mine) this.#takeBack(before, begun.id); // nothing was read: an error, or stopped at once
+    const rate = branch.rate > 0 ? branch.rate : (1000 * (branch.tokens.length - first)) / Math.max(1, performance.now() - from);
+    if (branch !== begun) show.end({ stopped: branch.stopped || "cancelled", certain: lettersOf(branch.tokens), rate });
+    if (this.#giveUp === mine) {
+      this.#giveUp = null;
+      this.writing = false;
+    }
+  }
+
+  #takeBack(before: { branches: Branch[]; at: number | null }, id: number): void {
+    const was = before.branches.find((each) => each.id === id);
+    this.branches = this.branches.flatMap((each) => (each.id !== id ? [each] : was === undefined ? [] : [was]));
+    if (this.at === id && was === undefined) this.at = before.at;
+  }
+
+  /** Gathers what comes, and shows it once a frame; `still`: once, when it is done. */
+  #shower(begun: Branch, mine: AbortController, still: boolean) {
+    let branch = begun;
+    let waiting = 0;
+    const put = () => {
+      waiting = 0;
+      if (this.#writers.get(branch.id) !== mine) return;
+      const known = this.branches.some((each) => each.id === branch.id);
+      this.branches = known ? this.branches.map((each) => (each.id === branch.id ? branch : each)) : [...this.branches, branch];
+    };
+    if (!still) put();
+    return {
+      now: () => branch,
+      take: (news: News, isText: boolean) => {
+        if (news.prompt != null) branch = read(branch, news.prompt, isText);
+        if (news.tokens.length > 0) branch = { ...branch, tokens: [...branch.tokens, ...news.tokens] };
+        branch = { ...branch, certain: branch.certain + news.letters.length };
+        if (news.end != null) branch = { ...branch, stopped: news.end.stopped, rate: news.end.tokens_per_second };
+        if (!still && waiting === 0) waiting = requestAnimationFrame(put);
+      },
+      end: (last: Partial<Branch>) => {
+        if (waiting !== 0) cancelAnimationFrame(waiting);
+        branch = { ...branch, ...last };
+        put();
+      },
+    };
+  }
+}
+
+/** What the server read: a prompt's pieces, or where a token was chosen, the letters that it adds. */
+function read(branch: Branch, pieces: Piece[], isText: boolean): Branch {
+  if (isText) return { ...branch, prompt: pieces };
+  const last = branch.tokens.at(-1);
+  if (last === undefined || last.adds !== "") return { ...branch };
+  const adds = pieces.at(-1)?.adds ?? "";
+  const prompt = branch.prompt.length > 0 ? branch.prompt : pieces.slice(0, -1);
+  return { ...branch, prompt, tokens: [...branch.tokens.slice(0, -1), { ...last, adds }], certain: branch.certain + adds.length };
+}
+
+/** The tokens before a place, prompt and all: what the next one is drawn behind. */
+export function idsOf(branch: Branch, place: number): number[] {
+  return [...branch.prompt.map((piece) => piece.id), ...branch.tokens.slice(0, place).map((token) => token.id)];
+}
+
+export function textOf(branch: Branch): string {
+  return promptOf(branch) + branch.tokens.map((token) => token.adds).join("");
+}
+
+export function promptOf(branch: Branch): string {
+  return branch.prompt.length > 0 ? branch.prompt.map((piece) => piece.adds).join("") : branch.typed;
+}
+
+export function lettersOf(tokens: readonly WrittenPiece[]): number {
+  return tokens.reduce((total, token) => total + token.adds.length, 0);
+}
+
+export function sameOrder(one: Order, other: Order): boolean {
+  return one.model === other.model && one.seed === other.seed && same(one.settings, other.settings);
+}
+
+function asked(prompt: string | number[], order: Order): string {
+  const body: Schemas["WriteRequest"] = { model: order.model, prompt, max_tokens: order.count, seed: order.seed, others: 8, ...order.settings };
+  return JSON.stringify(body);
+}
+
+/** Every score of what could come next, and the best pieces as they read. */
+export interface Scores {
+  head: Schemas["LogitsHead"];
+  logits: Float32Array;
+}
+
+export async function scoresOf(model: string, prompt: string | number[], signal: AbortSignal): Promise<Scores> {
+  const answer = await request("/api/logits", { method: "POST", body: JSON.stringify({ model, prompt }), signal });
+  const content = await answer.arrayBuffer();
+  const length = new DataView(content).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 4, length))) as Schemas["LogitsHead"];
+  return { head, logits: new Float32Array(content, 4 + length, head.vocabulary) };
+}

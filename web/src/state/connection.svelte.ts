@@ -1,0 +1,65 @@
+/** Whether the server answers, and the key it may ask for. The key is kept for this tab alone, never in an address. */
+
+const FIRST_WAIT = 2;
+const LONGEST_WAIT = 15;
+
+class Connection {
+  away = $state(false);
+  /** Seconds until the next try. */
+  wait = $state(0);
+  keyNeeded = $state(false);
+  key = $state(remembered());
+  #waits = FIRST_WAIT;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  /** Nobody answered: try again by and by. */
+  lost(): void {
+    if (this.#timer !== undefined) return;
+    this.away = true;
+    this.wait = this.#waits;
+    this.#timer = setInterval(() => {
+      this.wait -= 1;
+      if (this.wait <= 0) void this.#look();
+    }, 1000);
+  }
+
+  /** It answered. */
+  found(): void {
+    this.away = false;
+    this.#waits = FIRST_WAIT;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  setKey(key: string): void {
+    this.key = key.trim();
+    this.keyNeeded = false;
+    try {
+      sessionStorage.setItem("kotha.key", this.key);
+    } catch {
+      // then it is asked for again after a reload
+    }
+  }
+
+  async #look(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    try {
+      await fetch("/health");
+      this.found();
+    } catch {
+      this.#waits = Math.min(2 * this.#waits, LONGEST_WAIT);
+      this.lost();
+    }
+  }
+}
+
+function remembered(): string {
+  try {
+    return sessionStorage.getItem("kotha.key") ?? "";
+  } catch {
+    return "";
+  }
+}
+
+export const connection = new Connection();

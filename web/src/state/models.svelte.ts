@@ -1,0 +1,45 @@
+/** The models of the server: their names at once, what each one is when it is asked for. */
+import { get, type Schemas } from "@/api/client";
+import { place } from "./place.svelte";
+
+export type About = Schemas["AboutServed"];
+
+class Models {
+  names: string[] = $state.raw([]);
+  known: Record<string, About> = $state.raw({});
+  #titles: Record<string, string> = $state.raw({});
+
+  /** Read the names anew; a training that ended has made another. */
+  async refresh(): Promise<void> {
+    const found = (await get("/v1/models")) as { data: { id: string }[] };
+    this.names = found.data.map((each) => each.id);
+    const runs = await get("/api/runs").catch(() => []); // a model can be written with all the same
+    this.#titles = Object.fromEntries(runs.map((run) => [run.name, run.title]));
+  }
+
+  /** What people call a model: a training has a name of its own beside its number. */
+  title(name: string): string {
+    return this.#titles[name] ?? name;
+  }
+
+  /** What a model is; remembered. */
+  async about(name: string): Promise<About> {
+    const known = this.known[name];
+    if (known !== undefined) return known;
+    const found = await get("/api/models/{name}", { name });
+    this.known = { ...this.known, [name]: found };
+    return found;
+  }
+
+  /** The model at hand: the one the address names, else the first. */
+  get chosen(): string {
+    return place.query.m ?? this.names[0] ?? "";
+  }
+
+  /** The one beside it, if any. */
+  get beside(): string {
+    return place.query.b ?? "";
+  }
+}
+
+export const models = new Models();

@@ -1,0 +1,86 @@
+/** Where the reader is, in the address: `#/look/blocks.3.attention/scores?h=2&m=box&x=…`. Back works, a link shows it. */
+
+export const ROOMS = ["write", "look", "hand", "tokens", "design", "train", "compare", "teach"] as const;
+export type Room = (typeof ROOMS)[number];
+
+export interface Place {
+  room: Room;
+  path: string[];
+  query: Record<string, string>;
+}
+
+// What language and theme a link asks for is taken once, at the start; afterwards they are the reader's own.
+const ASKED_ONCE = ["lang", "theme"];
+// What goes along from room to room: the model, the one beside it, and the text.
+const CARRIED = ["m", "b", "x"];
+const LONGEST = 1500;
+
+export function parse(hash: string): Place {
+  const [way = "", search = ""] = hash.replace(/^#/, "").split("?", 2);
+  const [room, ...path] = way.split("/").filter(Boolean).map(decodeURIComponent);
+  const query = Object.fromEntries([...new URLSearchParams(search)].filter(([name]) => !ASKED_ONCE.includes(name)));
+  return { room: ROOMS.find((each) => each === room) ?? "write", path, query };
+}
+
+export function format(place: Place): string {
+  const search = new URLSearchParams(Object.entries(place.query).filter(([, value]) => value !== ""));
+  const way = [place.room, ...place.path].map((part) => encodeURIComponent(part)).join("/");
+  return `#/${way}${search.size > 0 ? `?${search}` : ""}`;
+}
+
+export const place: Place = $state(safely(location.hash));
+
+addEventListener("popstate", () => Object.assign(place, safely(location.hash)));
+
+/** Another room, with the model and the text that are at hand; or anywhere. */
+export function link(room: Room, path: string[] = [], query: Record<string, string> = {}): string {
+  const carried = Object.fromEntries(CARRIED.flatMap((name) => (place.query[name] ? [[name, place.query[name]]] : [])));
+  return format({ room, path, query: { ...carried, ...query } });
+}
+
+/** Go there: opening a level is a step one can go back, moving about on it is not. */
+export function go(change: Partial<Place>, how: { replace?: boolean } = {}): void {
+  const next: Place = {
+    room: change.room ?? place.room,
+    path: change.path ?? place.path,
+    query: { ...(change.query ?? place.query) },
+  };
+  const address = format(next);
+  if (address !== location.hash) history[how.replace ? "replaceState" : "pushState"](null, "", address);
+  Object.assign(place, next);
+}
+
+/** Change some of what the address says, in place; an empty value leaves it out. */
+export function note(query: Record<string, string>): void {
+  go({ query: { ...place.query, ...query } }, { replace: true });
+}
+
+/** The text at hand; one that is too long for an address stays in this browser. */
+export function text(): string {
+  return place.query.x ?? kept();
+}
+
+export function setText(value: string): void {
+  try {
+    localStorage.setItem("kotha.text", value);
+  } catch {
+    // then only the address holds it
+  }
+  note({ x: value.length > LONGEST ? "" : value });
+}
+
+function kept(): string {
+  try {
+    return localStorage.getItem("kotha.text") ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function safely(hash: string): Place {
+  try {
+    return parse(hash);
+  } catch {
+    return parse(""); // a percent sign that begins nothing
+  }
+}

@@ -1,0 +1,57 @@
+/** What a reader chose once and keeps: language, theme, digits in matrices. In the browser's store, and in the link. */
+
+export type Language = "bn" | "en";
+export type Theme = "system" | "light" | "dark";
+
+const KEPT = "kotha.preferences";
+
+interface Kept {
+  language: Language;
+  theme: Theme;
+  banglaMatrices: boolean;
+  shortcuts: boolean;
+  /** Which stop of the tour one is at; null where none. */
+  tour: number | null;
+}
+
+const usual: Kept = { language: "bn", theme: "system", banglaMatrices: false, shortcuts: true, tour: null };
+
+function read(): Kept {
+  let kept: Partial<Kept> = {};
+  try {
+    kept = JSON.parse(localStorage.getItem(KEPT) ?? "{}") as Partial<Kept>;
+  } catch {
+    // a browser that keeps nothing: the defaults will do
+  }
+  const asked = new URLSearchParams(location.hash.split("?")[1] ?? "");
+  const language = asked.get("lang") ?? kept.language;
+  const theme = asked.get("theme") ?? kept.theme;
+  return {
+    ...usual,
+    ...kept,
+    language: language === "en" ? "en" : "bn",
+    theme: theme === "light" || theme === "dark" ? theme : "system",
+  };
+}
+
+export const preferences = $state(read());
+
+/** Change one, and remember it. */
+export function prefer(change: Partial<Kept>): void {
+  Object.assign(preferences, change);
+  try {
+    localStorage.setItem(KEPT, JSON.stringify($state.snapshot(preferences)));
+  } catch {
+    // as above: it holds as long as this page is open
+  }
+}
+
+const night = matchMedia("(prefers-color-scheme: dark)");
+const nature = $state({ dark: night.matches });
+night.addEventListener("change", (event) => (nature.dark = event.matches));
+
+/** The theme that is shown. */
+export function shownTheme(): "light" | "dark" {
+  if (preferences.theme !== "system") return preferences.theme;
+  return nature.dark ? "dark" : "light";
+}

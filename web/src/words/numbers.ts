@@ -1,0 +1,29 @@
+/** Numbers as each language writes them: Bangla digits by lakh and crore, Latin ones by thousands. */
+import type { Language } from "@/state/preferences.svelte";
+
+const BANGLA = "০১২৩৪৫৬৭৮৯";
+
+/** Latin digits of a text as Bangla ones. */
+export function banglaDigits(text: string): string {
+  return text.replace(/[0-9]/g, (digit) => BANGLA[Number(digit)] ?? digit);
+}
+
+/** Bangla digits of a text as Latin ones, for reading what was typed. */
+export function latinDigits(text: string): string {
+  return text.replace(/[০-৯]/g, (digit) => String(BANGLA.indexOf(digit)));
+}
+
+/** A number with a minus that is one, grouped as its digits ask for. */
+export function numeral(value: number, decimals: number | undefined, digits: Language, grouped = true): string {
+  const plain = Math.abs(value).toFixed(decimals ?? (Number.isInteger(value) ? 0 : 2));
+  const [whole = "0", rest] = plain.split(".");
+  let shown = whole;
+  if (grouped) shown = digits === "bn" ? byLakh(whole) : whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  const text = (value < 0 && Number(plain) !== 0 ? "−" : "") + shown + (rest === undefined ? "" : `.${rest}`);
+  return digits === "bn" ? banglaDigits(text) : text;
+}
+
+function byLakh(whole: string): string {
+  if (whole.length <= 3) return whole;
+  return `${whole.slice(0, -3).replace(/\B(?=(\d{2})+$)/g, ",")},${whole.slice(-3)}`;
+}
