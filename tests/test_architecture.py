@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
     "page": set(),
     "pictures": set(),
+    "studio": set(),
     "wording": set(),
     "text": set(),
     "model": set(),
@@ -30,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runs": {"text", "model", "bundle"},
     "train": {"text", "model", "bundle", "runs"},
     "generate": {"text", "model", "bundle", "runs"},
-    "export": {"text", "model", "bundle", "runs", "generate"},
+    "export": {"text", "model", "bundle", "runs", "generate", "studio"},
     "retrieve": {"text", "model", "bundle", "runs", "generate"},
     "evaluate": {"text", "model", "bundle", "runs", "generate", "retrieve"},
     "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate", "retrieve"},
@@ -38,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 MAY_IMPORT["bench"] = {"text", "model", "bundle", "runs", "train", "generate", "export"}
 MAY_IMPORT["adapt"] = {*MAY_IMPORT["inside"], "inside", "export"}
 MAY_IMPORT["api"] = {*MAY_IMPORT["adapt"], "adapt"}
-MAY_IMPORT["serve"] = {*MAY_IMPORT["api"], "api"}
+MAY_IMPORT["serve"] = {*MAY_IMPORT["api"], "api", "studio"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve", "bench"}
 
 # What the training core may stand on, so that it runs on a bare GPU machine; the rest is imported where it is used.
@@ -56,8 +57,8 @@ def room_of(path: Path) -> str:
 
 # Names that two rooms still share: this must become empty.
 STILL_SHARED: set[str] = set()
-# Whole lines to type are what ``train.plan`` is asked for.
-SAY_FLAGS = {"train/plan/page.py"}
+# Whole lines to type are what ``train.plan`` is asked for; a job is a command that runs by itself.
+SAY_FLAGS = {"train/plan/page.py", "serve/jobs/kinds.py", "serve/jobs/store.py"}
 # Everything that Python may call without the command line.
 BELOW = [path for path in modules() if room_of(path) not in ("cli", "__main__")]
 # Two dashes that begin a word, and are no property of a style sheet (``--ink:``, ``var(--ink)``).
