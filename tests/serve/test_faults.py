@@ -250,7 +250,7 @@ def test_a_job_with_notes_of_another_shape_is_told_as_damaged(
     broken_jobs: tuple[str, Path, str, str], file: str, text: str
 ) -> None:
     url, folder, good, bad = broken_jobs
-    notes = {JOB: JobNote(kind="train", name="", words=[], began=1.0).model_dump_json(), file: text}
+    notes = {JOB: JobNote(kind="train", name="", commands=[["x"]], began=1.0).model_dump_json(), file: text}
     for name in (JOB, EXIT, PROCESS):
         (folder / bad / name).unlink(missing_ok=True)
     for name, note in notes.items():

@@ -144,7 +144,7 @@ def office(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     jobs = JobStore(folder / "jobs")
     for id, kind in ((TRAINING, "train"), (TOKENIZER, "tokenizer")):
         (jobs.folder / id).mkdir()
-        (jobs.folder / id / JOB).write_text(json.dumps({"kind": kind, "name": "", "words": [], "began": 1.0}))
+        (jobs.folder / id / JOB).write_text(json.dumps({"kind": kind, "name": "", "commands": [["x"]], "began": 1.0}))
         (jobs.folder / id / EXIT).write_text(json.dumps({"code": 0, "ended": 2.0}))
     shutil.copytree(run.path, jobs.folder / TRAINING / OUT)
     settings = ServeSettings(

@@ -110,7 +110,7 @@ def test_an_unknown_type_or_door_is_refused_before_anything_is_written(tmp_path:
     bundle = shaken(CONFIGS["qwen3"])
     with pytest.raises(UsageError, match="weights='float8' is no type of weights there; did you mean 'float"):
         export(bundle, "hf", tmp_path / "hf", ExportSettings(weights="float8"))
-    with pytest.raises(UsageError, match=r"to='tar' is no door; known: gguf, hf, onnx$"):
+    with pytest.raises(UsageError, match=r"to='tar' is no door; known: gguf, hf, onnx, web$"):
         export(bundle, "tar", tmp_path / "hf")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 

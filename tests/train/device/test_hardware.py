@@ -11,6 +11,7 @@ from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.presets import PRESETS, preset
 from kotha.train.config import TrainConfig
+from kotha.train.device import fitting as fitting_module
 from kotha.train.device import hardware as machine
 from kotha.train.device import precision
 from kotha.train.device.fitting import Fitting
@@ -115,8 +116,10 @@ def test_a_gpu_that_is_not_here_has_memory_but_no_time(monkeypatch: pytest.Monke
     assert (found.precision, found.compiled, found.seconds_per_step) == ("bfloat16", True, None)
 
 
-def test_a_plan_counts_what_the_process_already_has() -> None:
+def test_a_plan_counts_what_the_process_already_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What this process has had at most depends on the tests before this one, and would hide what it has now.
+    monkeypatch.setattr(fitting_module, "peak_memory", lambda device: 0)
     arithmetic = Arithmetic(CPU, "float32", "as asked")
     fitting = Fitting(build(FAMILY["gpt"]), TrainConfig(batch_size=2), arithmetic, ALONE)
     before, ballast = fitting.plan().total, torch.ones(150 << 20)  # 600 MiB, as a tokenizer's training may leave
-    assert fitting.plan().total > max(before, ballast.nbytes + (100 << 20))
+    assert fitting.plan().total > max(before + ballast.nbytes // 2, ballast.nbytes + (100 << 20))

@@ -6138,6 +6138,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description What the examples are to be learned or asked for. */
                 use: "classify" | "translate" | "ask";
             };
             cookie?: never;
@@ -7675,6 +7676,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description A model of this server, or the id of a training job. */
                 name: string;
             };
             cookie?: never;

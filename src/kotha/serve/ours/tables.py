@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as PathParameter
 from pydantic import Field
 
 from kotha.errors import KothaError
@@ -29,6 +30,8 @@ from kotha.wording import OnProgress
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
 Use = Literal["classify", "translate"]
+ExampleOf = Literal["classify", "translate", "ask"]
+ExampleUse = Annotated[ExampleOf, PathParameter(description="What the examples are to be learned or asked for.")]
 ExampleRows = Annotated[int, Query(ge=20, le=20_000, description="How many rows, or documents to be asked.")]
 ExampleSeed = Annotated[int, Query(ge=0, description="The same seed gives the same table.")]
 # What is shown of a table: its first rows, its largest classes, the first of what is wrong.
@@ -124,14 +127,12 @@ def _read(place: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[l
 
 
 @router.get("/examples/{use}")
-async def examples(
-    use: Literal["classify", "translate", "ask"], rows: ExampleRows = 400, seed: ExampleSeed = 0
-) -> ExampleTable:
+async def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) -> ExampleTable:
     """Small examples of the built-in grammar: beginnings with their kind, sentences in two scripts, stories to ask."""
     return await asyncio.to_thread(_example, use, rows, seed)
 
 
-def _example(use: Literal["classify", "translate", "ask"], rows: int, seed: int) -> ExampleTable:
+def _example(use: ExampleOf, rows: int, seed: int) -> ExampleTable:
     if use == "ask":
         return ExampleTable(text="\n\n".join(each.text for each in islice(stories(seed), rows)), ending="txt")
     if use == "classify":

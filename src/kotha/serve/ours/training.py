@@ -136,7 +136,7 @@ async def run(
 
 
 @router.get("/runs/{name}/score", response_model=RunScore)
-async def score(request: Request, name: str) -> Response:
+async def score(request: Request, name: NamedRun) -> Response:
     """What a training from examples reached on those that it never saw."""
     state = state_of(request)
 
