@@ -560,6 +560,16 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
         assert row["bits_per_byte"] == folder.best()["bits_per_byte"]  # type: ignore[index]
 
 
+@pytest.mark.parametrize(
+    ("preset", "said"), [("mimi", "did you mean 'mini'"), ("vit-digits", "does not learn from texts")]
+)
+def test_a_preset_that_texts_cannot_fill_is_refused(tmp_path: Path, models: Path, preset: str, said: str) -> None:
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
+    for client in clients(app):
+        refused = client.post("/api/jobs", json={"kind": "learn", "minutes": 1, "preset": preset})
+        assert refused.status_code == 400 and said in refused.json()["error"]["message"]
+
+
 def test_what_does_not_fit_a_model_that_goes_on_is_refused(tmp_path: Path, models: Path) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     for client in clients(app):

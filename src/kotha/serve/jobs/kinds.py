@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from kotha.adapt.pairs import USUAL_PRESET
-from kotha.model.presets import preset
+from kotha.errors import nearest
+from kotha.model.presets import PRESETS, preset
 from kotha.serve.errors import RefusedError
 from kotha.serve.jobs.store import DAMAGED, JobStore
 from kotha.serve.wire import ModelName, WireRequest
@@ -151,6 +152,10 @@ class LearnJob(_Job):
             )
         if self.sizes is not None and self.preset is None:
             raise ValueError("sizes are changes to a preset; name one")
+        if self.preset is not None and self.preset not in PRESETS:
+            raise ValueError(f"preset {self.preset!r} does not exist{nearest(self.preset, PRESETS)}")
+        if self.preset is not None and preset(self.preset).family not in ("gpt", "bert"):
+            raise ValueError(f"preset {self.preset!r} does not learn from texts")
         if (self.minutes is None) == (self.steps is None):
             raise ValueError("say how long: minutes or steps, one of them")
         return self
