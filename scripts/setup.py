@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,9 +104,15 @@ def main() -> None:
     level = sys.argv[1]
     os.environ.setdefault("PIP_ROOT_USER_ACTION", "ignore")
     make_environment()
-    install_packages(level)
-    if level == "dev":
-        install_programs()
+    # Debian's packages come in beside Python's: both mostly unpack, and neither needs the other.
+    programs = threading.Thread(target=install_programs) if level == "dev" else None
+    if programs:
+        programs.start()
+    try:
+        install_packages(level)
+    finally:
+        if programs:
+            programs.join()
 
 
 main()
