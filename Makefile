@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 # The files in the order of tests/conftest.py, the longest first, or the last minutes are one process alone with them.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-slow check format map studio clean setup-demo setup-dev
+.PHONY: help demo test test-slow check format map studio docs clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
@@ -15,6 +15,7 @@ help:
 	@echo "make format     put the code into shape"
 	@echo "make map        write docs/modules.md: every module with its first line"
 	@echo "make studio     build web/ into the package, after it was changed"
+	@echo "make docs       build the book in both languages, into build/book"
 	@echo "make clean      remove the environment and everything that was made"
 
 demo: setup-demo
@@ -42,6 +43,9 @@ map:
 studio: setup-dev
 	$(RUN) scripts/studio.py build
 
+docs: setup-dev
+	$(RUN) -m scripts.book build
+
 setup-demo:
 	@$(PYTHON) scripts/setup.py demo
 
@@ -49,4 +53,4 @@ setup-dev:
 	@$(PYTHON) scripts/setup.py dev
 
 clean:
-	rm -rf .venv web/node_modules kotha-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build web/node_modules kotha-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

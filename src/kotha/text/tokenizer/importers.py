@@ -12,6 +12,7 @@ from pathlib import Path
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
+from kotha import box
 from kotha.errors import TokenizerError, library
 from kotha.files import read_table
 from kotha.text.tokenizer import spiece
@@ -40,12 +41,12 @@ _read_json = partial(read_table, error=TokenizerError, most_bytes=MAX_FILE_BYTES
 def import_tokenizer(
     source: str | Path, hub: "TokenizerHub | None" = None, *, extra_ids: int | None = None
 ) -> Tokenizer:
-    """Open a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``.
+    """Open a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``; ``box`` is our model's.
 
     ``extra_ids`` is how many sentinels (``<extra_id_0>`` …) follow the pieces of a SentencePiece model, as T5 has 100;
     by default what the settings beside the model say, and none where there are no settings.
     """
-    path = Path(source)
+    path = box.place(source)
     if path.is_dir():
         path = _best_file(path)
     if path.is_file():

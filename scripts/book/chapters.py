@@ -1,0 +1,164 @@
+"""A chapter read: its prose, its blocks of code with what they print, and the comments that hold its numbers.
+
+The convention, which any Markdown viewer shows as plain text:
+
+- ``python`` blocks run in their order in one namespace; a ``text`` block behind one is what it prints, if anything.
+- ``console`` blocks hold lines ``$ kotha ...`` and what each prints; a line ``…`` stands for any number of lines.
+- ``<!-- holds: 0.88 = weights[0, 0] -->`` holds a number of the prose to an expression, where the code has come to.
+- ``<!-- given: 2017 -->`` names numbers that come from elsewhere: years, papers, examples.
+- ``<!-- about: 5% -->`` before a block or a picture lets its numbers differ so much: what a training reaches.
+
+Blocks of no language are drawings and formulas: nobody runs them.
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LEARN = ROOT / "docs" / "learn"
+IMAGES = ROOT / "docs" / "images" / "book"
+
+_FENCE = re.compile(r"^```(\S*)$")
+_COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
+_DIRECTIVE = re.compile(r"\s*(holds|given|about):(.*)", re.DOTALL)
+_IMAGE = re.compile(r"!\[[^\]]*\]\(\.\./images/book/([\w.-]+)\)")
+_PERCENT = re.compile(r"\s*([\d.]+)\s*%\s*")
+
+
+@dataclass(frozen=True)
+class Held:
+    """A number of the prose, as it is shown there, and the expression that must come to it."""
+
+    shown: str
+    expression: str
+    line: int
+
+
+@dataclass
+class Part:
+    """A run of prose, or a block with its language; ``line`` is where its first line stands, from 1."""
+
+    kind: str  # prose, python, text, console; or another language, or "" for a drawing
+    text: str
+    line: int
+    about: float = 0.0  # how much its numbers may differ, as a share
+    holds: list[Held] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
+    pictures: list[tuple[str, float]] = field(default_factory=list)  # file name, how much it may differ
+
+    @property
+    def plain(self) -> str:
+        """The text without its comments."""
+        return _COMMENT.sub("", self.text)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter in one language."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """``01-text`` in whichever language."""
+        return self.path.name.removesuffix(".md").removesuffix(".bn")
+
+    @property
+    def language(self) -> str:
+        """``en`` or ``bn``."""
+        return "bn" if self.path.name.endswith(".bn.md") else "en"
+
+    @property
+    def label(self) -> str:
+        """What a test or a message calls it."""
+        return f"{self.name}.{self.language}"
+
+    @cached_property
+    def source(self) -> str:
+        """The file as it is."""
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def title(self) -> str:
+        """The first heading."""
+        found = re.search(r"^# (.+)$", self.source, re.MULTILINE)
+        assert found, f"{self.path.name} begins with no heading"
+        return found[1].strip()
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The chapter from top to bottom."""
+        return parse(self.source)
+
+
+def chapters(folder: Path = LEARN) -> list[Chapter]:
+    """All chapters that run, in their order, each in both languages."""
+    return [Chapter(path) for path in sorted(folder.glob("[0-9][0-9]-*.md"))]
+
+
+def parse(source: str) -> list[Part]:
+    """Prose and blocks of a Markdown text, with their directives."""
+    parts: list[Part] = []
+    lines = source.splitlines()
+    start, place = 0, 0
+    while place < len(lines):
+        fence = _FENCE.match(lines[place])
+        if fence is None:
+            place += 1
+            continue
+        _add_prose(parts, lines[start:place], start + 1)
+        end = next((at for at in range(place + 1, len(lines)) if lines[at] == "```"), None)
+        if end is None:
+            raise ValueError(f"line {place + 1}: a block begins and never ends")
+        parts.append(Part(fence[1], "\n".join(lines[place + 1 : end]), place + 2, about=_about_before(parts)))
+        start = place = end + 1
+    _add_prose(parts, lines[start:], start + 1)
+    return parts
+
+
+def _add_prose(parts: list[Part], lines: list[str], line: int) -> None:
+    if not any(text.strip() for text in lines):
+        return
+    text = "\n".join(lines)
+    part = Part("prose", text, line)
+    about = 0.0
+    for found in re.finditer(f"{_COMMENT.pattern}|{_IMAGE.pattern}", text, re.DOTALL):
+        if found[2]:
+            part.pictures.append((found[2], about))
+            about = 0.0
+            continue
+        directive = _DIRECTIVE.fullmatch(found[1])
+        if directive is None:
+            continue
+        here = line + text.count("\n", 0, found.start())
+        if directive[1] == "holds":
+            part.holds += [_held(item, here) for item in re.split(r"[;\n]", directive[2]) if item.strip()]
+        elif directive[1] == "given":
+            part.given += directive[2].split(";")
+        else:
+            about = _share(directive[2], here)
+    parts.append(part)
+
+
+def _held(item: str, line: int) -> Held:
+    shown, equals, expression = item.partition("=")
+    if not equals:
+        raise ValueError(f"line {line}: holds needs `number = expression`, and this is {item.strip()!r}")
+    return Held(shown.strip(), expression.strip(), line)
+
+
+def _about_before(parts: list[Part]) -> float:
+    """How much a block may differ, if the prose before it ends with such a comment."""
+    if not parts or parts[-1].kind != "prose":
+        return 0.0
+    last = re.search(r"<!--\s*about:([^>]*?)-->\s*$", parts[-1].text)
+    return _share(last[1], parts[-1].line) if last else 0.0
+
+
+def _share(text: str, line: int) -> float:
+    found = _PERCENT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"line {line}: about needs a percentage, and this is {text.strip()!r}")
+    return float(found[1]) / 100

@@ -1,0 +1,74 @@
+"""Chapters as notebooks: the same prose and code, without outputs, for Jupyter and whatever else opens ``.ipynb``.
+
+What a chapter prints is left to the reader's own machine, and the comments that hold its numbers are left out. Commands
+stay text: they are for a terminal. jupytext reads the Markdown, so a chapter can also be opened as it is.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from scripts.book.chapters import ROOT, Chapter, chapters
+from scripts.book.running import output_of
+
+NOTEBOOKS = ROOT / "docs" / "notebooks"
+_DIRECTIVES = re.compile(r"<!--\s*(?:holds|given|about):.*?-->\n?", re.DOTALL)
+_ITSELF = re.compile(r" · \[[^\]]*\]\(\.\./notebooks/[^)]*\)")
+_CHAPTERS = re.compile(r"\]\((\d\d-[\w-]+(?:\.bn)?)\.md")  # another chapter: its notebook
+_OTHERS = re.compile(r"\]\(([\w-]+(?:\.bn)?\.md[^)]*)\)")  # another page: where the chapters are
+_FOLDED = re.compile(r"</?(?:details|summary)[^>]*>")
+
+
+def path_of(chapter: Chapter, folder: Path = NOTEBOOKS) -> Path:
+    """Where a chapter's notebook is."""
+    return folder / chapter.path.with_suffix(".ipynb").name
+
+
+def notebook_of(chapter: Chapter) -> Any:
+    """A chapter as a notebook, always the same for the same chapter."""
+    outputs = {id(output_of(chapter, place)) for place, part in enumerate(chapter.parts) if part.kind == "python"}
+    kept = []
+    for part in chapter.parts:
+        if part.kind == "prose":
+            kept.append(_FOLDED.sub(_heading, _DIRECTIVES.sub("", part.text)).strip("\n"))
+        elif id(part) not in outputs:
+            kept.append(f"```{part.kind}\n{part.text}\n```")
+    notebook = jupytext.reads("\n\n".join(text for text in kept if text), fmt="md")
+    for place, cell in enumerate(notebook.cells):
+        cell["id"] = f"part-{place:02}"
+        cell["metadata"] = {}
+        if cell["cell_type"] == "markdown":
+            cell["source"] = _OTHERS.sub(
+                r"](../learn/\1)", _CHAPTERS.sub(r"](\1.ipynb", _ITSELF.sub("", cell["source"]))
+            )
+    notebook["metadata"] = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
+    nbformat.validate(notebook)
+    return notebook
+
+
+def _heading(found: re.Match[str]) -> str:
+    """A notebook folds nothing: what was folded gets a heading of its own."""
+    return "### " if found[0].startswith("<summary") else ""
+
+
+def text_of(notebook: Any) -> str:
+    """A notebook as it is written to disk."""
+    return json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def write_notebooks(folder: Path = NOTEBOOKS) -> int:
+    """Write the notebooks of all chapters, and take away those of chapters that are gone; how many there are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = {path_of(chapter, folder): text_of(notebook_of(chapter)) for chapter in chapters()}
+    for stale in set(folder.glob("*.ipynb")) - made.keys():
+        stale.unlink()
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
+    return len(made)
