@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "export": {"text", "model", "bundle", "runs", "generate", "studio"},
     "retrieve": {"text", "model", "bundle", "runs", "generate"},
     "evaluate": {"text", "model", "bundle", "runs", "generate", "retrieve"},
-    "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate", "retrieve"},
+    "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate", "retrieve", "studio"},
 }
 MAY_IMPORT["bench"] = {"text", "model", "bundle", "runs", "train", "generate", "export"}
 MAY_IMPORT["adapt"] = {*MAY_IMPORT["inside"], "inside", "export"}

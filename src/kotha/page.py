@@ -7,7 +7,6 @@ reader's system has; the names cover Debian, Windows, macOS and Android.
 """
 
 import html
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +14,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from kotha.files import as_json
+
 # What XML cannot hold: most control characters, and halves of surrogate pairs, which UTF-8 cannot hold either.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# What could end a script, or its line; and halves of surrogate pairs, as above.
+_NOT_IN_SCRIPTS = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 _POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
@@ -203,9 +206,6 @@ def as_script(data: Any) -> str:
     r"""JSON that can stand inside a ``<script>`` element, whatever its strings say.
 
     >>> as_script({"token": "</script>"})
-    '{"token":"\\u003c/script\\u003e"}'
+    '{"token": "\\u003c/script\\u003e"}'
     """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return _NOT_IN_SCRIPTS.sub(lambda found: f"\\u{ord(found[0]):04x}", as_json(data))

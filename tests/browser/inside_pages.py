@@ -11,22 +11,23 @@ OUTSIDE = """() => [...document.querySelectorAll("body *")].filter(each =>
 
 
 @contextmanager
-def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light") -> Iterator[Any]:
+def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light", language: str = "en") -> Iterator[Any]:
     """A page in a window; when it is left, nothing may have been asked of anyone, and nothing complained of."""
     page = window(browser)
+    page.goto("about:blank")  # or another fragment would open nothing anew
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
     page.mouse.move(0, 0)
     asked: list[str] = []
     said: list[str] = []
     notes: dict[str, Callable[[Any], None]] = {
-        "request": lambda request: asked.append(request.url),
+        "request": lambda request: asked.append(request.url.partition("#")[0]),
         "console": lambda message: said.append(message.text),
         "pageerror": lambda error: said.append(str(error)),
     }
     for event, note in notes.items():
         page.on(event, note)
-    page.goto(path.as_uri())
+    page.goto(f"{path.as_uri()}#/?lang={language}&theme=system")
     try:
         yield page
     finally:

@@ -45,46 +45,54 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(
-    ("body", "width", "scheme"),
+    ("body", "width", "scheme", "language"),
     [
-        ("gpt", 400, "dark"),
-        ("gpt", 1200, "light"),
-        ("bert", 1200, "dark"),
-        ("seq2seq", 400, "light"),
-        ("vit", 400, "dark"),
+        ("gpt", 390, "dark", "bn"),
+        ("gpt", 1400, "light", "en"),
+        ("bert", 820, "dark", "en"),
+        ("seq2seq", 390, "light", "bn"),
+        ("vit", 390, "dark", "bn"),
     ],
 )
-def test_every_view_fits_and_is_quiet(browser, pages, body: str, width: int, scheme: str) -> None:
-    with opened(browser, pages[body], width, scheme) as page:
-        names = page.eval_on_selector_all(".tabs button", "all => all.map(each => each.id.slice(4))")
+def test_every_view_fits_and_is_quiet(browser, pages, body: str, width: int, scheme: str, language: str) -> None:
+    with opened(browser, pages[body], width, scheme, language) as page:
+        names = page.get_by_role("tab").evaluate_all("all => all.map(each => each.id.slice(4))")
         assert names == VIEWS[body]
+        assert page.get_attribute("html", "lang") == language and page.get_attribute("html", "data-theme") == scheme
         for name in names:
             page.click(f"#tab-{name}")
             assert page.get_attribute(f"#tab-{name}", "aria-selected") == "true"
             check_it_fits(page, width)
-            if page.is_visible("#other"):
-                page.check("#other")
-                assert page.locator(".panel h3 small").all_inner_texts()[-1].strip() == "what the same head would see"
+            if page.locator("input[type=checkbox]").count():
+                page.check("input[type=checkbox]")
+                assert page.locator("section h2").count() == 2
                 check_it_fits(page, width)
-                page.uncheck("#other")
+                page.uncheck("input[type=checkbox]")
+
+
+def keys_shown(page: Any) -> list[str]:
+    """The numbers beside the pieces that are looked at, empty where there is none."""
+    return page.locator(".lines ul li").evaluate_all(
+        "all => all.map(each => each.querySelector('.number')?.textContent ?? '')"
+    )
 
 
 def test_conjuncts_are_whole_and_rows_are_told(browser, pages) -> None:
     with opened(browser, pages["gpt"]) as page:
-        words = page.locator(".lines .left .word").all_inner_texts()
+        words = page.locator(".rows .piece").all_inner_texts()
         assert words == [piece.text for piece in made("gpt").given.lines["tokens"]]
         assert any("ক্ষ" in word for word in words)
-        page.locator(".lines .left button").nth(2).hover()
+        page.get_by_role("button", name="all heads together").click()
+        page.locator(".rows button").nth(2).click()
         weights = made("gpt").maps[0].weights[:, 2].mean(0)
-        shown = page.locator(".lines .right .value").all_inner_texts()
-        assert shown[:4] == [f"{share:.3f}" for share in weights[:3].tolist()] + [""]
-        assert "looks most at" in page.inner_text("output.readout")
-        page.mouse.move(5, 5)
-        assert set(page.locator(".lines .right .value").all_inner_texts()) == {""}
-        page.locator(".lines .left button").nth(4).focus()
-        assert page.locator(".lines .right .value").nth(4).inner_text() != ""
+        assert keys_shown(page)[:4] == [f"{share:.3f}" for share in weights[:3].tolist()] + [""]
+        assert "looks most at" in page.inner_text("output.told") and "Mean of 4 heads" in page.inner_text("output.told")
+        page.locator(".rows button").nth(2).click()
+        assert set(keys_shown(page)) == {""}
+        page.locator(".rows button").nth(4).focus()
         page.keyboard.press("Enter")
-        assert page.locator(".lines .left button").nth(4).get_attribute("aria-pressed") == "true"
+        assert page.locator(".rows button").nth(4).get_attribute("aria-pressed") == "true"
+        assert keys_shown(page)[4] != ""
 
 
 def test_tabs_and_cells_follow_the_keyboard(browser, pages) -> None:
@@ -93,37 +101,38 @@ def test_tabs_and_cells_follow_the_keyboard(browser, pages) -> None:
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
         assert page.get_attribute("#tab-matrix", "aria-selected") == "true"
-        page.focus(".matrix canvas")
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowRight")
+        page.get_by_role("gridcell").first.click()
+        for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+            page.keyboard.press(key)
         share = float(made("gpt").maps[0].weights[0, 2, 1])
-        assert page.inner_text("output.readout").endswith(f": {share:.3f}")
-        page.keyboard.press("End")
-        assert page.inner_text("output.readout").endswith("hidden by the mask")
-        assert set(page.locator(".row-sums span").all_inner_texts()) == {"1.000"}
+        assert page.inner_text("output.told").endswith(f": {share:.3f} (the row sums to 1.000)")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        assert ": hidden by the mask (the row sums to 1.000)" in page.inner_text("output.told")
 
 
 def test_a_small_picture_opens_its_head(browser, pages) -> None:
     with opened(browser, pages["gpt"]) as page:
         page.click("#tab-grid")
-        page.click('.tile[aria-label="layer 1, head 2"]')
+        page.get_by_role("button", name="layer 1, head 2").click()
         assert page.get_attribute("#tab-matrix", "aria-selected") == "true"
-        assert page.input_value("#map") == "1"
-        assert page.get_attribute('#heads [aria-label="head 2"]', "aria-pressed") == "true"
+        assert page.input_value("select") == "1"
+        assert page.get_by_role("button", name="head 2").get_attribute("aria-pressed") == "true"
         share = float(made("gpt").maps[1].weights[2, 0, 0])
-        assert page.inner_text("output.readout").endswith(f": {share:.3f}")
+        page.get_by_role("gridcell").first.click()
+        assert f": {share:.3f} " in page.inner_text("output.told")
 
 
 def test_masks_stand_side_by_side(browser, pages) -> None:
     with opened(browser, pages["gpt"]) as page:
         page.click("#tab-matrix")
-        page.check("#other")
-        titles = page.locator(".panel h3").all_inner_texts()
+        page.check("input[type=checkbox]")
+        titles = page.locator("section h2").all_inner_texts()
         assert titles == ["With the mask what this model does", "Without the mask what the same head would see"]
         other = made("gpt").maps[0].other
         assert other is not None
-        assert page.inner_text("output.readout").endswith(f"without the mask: {float(other[0, 0, 0]):.3f}")
+        page.get_by_role("gridcell").first.click()
+        assert page.inner_text("output.told").endswith(f"Without the mask: {float(other[0, 0, 0]):.3f}")
 
 
 def test_writing_is_walked_step_by_step(browser, pages) -> None:
@@ -131,10 +140,7 @@ def test_writing_is_walked_step_by_step(browser, pages) -> None:
     line = [piece.text for piece in maps.given.lines["tokens"]]
 
     def seen(page: Any) -> tuple[list[str], str]:
-        chips = page.locator(".text .chip:not(.new)").evaluate_all(
-            "all => all.map(each => each.firstChild.textContent)"
-        )
-        return chips, page.locator(".text .chip.new").evaluate("each => each.firstChild.textContent")
+        return page.locator(".text .chip:not(.new)").all_text_contents(), page.text_content(".text .chip.new")
 
     with opened(browser, pages["gpt"]) as page:
         page.click("#tab-steps")
@@ -142,35 +148,37 @@ def test_writing_is_walked_step_by_step(browser, pages) -> None:
             row = maps.steps[place].row
             assert seen(page) == (line[: row + 1], line[row + 1])
             assert page.inner_text(".player output").startswith(f"piece {place + 1} of 3")
-            best = page.locator(".bars li").first.inner_text()
-            assert f"{100 * maps.steps[place].best[0][1]:.1f} %" in best
+            best = page.locator("section ol li .number").first.inner_text()
+            assert abs(float(best.split()[0]) - 100 * maps.steps[place].best[0][1]) < 0.051
             if place < 2:
-                page.click('[aria-label="Step on"]')
-        assert page.is_disabled('[aria-label="Step on"]')
+                page.click('[aria-label="One step on"]')
+        assert page.is_disabled('[aria-label="One step on"]')
         page.focus(".player input")
         page.keyboard.press("Home")
         assert seen(page)[1] == line[maps.steps[0].row + 1]
-        assert page.locator(".strip").count() == 8
+        assert page.locator(".grid button").count() == 8
 
 
 def test_an_image_is_looked_at_patch_by_patch(browser, pages) -> None:
     weights = made("vit").maps[0].weights[0]
+
+    def shown(page: Any) -> list[str]:
+        return page.locator(".patches button").evaluate_all("all => all.map(each => each.ariaLabel.split(': ')[1])")
+
     with opened(browser, pages["vit"]) as page:
-        assert page.inner_text("output.readout").startswith("The class token looks most at patch")
-        assert f"{float(weights[0, 1:].max()):.3f}" in page.inner_text("output.readout")
-        page.focus("canvas.look")
+        assert shown(page) == [f"{100 * share:.1f} %" for share in weights[0, 1:].tolist()]
+        page.locator(".patches button").first.click()
         page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowRight")
-        said = page.inner_text("output.readout")
-        assert said.startswith("Patch 1,2 looks most") and f"{float(weights[2, 1:].max()):.3f}" in said
+        assert shown(page) == [f"{100 * share:.1f} %" for share in weights[2, 1:].tolist()]
+        assert "Patch 1, 2" in page.inner_text("h3")
         page.keyboard.press("Escape")
-        assert page.inner_text("output.readout").startswith("The class token")
+        assert "The class token" in page.inner_text("h3")
 
 
 def test_hostile_text_is_text(browser, pages) -> None:
     with opened(browser, pages["hostile"]) as page:
-        assert page.locator("b").count() == 0
-        assert page.locator(".lines .left .word").first.text_content() == HOSTILE
+        assert page.locator("main b", has_text="কথা").count() == 0
+        assert page.locator(".rows .piece").first.text_content() == HOSTILE
         assert page.text_content("h1") == HOSTILE
 
 
@@ -179,20 +187,26 @@ def test_colours_follow_the_reader(browser, pages) -> None:
     for scheme in ("light", "dark"):
         with opened(browser, pages["gpt"], scheme=scheme) as page:
             page.click("#tab-grid")
-            pixel = "[...document.querySelector('.tile canvas').getContext('2d').getImageData(0, 0, 1, 1).data]"
-            colours.append(page.evaluate(f"[getComputedStyle(document.body).backgroundColor, {pixel}]"))
-    assert colours[0] == ["rgb(253, 252, 248)", [11, 110, 79, 255]]  # the first looks at itself alone: full colour
-    assert colours[1] == ["rgb(25, 24, 22)", [95, 201, 162, 255]]
+            pixel = "[...document.querySelector('.grid canvas').getContext('2d').getImageData(0, 0, 1, 1).data]"
+            colours.append(page.evaluate(f"[getComputedStyle(document.documentElement).backgroundColor, {pixel}]"))
+    assert colours[0] == ["rgb(253, 252, 248)", [0, 47, 33, 255]]  # the first looks at itself alone: full colour
+    assert colours[1] == ["rgb(25, 24, 22)", [228, 251, 231, 255]]
+
+
+def test_the_reader_changes_language_and_theme(browser, pages) -> None:
+    with opened(browser, pages["gpt"], language="bn") as page:
+        assert page.inner_text("#tab-lines") == "রেখা"
+        page.locator("header button").first.click()
+        assert page.inner_text("#tab-lines") == "lines"
+        page.locator("header button").nth(1).click()
+        assert page.get_attribute("html", "data-theme") == "dark"
 
 
 def test_the_weights_in_the_picture_are_the_models(browser, pages) -> None:
     weights = made("bert").maps[0].weights[1]
     with opened(browser, pages["bert"]) as page:
         page.click("#tab-matrix")
-        page.click('#heads [aria-label="head 1"]')
-        page.focus(".matrix canvas")
-        found = []
-        for _ in range(5):
-            found.append(float(page.inner_text("output.readout").rsplit(": ", 1)[1]))
-            page.keyboard.press("ArrowRight")
-        torch.testing.assert_close(torch.tensor(found), weights[0, :5], atol=5.1e-4, rtol=0)
+        page.get_by_role("button", name="head 1").click()
+        rows = page.get_by_role("row").filter(has=page.get_by_role("gridcell"))
+        found = [[float(cell) for cell in rows.nth(row).get_by_role("gridcell").all_inner_texts()] for row in range(3)]
+        torch.testing.assert_close(torch.tensor(found), weights[:3], atol=5.1e-4, rtol=0)

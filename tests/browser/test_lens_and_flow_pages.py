@@ -38,10 +38,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in texts}
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1200, "light")])
-def test_they_fit_and_ask_for_nothing(browser, pages, width: int, scheme: str) -> None:
+@pytest.mark.parametrize(("width", "scheme", "language"), [(390, "dark", "bn"), (820, "light", "en")])
+def test_they_fit_and_ask_for_nothing(browser, pages, width: int, scheme: str, language: str) -> None:
     for path in pages.values():
-        with opened(browser, path, width, scheme) as page:
+        with opened(browser, path, width, scheme, language) as page:
             page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
             check_it_fits(page, width)
             assert page.evaluate(TEXTS_OUTSIDE) == []
@@ -66,32 +66,59 @@ def test_the_lens_tells_what_a_layer_considered(browser, pages) -> None:
     found, tokenizer = looked("gpt"), small("gpt").tokenizer
     assert tokenizer is not None
     with opened(browser, pages["lens-gpt"]) as page:
-        assert page.locator("#lens thead th").all_inner_texts() == ["after", "embedding", "layer 0", "layer 1"]
-        rows = page.locator("#lens tbody th").all_inner_texts()
+        grid = page.get_by_role("grid")
+        assert grid.locator("thead th").all_inner_texts() == ["pieces", "E", "0", "1"]
+        rows = grid.locator("tbody th .piece").all_inner_texts()
         assert rows == [piece.text for piece in found.given.lines["tokens"]]
-        cells = page.locator("#lens tbody tr").nth(2).locator(".cell span").all_inner_texts()
+        cells = grid.locator("tbody tr").nth(2).locator(".text").all_inner_texts()
         assert cells == [name_piece(tokenizer, row[2].ids[0]).text for row in found.opinions]
-        page.locator("#lens .cell").first.focus()
+        grid.get_by_role("gridcell").first.click()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
         opinion = found.opinions[1][1]
-        said = page.inner_text("#detail")
-        assert f"stands at place {opinion.rank:,}" in said and f"{opinion.kl_nats:.3f} nats from" in said
-        assert page.locator("#detail .bars li").count() == 5
+        said = page.locator("aside")
+        assert said.locator("h2").inner_text() == f"{rows[1]}, after layer 0"
+        assert said.locator(".ranks li.here").inner_text().split() == ["0", f"{opinion.rank:,}"]
+        assert said.locator("dd").all_inner_texts() == [f"{opinion.entropy_nats:.3f}", f"{opinion.kl_nats:.3f}"]
+        shares = said.locator("ol").first.locator(".number").all_inner_texts()
+        assert shares == [f"{100 * share:.1f} %" for share in opinion.probabilities]
+        page.select_option("select", "entropy")
+        cells = grid.locator("tbody tr").nth(2).locator(".text").all_inner_texts()
+        assert cells == [f"{row[2].entropy_nats:.2f}" for row in found.opinions]
 
 
 def test_hostile_text_is_text(browser, pages) -> None:
     with opened(browser, pages["hostile"]) as page:
         assert page.locator("b").count() == 0
-        assert page.locator(".cell span").first.text_content() == HOSTILE
+        assert page.get_by_role("grid").locator(".text").first.text_content() == HOSTILE
 
 
 def test_the_flow_stands_open_where_it_begins(browser, pages) -> None:
+    found = flow(small("seq2seq").model, input_of("seq2seq"))
     with opened(browser, pages["flow-seq2seq"]) as page:
-        shown = page.locator("figcaption:visible").all_inner_texts()
-        assert any(text.startswith("Encoder layer 0") for text in shown)
-        assert any(text.startswith("Decoder layer 0") for text in shown)
-        assert not any(text.startswith("Decoder layer 1") for text in shown)
-        page.click("summary:has-text('Decoder layer 1')")
-        assert page.locator("figcaption:visible").filter(has_text="Decoder layer 1").count() == 1
-        assert page.locator("svg text").filter(has_text="attention to the source").count() == 2
+        assert page.locator("section.stage, details").count() == len(found.stages)
+        shown = page.locator("section.stage h3:visible").all_inner_texts()
+        assert any(text.startswith("encoder layer 0") for text in shown)
+        assert any(text.startswith("decoder layer 0") for text in shown)
+        assert page.locator("li code:visible").filter(has_text="decoder.1.").count() == 0
+        page.click("summary:has-text('decoder layer 1')")
+        assert page.locator("li code:visible").filter(has_text="decoder.1.cross").count() > 0
+        assert page.locator("li b").filter(has_text="attention to the source").count() == 2
+
+
+def test_the_figures_of_the_flow_are_the_models(browser, pages) -> None:
+    found = flow(small("seq2seq").model, input_of("seq2seq"))
+    stations = [station for stage in found.stages for station in stage.stations]
+    with opened(browser, pages["flow-seq2seq"]) as page:
+        for number in (0, 3, len(stations) - 1):
+            shown = (
+                page.locator("li:has(> dl)")
+                .nth(number)
+                .locator("dd")
+                .evaluate_all("all => all.map(each => Number(each.textContent.replaceAll('−', '-')))")
+            )
+            station = stations[number]
+            figures = [station.mean, station.std, station.low, station.high, station.norm][: len(shown)]
+            assert shown == pytest.approx(figures, rel=6e-3)
+        best = page.locator(".answer li .number").first.inner_text()
+        assert float(best.removesuffix(" %")) == pytest.approx(100 * found.answers[0].best[0][1], rel=6e-3)

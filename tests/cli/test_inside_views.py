@@ -45,7 +45,7 @@ def test_attention_goes_on_as_the_model_does(capsys, models: Path, tmp_path: Pat
             line.append(int(model(torch.tensor([line]))[0, -1].argmax()))
     assert [piece["id"] for piece in found["lines"]["tokens"]] == line
     assert len(found["steps"]) == 4 and found["written_from"] == len(line) - 4
-    assert "Weights are kept in steps of 1/65,535" in page.read_text(encoding="utf-8")
+    assert '"made_by": "kotha inside attention"' in page.read_text(encoding="utf-8")
     drawn = [json.loads(run(capsys, *words[:6], "--temperature", 2, "--seed", seed, "--json")) for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
 

@@ -41,6 +41,10 @@ class Piece:
     id: int | None = None  # its number in the vocabulary; a patch has none
     is_part: bool = False  # whether it is only part of a character
 
+    def to_dict(self) -> dict[str, Any]:
+        """As a page and the server say it."""
+        return {"text": self.text, "id": self.id, "part": self.is_part}
+
 
 @dataclass(frozen=True)
 class ModelInput:

@@ -1,23 +1,21 @@
 """A view: what was found inside a model, as data, as one offline page, and at sight in a notebook.
 
 Every room has a function that makes one from an opened model and what shall be read; commands print it, and the face
-hands it to whoever asked. The page is made when it is first wanted. It is one file that asks nobody for anything: its
-styles, markup and scripts come from the room's ``assets`` (``page.scripted``).
+hands it to whoever asked. The page is made when it is first wanted. It is one file that asks nobody for anything,
+and most are drawn by the studio's components (``studio.single``).
 """
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.files import PAGE_ENDINGS, write_page
-from kotha.page import Page, closed, framed, scripted
+from kotha.page import Page, closed, framed
 
 Found = TypeVar("Found")
 
@@ -57,15 +55,6 @@ class View(Generic[Found]):
         return framed(self.html, self.title)
 
 
-def interactive(page: Page, folder: str, data: Any, footer: str = "") -> str:
-    """The HTML of a page with a folder's style, markup and scripts, and the data that they show."""
-    return scripted(page, _assets(folder), data, footer)
-
-
-def styled(page: Page, folder: str | None = None, footer: str = "") -> str:
-    """The HTML of a page with a folder's style alone, or with none beside the page's own."""
-    return closed(page, None if folder is None else _assets(folder), footer)
-
-
-def _assets(folder: str) -> Traversable:
-    return files("kotha.inside").joinpath(folder, "assets")
+def styled(page: Page, footer: str = "") -> str:
+    """The HTML of a page that can ask nobody for anything."""
+    return closed(page, footer=footer)

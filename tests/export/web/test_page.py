@@ -57,7 +57,7 @@ def test_only_what_is_inside_may_run(page: str) -> None:
 
 
 def test_the_weights_are_all_there_and_small(page: str) -> None:
-    description = json.loads(inlined(page, "description"))
+    description = json.loads(inlined(page, "data"))
     weights = gzip.decompress(base64.b64decode(inlined(page, "weights")))
     assert len(weights) == description["bytes"]
     kinds = {each["name"]: each["type"] for each in description["arrays"]}
@@ -67,7 +67,7 @@ def test_the_weights_are_all_there_and_small(page: str) -> None:
 
 def test_a_card_cannot_write_into_the_page(page: str) -> None:
     assert NAME not in page
-    assert NAME in json.loads(inlined(page, "description"))["card"]["own"]
+    assert NAME in json.loads(inlined(page, "data"))["card"]["own"]
 
 
 def test_where_no_script_runs_the_card_is_a_table(page: str) -> None:

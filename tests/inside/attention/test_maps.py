@@ -39,7 +39,7 @@ def maps_of(body: str) -> AttentionMaps:
 
 def data_in(html: str) -> Any:
     (held,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
-    return json.loads(held)
+    return json.loads(held)["data"]
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -90,7 +90,7 @@ def test_the_other_mask_is_the_same_queries_and_keys(body: str) -> None:
 def test_an_image_has_no_other_mask() -> None:
     assert all(each.other is None for each in maps_of("vit").maps)
     data = page_data(maps_of("vit"), {})
-    assert (data["image"]["rows"], data["image"]["columns"], data["image"]["width"]) == (2, 2, 8)
+    assert (data["grid"], data["image"]["width"]) == ((2, 2), 8)
 
 
 def test_each_step_is_the_row_that_it_was_written_from() -> None:
@@ -143,9 +143,11 @@ def test_a_hostile_token_stays_text() -> None:
     html = attention_page(AttentionMaps("gpt", bad, maps.maps), HOSTILE, {})
     tags = Tags()
     tags.feed(html)
-    assert "b" not in tags.found and tags.found.count("script") == 2 and tags.links == []
+    assert "b" not in tags.found and tags.found.count("script") == 3 and tags.links == []
     assert data_in(html)["lines"]["tokens"][0]["text"] == HOSTILE
-    assert not re.search(r"https?://|@import|url\(", html.replace("http://www.w3.org/2000/svg", ""))
+    markup = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search(r"https?://|@import|url\((?!data:)", markup)
+    assert "default-src 'none'" in html and "unsafe" not in markup, "only what has its hash may run"
 
 
 def test_json_for_a_script_reads_back() -> None:
@@ -205,4 +207,4 @@ def test_heads_keep_their_names_when_others_are_gone() -> None:
     found = attention_maps(model, input_of("gpt"))
     assert found.maps[0].heads == (0, 2, 3) and found.maps[0].weights.shape[0] == 3
     assert [summary.head for summary in summarize(found.maps[0])] == [0, 2, 3]
-    assert page_data(found, {})["maps"][0]["names"] == [0, 2, 3]
+    assert page_data(found, {})["maps"][0]["heads"] == [0, 2, 3]

@@ -52,3 +52,10 @@ export function above(path: readonly string[]): string[] {
 export function inLayer(path: readonly string[], layer: string): string[] {
   return path.map((each, i) => (i === 0 ? each.replace(/^(?:blocks|encoder|decoder)\.\d+/, layer) : each));
 }
+
+/** Which words name a matrix. */
+export function wordOf(site: string): string {
+  const { part, own } = named(site);
+  if (own === "added" && part !== null) return `${part}.added`;
+  return own.replace(/\.(source|target)$/, "");
+}

@@ -24,7 +24,8 @@ function read(): Kept {
     // a browser that keeps nothing: the defaults will do
   }
   const asked = new URLSearchParams(location.hash.split("?")[1] ?? "");
-  const language = asked.get("lang") ?? kept.language;
+  // Where nothing was chosen yet, the page itself says in which language it begins.
+  const language = asked.get("lang") ?? kept.language ?? document.documentElement.lang;
   const theme = asked.get("theme") ?? kept.theme;
   return {
     ...usual,

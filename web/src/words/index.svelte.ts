@@ -1,6 +1,6 @@
 /** The words of the page, in two languages from one catalogue; `{name}` is filled in, numbers as the sentence asks. */
 import { preferences, type Language } from "@/state/preferences.svelte";
-import { numeral } from "./numbers";
+import { banglaDigits, numeral } from "./numbers";
 
 export type Catalogue = Record<string, { en: string; bn: string }>;
 /** A number with so many decimals, or one that is not grouped, such as an id. */
@@ -54,4 +54,13 @@ export function cell(value: number, decimals: number): string {
 /** A share as a percentage, closed up in Bangla. */
 export function percent(share: number, decimals = 1): string {
   return preferences.language === "bn" ? `${figure(100 * share, decimals)}%` : `${figure(100 * share, decimals)} %`;
+}
+
+/** A number with so many digits that count, as a table of figures has it. */
+export function significant(value: number | null | undefined, digits = 3): string {
+  if (value == null) return "–";
+  const size = Math.abs(value);
+  const plain = size !== 0 && (size >= 1e6 || size < 1e-4) ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
+  const text = plain.replaceAll("-", "−");
+  return preferences.banglaMatrices ? banglaDigits(text) : text;
 }

@@ -16,17 +16,16 @@ import torch
 from torch import Tensor
 
 from kotha.bundle import Bundle
-from kotha.chart import Chart, Series
 from kotha.errors import UsageError
 from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.inputs import ModelInput, speller
 from kotha.inside.sites import stacks
 from kotha.inside.trace import trace
-from kotha.inside.view import View, interactive
+from kotha.inside.view import View
 from kotha.model.bert import BERT
 from kotha.model.family import Model
 from kotha.model.vit import ViT
-from kotha.page import Page
+from kotha.studio.single import view_page
 
 _BEST = 5
 
@@ -136,37 +135,7 @@ def lens_view(bundle: Bundle, asked: Asked | str) -> View[Lens]:
 
 
 def lens_page(found: Lens, title: str, spell: Callable[[int], str]) -> str:
-    """One offline page; ``spell`` says how a token reads."""
-    page = Page(
-        title, f"At each layer: {found.question}? The deeper the colour, the surer; the last layer is the model."
-    )
-    for remark in found.given.remarks:
-        page.note(remark)
-    data = {**found.to_dict(spell), "written_from": found.given.written_from}
-    page.heading("How the layers come to agree")
-    page.figures(_charts(found))
-    return interactive(page, "lens", data, "Made by kotha inside lens. Probabilities are rounded to six places.")
-
-
-def _charts(found: Lens) -> list[tuple[str, str]]:
-    """How the layers come to agree, as means over the positions."""
-
-    def mean(of: Callable[..., float]) -> list[tuple[float, float | None]]:
-        return [(layer, sum(map(of, row)) / len(row)) for layer, row in enumerate(found.opinions)]
-
-    def drawn(title: str, unit: str, *lines: Series) -> str:
-        return Chart(title, "layers passed", unit, lines, from_zero=True).svg()
-
-    away = Series("from the answer", mean(lambda each: each.kl_nats), dots=True)
-    unsure = Series("undecided", mean(lambda each: each.entropy_nats), "warm", dots=True)
-    given = Series("given", mean(lambda each: each.answer_probability), dots=True)
-    return [
-        (
-            drawn("Distance and doubt by layer", "nats", away, unsure),
-            "How far each layer is from the final distribution (KL), and how undecided it is itself (entropy).",
-        ),
-        (
-            drawn("Probability of the answer by layer", "probability", given),
-            "What each layer gives to the token that the model finds likeliest in the end.",
-        ),
-    ]
+    """One offline page (``web/src/pages/views/Lens.svelte``); ``spell`` says how a token reads."""
+    positions = [piece.to_dict() for piece in found.given.lines[found.line]]
+    data = {**found.to_dict(spell), "positions": positions, "written_from": found.given.written_from}
+    return view_page("lens", title, data, found.given.remarks, made_by="kotha inside lens")

@@ -10,5 +10,5 @@
   const theme = asked.get("theme") ?? kept.theme ?? "system";
   const dark = theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "dark" : "light";
-  document.documentElement.lang = asked.get("lang") ?? kept.language ?? "bn";
+  document.documentElement.lang = asked.get("lang") ?? kept.language ?? document.documentElement.lang;
 })();

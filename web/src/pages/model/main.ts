@@ -7,7 +7,7 @@ import "@/styles/tokens.css";
 import "@/styles/base.css";
 
 const inlined = (id: string) => document.getElementById(id)?.textContent ?? "";
-const description = JSON.parse(inlined("description")) as Description & { card: Card };
+const description = JSON.parse(inlined("data")) as Description & { card: Card };
 const source = new Source();
 
 // The weights are the last thing in the file: the page is there before them.

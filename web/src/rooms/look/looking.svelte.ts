@@ -177,10 +177,3 @@ export function sitesOf(read: Read, layer: string, part: string | null): Site[] 
     return !inner.test(at.own);
   });
 }
-
-/** Which words name a matrix. */
-export function wordOf(site: string): string {
-  const { part, own } = named(site);
-  if (own === "added" && part !== null) return `${part}.added`;
-  return own.replace(/\.(source|target)$/, "");
-}

@@ -1,8 +1,8 @@
 /** What things are called on the page, from the library's names. */
 import words from "@words/look.json";
 import { phrases } from "@/words/index.svelte";
-import { named } from "@/math/sites";
-import { wordOf, type Piece } from "./looking.svelte";
+import { named, wordOf } from "@/math/sites";
+import type { Piece } from "./looking.svelte";
 
 export const say = phrases(words);
 type Key = keyof typeof words;

@@ -1,0 +1,36 @@
+/** What Python puts into a page: which component shows it, and its data, in the shapes that the server gives them. */
+import type { Schemas } from "@/api/client";
+
+export type Piece = Schemas["LinePiece"];
+
+/** An attention's weights, as 16-bit numbers in base64: heads, queries, keys. */
+export interface PackedMap extends Pick<Schemas["AttentionWeights"], "name" | "queries" | "keys" | "heads" | "causal" | "shape"> {
+  weights: string;
+  /** The same queries and keys under the other mask. */
+  other: string | null;
+}
+
+export interface AttentionData extends Pick<Schemas["AttentionTold"], "family" | "grid" | "written_from"> {
+  lines: Record<string, Piece[]>;
+  /** The number that a weight of one is stored as. */
+  one: number;
+  maps: PackedMap[];
+  steps: (Omit<Schemas["AttentionStep"], "best" | "text"> & { best: (Piece & { id: number; probability: number })[] })[];
+  /** RGB, row by row, in base64. */
+  image: { height: number; width: number; pixels: string } | null;
+}
+
+export interface FlowData extends Omit<Schemas["FlowStations"], "lines" | "remarks"> {
+  lines: Record<string, Piece[]>;
+  masked: number[];
+}
+
+export type LensData = Omit<Schemas["LogitLens"], "remarks"> & { written_from: number | null };
+
+interface Named {
+  title: string;
+  remarks: string[];
+  made_by: string;
+}
+
+export type Told = Named & ({ kind: "attention"; data: AttentionData } | { kind: "flow"; data: FlowData } | { kind: "lens"; data: LensData });
