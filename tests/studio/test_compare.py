@@ -28,6 +28,14 @@ def test_the_table_is_the_library_s(enter: Opened, families: Path, tmp_path: Pat
     assert page.get_by_text("No best one is named").is_visible()
 
 
+def test_what_must_be_said_is_said_in_bangla(enter: Opened) -> None:
+    page = enter("compare", runs="box,gpt", lang="bn")
+    page.get_by_role("textbox").fill(TEXT)
+    page.get_by_role("button", name="তুলনা করুন", exact=True).click()
+    page.get_by_text("কোনোটিকে সেরা বলা হয়নি: box, gpt এই লেখা থেকে শিখেছে কি না").wait_for()
+    assert page.get_by_text("পারপ্লেক্সিটি বাদ: মডেলগুলোর টোকেনাইজার ২টি").is_visible()
+
+
 def test_what_was_never_measured_needs_a_text(enter: Opened) -> None:
     page = enter("compare", runs="box,gpt")
     page.get_by_text("paste a text to measure all of them on").wait_for()

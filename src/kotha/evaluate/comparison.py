@@ -64,6 +64,37 @@ class Row:
     seen: Familiarity | None = None  # whether it has learned from the text; None where that cannot be told
 
 
+# What a reason says in English; {names} are those it is about, {count} how many of them there are.
+_SAID = {
+    "tokenizers": "Perplexity is left out: the models read with {count} tokenizers ({names}), and perplexity is per "
+    "token. Who cuts a word in two makes two easier guesses of it. Bits per byte and per character are of the text, "
+    "and can be compared.",
+    "texts": "The models were measured on {count} different texts, so bits per byte and per character do not compare "
+    "either; measure all on one text.",
+    "lost": "On which text {names} was measured is not known any more (its data folder is gone); measure all on one "
+    "text.",
+    "tasks": "Perplexity is of next tokens, and these learned {names}; it is left out.",
+    "trainings": "No best one is named: what training measured does not say how much is chance; measure on a text.",
+    "learned": "No best one is named: {names} learned from this text, or from a part of it.",
+    "untold": "No best one is named: whether {names} learned from this text cannot be told.",
+    "few": "No best one is named: {count} documents are too few to tell a difference from chance.",
+    "chance": "No best one is named: {names} differ by no more than chance.",
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why something is left out, or no best one named: by its kind, so that it can be said in any language."""
+
+    kind: str
+    names: tuple[str, ...] = ()
+    count: int = 0
+
+    def __str__(self) -> str:
+        joined = " and ".join(self.names) if self.kind == "chance" else ", ".join(self.names)
+        return _SAID[self.kind].format(names=joined, count=self.count)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The table, and what must be said about it."""
@@ -73,6 +104,7 @@ class Comparison:
     best: str | None = None  # the model that foretells the text best; None where nobody should say so
     undecided: str = ""  # why no best one is named
     text: str | None = None  # what all were measured on; None where each has the figures of its own training
+    reasons: tuple[Reason, ...] = ()  # remarks, and why it is undecided, by their kinds
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
@@ -119,51 +151,46 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
 
     ``nats`` are those of each document of the ``text``, model by model, where all were measured on it.
     """
-    remarks = []
+    reasons = []
     tokenizers = list(dict.fromkeys(row.tokenizer or "unknown" for row in rows))
-    texts, unknown = _texts(rows)
+    texts, lost = _texts(rows)
     if len(tokenizers) > 1:
-        remarks.append(
-            f"Perplexity is left out: the models read with {len(tokenizers)} tokenizers "
-            f"({', '.join(each[:8] for each in tokenizers)}), and perplexity is per token. Who cuts a word in two "
-            "makes two easier guesses of it. Bits per byte and per character are of the text, and can be compared."
-        )
+        reasons.append(Reason("tokenizers", tuple(each[:8] for each in tokenizers), len(tokenizers)))
     if texts > 1:
-        remarks.append(
-            f"The models were measured on {texts} different texts, so bits per byte and per character do not compare "
-            "either; measure all on one text."
-        )
-    if unknown:
-        remarks.append(
-            f"On which text {', '.join(unknown)} was measured is not known any more (its data folder is gone); "
-            "measure all on one text."
-        )
+        reasons.append(Reason("texts", count=texts))
+    if lost:
+        reasons.append(Reason("lost", tuple(lost)))
     tasks = sorted({str(row.task) for row in rows})
     if tasks not in ([], [_WORD_TASK]):
-        remarks.append(f"Perplexity is of next tokens, and these learned {', '.join(tasks)}; it is left out.")
-    if remarks:
+        reasons.append(Reason("tasks", tuple(tasks)))
+    if reasons:
         rows = [replace(row, perplexity=None) for row in rows]
-    best, why = _best(rows, nats) if len(rows) > 1 else (None, "")
-    return Comparison(list(rows), remarks, best, why, text)
+    remarks = [str(reason) for reason in reasons]
+    if len(rows) < 2:
+        return Comparison(list(rows), remarks, text=text, reasons=tuple(reasons))
+    best = _best(rows, nats)
+    if isinstance(best, Reason):
+        return Comparison(list(rows), remarks, None, str(best), text, (*reasons, best))
+    return Comparison(list(rows), remarks, best, "", text, tuple(reasons))
 
 
-def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> tuple[str | None, str]:
+def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | Reason:
     """The best model, or why none is named."""
     if nats is None:
-        return None, "No best one is named: what training measured does not say how much is chance; measure on a text."
+        return Reason("trainings")
     learned = [row.name for row in rows if row.seen is not None and row.seen.trained]
     if learned:
-        return None, f"No best one is named: {', '.join(learned)} learned from this text, or from a part of it."
-    unknown = [row.name for row in rows if row.seen is None]
-    if unknown:
-        return None, f"No best one is named: whether {', '.join(unknown)} learned from this text cannot be told."
+        return Reason("learned", tuple(learned))
+    untold = [row.name for row in rows if row.seen is None]
+    if untold:
+        return Reason("untold", tuple(untold))
     first, second = sorted(range(len(rows)), key=lambda place: float(nats[place].sum()))[:2]
     if len(nats[first]) != len(nats[second]) or len(nats[first]) < _FEWEST_DOCUMENTS:
-        return None, f"No best one is named: {len(nats[first])} documents are too few to tell a difference from chance."
+        return Reason("few", count=len(nats[first]))
     differences = nats[second] - nats[first]
     if differences.sum() < _ERRORS * differences.std(ddof=1) * math.sqrt(len(differences)):
-        return None, f"No best one is named: {rows[first].name} and {rows[second].name} differ by no more than chance."
-    return rows[first].name, ""
+        return Reason("chance", (rows[first].name, rows[second].name))
+    return rows[first].name
 
 
 def validation_of(data: Path) -> Measured | None:

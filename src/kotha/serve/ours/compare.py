@@ -65,6 +65,16 @@ class ComparedRun(WireAnswer):
     seen: SeenBefore | None = Field(description="Whether it knew the text.")
 
 
+class ComparedReason(WireAnswer):
+    """Why something is left out, or no best one named."""
+
+    kind: str = Field(
+        description="Which of them: tokenizers, texts, lost, tasks, trainings, learned, untold, few, chance."
+    )
+    names: list[str] = Field(description="Whom it is about.")
+    count: int = Field(description="How many, where that is what it says.")
+
+
 class CompareAnswer(WireAnswer):
     """The table, and what must be said about it."""
 
@@ -73,6 +83,7 @@ class CompareAnswer(WireAnswer):
     best: str | None = Field(description="Null where nobody should name one.")
     undecided: str = Field(description="Why no best one is named.")
     text: Id | None = Field(description="The file that all were measured on.")
+    reasons: list[ComparedReason] = Field(description="Remarks, and why it is undecided, by their kinds.")
 
 
 @router.post("/compare", response_model=CompareAnswer)
