@@ -236,6 +236,48 @@ def test_play_steps_through_the_layers(enter: Opened) -> None:
     assert "c=2" in page.url
 
 
+SWIPE = """(element, right) => {
+    const finger = x => new Touch({identifier: 1, target: element, clientX: x, clientY: 400});
+    const told = (kind, x, down) => new TouchEvent(kind, {bubbles: true, touches: down, changedTouches: [finger(x)]});
+    element.dispatchEvent(told("touchstart", 200, [finger(200)]));
+    element.dispatchEvent(told("touchend", 200 + right, []));
+}"""
+
+
+def test_on_a_phone_a_swipe_goes_to_the_next_layer_and_the_number_is_in_a_sheet(enter: Opened) -> None:
+    page = enter("look", "blocks.0.attention", "scores", m="gpt", x=TEXT, r="2", c="1", width=390, height=844)
+    sheet = page.get_by_role("complementary")
+    sheet.locator("output").wait_for()
+    heights = [sheet.bounding_box()["height"]]
+    for _ in range(2):
+        sheet.get_by_role("button", name="Pull the sheet up").click()
+        heights.append(sheet.bounding_box()["height"])
+    assert heights == sorted(set(heights)), "each pull shows more"
+    sheet.get_by_role("button", name="Push the sheet down").click()
+    assert sheet.bounding_box()["height"] == heights[0]
+    stage = page.locator(".stage")
+    stage.evaluate(SWIPE, -20)
+    assert "blocks.0.attention" in page.url, "a touch that hardly moves is no swipe"
+    stage.evaluate(SWIPE, -120)
+    page.wait_for_url("**/blocks.1.attention/scores**")
+    assert "r=2" in page.url and "c=1" in page.url, "at the same cell"
+    stage.evaluate(SWIPE, 120)
+    page.wait_for_url("**/blocks.0.attention/scores**")
+
+
+def test_no_name_above_a_picture_is_cut(enter: Opened) -> None:
+    for lang in ("en", "bn"):
+        page = enter("look", "blocks.0", m="gpt", x=TEXT, lang=lang)
+        page.locator(".part canvas").first.wait_for()
+        wide = page.locator(".part").evaluate_all(
+            """parts => parts.map(
+                part => [part.offsetWidth, ...[...part.querySelectorAll('.head *')].map(each => each.offsetWidth)]
+            )"""
+        )
+        assert wide and all(max(names) <= part for part, *names in wide)
+        page.close()
+
+
 PLACES: dict[str, tuple[str, ...]] = {"gpt": ("blocks.0",), "bert": ("blocks.1.attention",), "seq2seq": (), "vit": ()}
 
 
