@@ -3,6 +3,7 @@
 import pytest
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 
+from kotha.export.targets import doors
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 
@@ -17,7 +18,7 @@ def designed(**changes: int) -> int:
 def test_parameters_are_the_library_s(enter: Opened) -> None:
     page = enter("design", n_layers="6", n_heads="8", d_model="512", vocab_size="16384", context_length="128")
     wanted = designed(n_layers=6, n_heads=8, d_model=512, d_head=64, d_ff=1376, vocab_size=16384, context_length=128)
-    page.get_by_text(f"{wanted:,}", exact=True).wait_for()
+    page.locator("section.bars strong", has_text=f"{wanted:,}").wait_for()
 
 
 def test_a_slider_that_moves_is_in_the_address_and_in_the_bars(enter: Opened) -> None:
@@ -30,6 +31,14 @@ def test_a_slider_that_moves_is_in_the_address_and_in_the_bars(enter: Opened) ->
     layers.press("Tab")
     page.wait_for_function("before => document.querySelector('section.bars strong').innerText !== before", arg=before)
     assert "n_layers=8" in page.url
+
+
+def test_doors_are_named_in_the_reader_s_language(enter: Opened) -> None:
+    page = enter("design", lang="bn")
+    found = {door.name: door.because for door in doors(preset("pocket"))}
+    architecture = found["hf"].split()[-1]
+    page.get_by_text(f"Hugging Face-এ {architecture} নামে খোলে").wait_for()
+    assert "opens" not in page.locator(".doors").inner_text()
 
 
 def test_heads_and_width_always_fit(enter: Opened) -> None:

@@ -1,5 +1,7 @@
 """Tokenize: what the page shows of a text is what the library says of it."""
 
+from pathlib import Path
+
 import pytest
 from tests.studio.conftest import Opened
 
@@ -34,10 +36,20 @@ def test_the_card_is_the_library_s(enter: Opened) -> None:
     assert f"{100 * card.split_aksharas:.1f} %" in told[2]
 
 
-def test_cuts_inside_letters_are_marked_and_counted(enter: Opened, families: object) -> None:
+def test_models_with_one_tokenizer_share_a_line(enter: Opened, families: Path) -> None:
+    page = enter("tokens", m="gpt", x=TEXT)
+    tokenizers = {name: bundle.load(families / name).tokenizer for name in ("gpt", "bert", "seq2seq")}
+    assert tokenizers["gpt"].fingerprint == tokenizers["seq2seq"].fingerprint
+    line = page.get_by_role("region", name="gpt, seq2seq", exact=True)
+    line.wait_for()
+    assert page.get_by_role("region", name="bert", exact=True).is_visible()
+    assert page.get_by_role("region", name="seq2seq", exact=True).count() == 0
+
+
+def test_cuts_inside_letters_are_marked_and_counted(enter: Opened, families: Path) -> None:
     page = enter("tokens", m="gpt", x="হিম")
-    tokenizer = bundle.load(families / "gpt").tokenizer  # type: ignore[operator]
-    line = page.get_by_role("region", name="gpt", exact=True)
+    tokenizer = bundle.load(families / "gpt").tokenizer
+    line = page.get_by_role("region", name="gpt, seq2seq", exact=True)
     line.wait_for()
     cuts = measure("gpt", tokenizer, ["হিম"])
     assert line.locator(".piece.cut").count() == round(cuts.split_aksharas * (cuts.tokens - 1))

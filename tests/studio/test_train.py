@@ -63,7 +63,7 @@ def test_the_page_shows_what_the_run_measured(enter: Opened, trained: RunFolder)
 
 def test_its_model_is_at_hand_in_other_rooms(enter: Opened, trained: RunFolder) -> None:
     page = enter("tokens", m=trained.path.parent.name)
-    page.get_by_role("region", name=trained.path.parent.name).wait_for()
+    page.get_by_role("region", name="Stories, 0.10 min").wait_for()
 
 
 @pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
