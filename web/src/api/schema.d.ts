@@ -1866,6 +1866,11 @@ export interface components {
              */
             best: string | null;
             /**
+             * Reasons
+             * @description Remarks, and why it is undecided, by their kinds.
+             */
+            reasons: components["schemas"]["ComparedReason"][];
+            /**
              * Remarks
              * @description What keeps the table from being fair, if anything.
              */
@@ -1904,6 +1909,27 @@ export interface components {
              * @description A file that was brought; left out, what each training measured.
              */
             text?: string | null;
+        };
+        /**
+         * ComparedReason
+         * @description Why something is left out, or no best one named.
+         */
+        ComparedReason: {
+            /**
+             * Count
+             * @description How many, where that is what it says.
+             */
+            count: number;
+            /**
+             * Kind
+             * @description Which of them: tokenizers, texts, lost, tasks, trainings, learned, untold, few, chance.
+             */
+            kind: string;
+            /**
+             * Names
+             * @description Whom it is about.
+             */
+            names: string[];
         };
         /**
          * ComparedRun

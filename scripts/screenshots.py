@@ -1,0 +1,312 @@
+"""docs/images/studio: the rooms of the studio, as Debian's chromium shows them, and a film of writing and looking.
+
+``python scripts/screenshots.py`` starts ``kotha serve`` with the model in the box and a folder for jobs. In a new one
+it first lets the studio train twice, for two minutes and for ten, and teaches the model in the box three classes; a
+folder that it has filled once (``--work``) is used again. Then it opens each room, does there what a reader would do,
+and takes the picture: on a desk in English and light, on a desk, a tablet and a phone in Bangla. ``--all FOLDER`` takes
+every width, language and theme instead, whole pages, to be looked at one by one. Needs what the tests need: playwright,
+pillow and a chromium.
+"""
+
+import argparse
+import io
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+ROOT = Path(__file__).parent.parent
+PICTURES = ROOT / "docs" / "images" / "studio"
+CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+HEIGHTS = {1400: 900, 820: 1100, 390: 844}
+PHONE = 390  # has a finger for a pointer, and fine pixels
+PATIENCE = 1800
+BANGLA_DIGITS = str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯")
+
+OPENING = "নদীর ধারে"
+SENTENCE = "বাংলাদেশের নদীর ধারে ছোট একটি গ্রামে"
+NEWS = "করমগাছি গ্রামে বন্যায় ১৫৮টি ঘর ক্ষতিগ্রস্ত হয়েছে। চেয়ারম্যান জানান, ত্রাণ পৌঁছানো হয়েছে।"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a page is looked at."""
+
+    width: int
+    language: str
+    theme: str
+
+    def __str__(self) -> str:
+        return f"{self.width}-{self.language}-{self.theme}"
+
+
+KEPT = [Look(1400, "en", "light"), Look(1400, "bn", "dark"), Look(820, "bn", "light"), Look(390, "bn", "dark")]
+ALL = [Look(*each) for each in itertools.product(HEIGHTS, ("en", "bn"), ("light", "dark"))]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What was trained before the pictures are taken: jobs, by their ids, which are the names of their models too."""
+
+    longer: str
+    shorter: str
+    classifier: str
+
+
+def ask(url: str, body: dict[str, Any] | None = None) -> Any:
+    """What the server answers."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A server with the model in the box, and where it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "kotha", "serve", "--port", "0", "--jobs", str(folder)]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    try:
+        yield server.stderr.readline().split(" at ")[1].split("/v1")[0]
+    finally:
+        server.terminate()
+        server.wait(60)
+        server.stderr.close()
+
+
+def finished(url: str, **job: Any) -> str:
+    """The id of a job of this name, which has come to its end: the one that is there, or a new one."""
+    there = [each["id"] for each in ask(f"{url}/api/jobs") if each["name"] == job["name"]]
+    id = there[0] if there else str(ask(f"{url}/api/jobs", job)["id"])
+    end = time.monotonic() + PATIENCE
+    while (state := ask(f"{url}/api/jobs/{id}")["state"]) != "done":
+        if state != "running" or time.monotonic() > end:
+            raise SystemExit(f"the job {id} ({job['name']}) is {state}; what it said is in its log.txt")
+        time.sleep(2)
+    return id
+
+
+def prepare(url: str) -> Work:
+    """Train twice and teach a classifier, where that has not been done."""
+    shorter = finished(url, kind="learn", name="গল্প, ২ মিনিট", stories=2000, minutes=2, seed=0)
+    longer = finished(url, kind="learn", name="গল্প, ১০ মিনিট", stories=2000, minutes=10, seed=0)
+    table = ask(f"{url}/api/examples/classify")
+    name = "তিন রকম লেখা"
+    file = ask(f"{url}/api/files", {"text": table["text"], "ending": table["ending"], "name": name})["id"]
+    classifier = finished(url, kind="adapt", use="classify", name=name, model="box", table=file, epochs=2)
+    return Work(longer, shorter, classifier)
+
+
+Scene = Callable[[Any, Work], None]
+
+
+def room(page: Any, *place: str, **query: str) -> None:
+    """Go to a place of the studio, in the language and theme that the page began with."""
+    asked = "&".join(f"{name}={quote(value)}" for name, value in query.items())
+    page.evaluate("where => { location.hash = where }", f"#/{'/'.join(place)}?{asked}")
+    page.locator("h1").wait_for()
+
+
+def write(page: Any, work: Work) -> None:
+    """A text with its tints, a branch, and what else could have stood at a word."""
+    room(page, "write", m="box", x=OPENING, n="40", seed="3")
+    let_it_write(page)
+    point_at(page, 9)
+    page.locator(".others li button:enabled").first.click()
+    written(page)
+    point_at(page, 14)
+
+
+def unseen() -> str:
+    """Twelve stories that nobody here has read, a paragraph each."""
+    from kotha import write_stories
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_stories(Path(folder) / "stories.jsonl", documents=12, seed=77)
+        rows = (Path(folder) / "stories.jsonl").read_text(encoding="utf-8").splitlines()
+    return "\n\n".join(" ".join(json.loads(row)["text"].split()) for row in rows)
+
+
+def let_it_write(page: Any) -> None:
+    page.locator("main .primary").click()
+    written(page)
+
+
+def written(page: Any) -> None:
+    page.locator(".rate", has_text=re.compile(r"\S")).wait_for()
+    page.locator("main .primary").wait_for()
+
+
+def point_at(page: Any, token: int) -> None:
+    page.locator(".ribbon [role=option]").nth(token).click()
+    page.locator(".others li").first.wait_for()
+
+
+def look(page: Any, work: Work) -> None:
+    """The weave: what each layer would say next, and one cell of it."""
+    room(page, "look", m="box", x=SENTENCE, show="guess", r="4", c="6")
+    page.locator('table[role="grid"] tbody tr').first.wait_for()
+
+
+def look_block(page: Any, work: Work) -> None:
+    """An opened layer: its matrices in the order of the arithmetic."""
+    room(page, "look", "blocks.3", m="box", x=SENTENCE, r="4")
+    page.locator(".part canvas").nth(8).wait_for()
+
+
+def look_attention(page: Any, work: Work) -> None:
+    """Where a head looks, as lines."""
+    room(page, "look", "blocks.2.attention", m="box", x=SENTENCE, r="6", h="1", v="lines")
+    page.locator(".lines li").first.wait_for()
+
+
+def look_number(page: Any, work: Work) -> None:
+    """How one score was made."""
+    room(page, "look", "blocks.3.attention", "scores", m="box", x=SENTENCE, r="5", c="3", h="1")
+    page.get_by_role("complementary").locator("output").wait_for()
+
+
+def hand(page: Any, work: Work) -> None:
+    """A row of Q computed by hand, with a mistake that is named."""
+    from kotha.inside.worksheet.workshop import workshop_sheet
+
+    room(page, "hand", "Q", r="1", c="1")
+    sheet = workshop_sheet().matrices
+    digits = BANGLA_DIGITS if page.evaluate("document.documentElement.lang") == "bn" else {}
+    for row, column, of in ((0, 0, "Q"), (0, 1, "Q"), (1, 0, "Q"), (1, 1, "K")):  # the last one with W_K for W_Q
+        field = page.locator(f'.meet [data-cell="{row},{column}"]')
+        field.fill(f"{sheet[of][row, column]:.2f}".translate(digits))
+        field.press("Enter")
+    page.locator(".verdict").wait_for()
+
+
+def mini(page: Any, work: Work) -> None:
+    """A model of a few hundred weights that has learned a sentence."""
+    room(page, "hand", "mini")
+    page.locator("figcaption").wait_for()
+    page.locator(".fields select").first.select_option("20")
+    page.locator(".controls .primary").click()
+    page.wait_for_timeout(1500)
+    page.locator(".controls .primary").click()
+    page.locator(".matrices button").nth(9).click()
+
+
+def tokens(page: Any, work: Work) -> None:
+    """One text cut by several tokenizers, and their cards."""
+    room(page, "tokens", m="box", x="ক্ষমা চেয়ে রহিম বলল, “বাংলাদেশ ব্যাংক ২০২৪ সালে সুদ বৃদ্ধি করেছে।”")
+    page.locator(".piece").nth(20).wait_for()
+
+
+def design(page: Any, work: Work) -> None:
+    """What ten minutes and five megabytes allow on this machine, and what it costs."""
+    room(page, "design")
+    page.locator(".left form .button").click()
+    page.locator(".left form p[aria-live]").wait_for(timeout=300_000)
+    page.locator(".right[aria-busy=false] section.bars").nth(2).wait_for()
+
+
+def train(page: Any, work: Work) -> None:
+    """Two curves in one plot."""
+    room(page, "train", run=work.longer, **{"with": work.shorter})
+    page.get_by_role("img").first.wait_for()
+    page.locator("#doctor").wait_for()
+
+
+def compare(page: Any, work: Work) -> None:
+    """Models on one text that none of them was trained on."""
+    room(page, "compare", runs=f"box,{work.longer},{work.shorter}")
+    page.locator("main textarea").fill(unseen())
+    page.locator("main .primary").click()
+    page.locator("tbody tr").nth(2).wait_for(timeout=300_000)
+    page.locator("main textarea").evaluate("field => { field.scrollTop = 0; field.blur() }")
+
+
+def judge(page: Any, work: Work) -> None:
+    """Two texts, whose is whose not told."""
+    room(page, "compare", "judge", m="box", b=work.longer)
+    page.locator("main input[type=text]").first.fill("মিনা")
+    page.locator("main .primary").click()
+    page.locator("main article").first.wait_for()
+
+
+def teach(page: Any, work: Work) -> None:
+    """A classifier, what it says of a text and which words decided, and how well it did."""
+    room(page, "teach", "classify", m=work.classifier, job=work.classifier, x=NEWS)
+    page.locator(".why").click()
+    page.locator(".words span").first.wait_for()
+    page.locator(".score").wait_for()
+
+
+ROOMS: dict[str, Scene] = {
+    "write": write, "look": look, "hand": hand, "tokens": tokens, "design": design, "train": train, "compare": compare,
+    "teach": teach,
+}  # fmt: skip
+CLOSER: dict[str, Scene] = {
+    "look-block": look_block, "look-attention": look_attention, "look-number": look_number, "mini": mini,
+    "judge": judge,
+}  # fmt: skip
+
+
+def opened(browser: Any, url: str, look: Look) -> Any:
+    """A page that is looked at like this."""
+    size = {"width": look.width, "height": HEIGHTS[look.width]}
+    phone = {"is_mobile": True, "has_touch": True, "device_scale_factor": 2} if look.width == PHONE else {}
+    page = browser.new_page(viewport=size, reduced_motion="reduce", **phone)
+    page.set_default_timeout(120_000)
+    page.goto(f"{url}/#/compare?lang={look.language}&theme={look.theme}")
+    page.locator("h1").wait_for()
+    return page
+
+
+def keep(shot: bytes, place: Path) -> None:
+    """Write a picture as a small file."""
+    from PIL import Image
+
+    place.parent.mkdir(parents=True, exist_ok=True)
+    Image.open(io.BytesIO(shot)).convert("RGB").save(place, quality=82, method=6)
+
+
+def main() -> int:
+    """Take the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--work", type=Path, default=ROOT / "kotha-studio", help="where the trainings are, or will be")
+    parser.add_argument("--only", nargs="*", default=[], help="these rooms alone")
+    parser.add_argument("--all", type=Path, help="every width, language and theme, whole pages, into this folder")
+    parser.add_argument("--url", help="a server that runs already, with what the folder holds")
+    given = parser.parse_args()
+    with served(given.work) if given.url is None else nullcontext(given.url) as url, sync_playwright() as playwright:
+        work = prepare(url)
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
+        for name, scene in (ROOMS | CLOSER).items():
+            if given.only and name not in given.only:
+                continue
+            for look in KEPT if given.all is None else ALL:
+                if name in CLOSER and given.all is None and look != KEPT[0]:
+                    continue
+                page = opened(browser, url, look)
+                scene(page, work)
+                page.wait_for_timeout(500)
+                place = (given.all or PICTURES) / f"{name}-{look}.webp"
+                keep(page.screenshot(full_page=given.all is not None), place)
+                print(f"{place} {place.stat().st_size / 1000:.0f} kB", flush=True)
+                page.close()
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
