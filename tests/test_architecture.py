@@ -37,11 +37,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluate": {"text", "model", "bundle", "runs", "generate", "retrieve"},
     "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate", "retrieve", "studio"},
 }
+MAY_IMPORT["lessons"] = {*MAY_IMPORT["inside"], "inside"}
 MAY_IMPORT["bench"] = {"text", "model", "bundle", "runs", "train", "generate", "export"}
 MAY_IMPORT["adapt"] = {*MAY_IMPORT["inside"], "inside", "export"}
 MAY_IMPORT["api"] = {*MAY_IMPORT["adapt"], "adapt"}
 MAY_IMPORT["serve"] = {*MAY_IMPORT["api"], "api", "studio"}
-MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve", "bench"}
+MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve", "bench", "lessons"}
 
 # What the training core may stand on, so that it runs on a bare GPU machine; the rest is imported where it is used.
 CORE = {"text", "model", "bundle", "runs", "train", "generate", "evaluate"} | LEAVES

@@ -35,6 +35,8 @@ def page(help: str, **more: Any) -> Parameter:
 
 
 Json = Annotated[bool, flag("JSON on stdout.", name="--json")]
+# Whoever sets KOTHA_LANGUAGE once need not say it with each command.
+InLanguage = Annotated[Literal["en", "bn"], flag("English or Bangla.", env_var="KOTHA_LANGUAGE")]
 _MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
 Run = Annotated[Path, flag(_MODEL, converter=lambda _, words: place(words[0].value), show_default=False)]
 RunName = Annotated[str | None, flag(_MODEL, name="RUN", show_default=False)]  # where what it names is still open

@@ -47,6 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("kotha.cli.serve:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
     "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
     "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),
+    "lessons": ("kotha.cli.lessons:app", "The course's questions, answered by small models trained on the spot."),
     "export": ("kotha.cli.export:export", "Take a model to Hugging Face, llama.cpp or ONNX, with proof."),
     "import": ("kotha.cli.export:import_", "Open a model from Hugging Face here, with proof."),
 }

@@ -1,0 +1,79 @@
+"""``kotha lessons``: the course's questions, each answered by small models that are trained and measured here."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App
+
+from kotha.cli.flags import InLanguage, Json, flag
+from kotha.cli.terminal import print_json, print_table, progress, results, table
+from kotha.files import as_json as to_json
+from kotha.files import write_whole
+
+app = App(name="lessons", help="The course's questions, answered by measuring.", help_format="plaintext")
+
+
+@app.default
+def listed(*, language: InLanguage = "en", as_json: Json = False) -> None:
+    """List the lessons: what each asks, and how long it takes."""
+    from kotha.lessons.catalogue import lessons
+    from kotha.lessons.wordbook import Wordbook
+
+    found, words = lessons(), Wordbook("common")
+    if as_json:
+        print_json([{"name": each.name, "question": vars(each.question), "minutes": each.minutes} for each in found])
+        return
+    rows = [[each.name, each.question.to(language), f"{each.minutes:g}"] for each in found]
+    results().print(table("", words["header"].to(language).split(","), rows))
+    results().print(words["minutes"].to(language), markup=False)
+
+
+@app.command
+def run(
+    name: Annotated[str, flag("Which lesson; `kotha lessons` lists them.")],
+    /,
+    *,
+    seeds: Annotated[int, flag("Models of each kind: other first weights, another order of the text.")] = 3,
+    steps: Annotated[int | None, flag("Steps of each training, for a quicker look; left out: enough.")] = None,
+    out: Annotated[Path | None, flag("Folder for NAME.json and NAME.svg.")] = None,
+    language: InLanguage = "en",
+    as_json: Json = False,
+) -> None:
+    """Train the models of a lesson, measure them, and say in plain words what was seen."""
+    from kotha.lessons.catalogue import lesson
+    from kotha.lessons.classroom import Sizes
+    from kotha.lessons.occasion import Occasion
+    from kotha.lessons.wordbook import Wordbook
+
+    chosen, sizes = lesson(name), Sizes() if steps is None else Sizes(steps=steps)
+    with progress() as advance:
+        stage = Wordbook("common")["working"].to(language)
+        found = chosen.teach(Occasion(sizes, range(seeds), lambda done, total: advance(stage, done, total)))
+    asked = [
+        "kotha",
+        "lessons",
+        "run",
+        name,
+        "--seeds",
+        f"{seeds}",
+        *([] if steps is None else ["--steps", f"{steps}"]),
+    ]
+    record = {"command": shlex.join(asked), **found.to_dict()}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_whole(out / f"{name}.json", to_json(record, 1) + "\n", ".json")
+        write_whole(out / f"{name}.svg", found.svg(language), ".svg")
+        print(f"kotha: {out / name}.json, {out / name}.svg", file=sys.stderr)
+    if as_json:
+        print_json(record)
+        return
+    console = results()
+    console.print(chosen.question.to(language), style="bold", markup=False)
+    print_table(found.table(language))
+    for sentence in found.reading:
+        console.print(sentence.to(language), markup=False)
+    for sample in found.samples:
+        console.print(f"\n[bold]{sample.title.to(language)}[/]")
+        console.print(sample.text, markup=False)

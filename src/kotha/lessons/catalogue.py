@@ -1,0 +1,51 @@
+"""The lessons by name: what each asks, and how long it takes. Nothing here imports torch."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from kotha.errors import UsageError, nearest
+from kotha.lessons.wordbook import Wordbook
+from kotha.wording import Words
+
+if TYPE_CHECKING:
+    from kotha.lessons.occasion import Occasion
+    from kotha.lessons.result import LessonResult
+
+# Minutes with three seeds, on two cores that have nothing else to do.
+_MINUTES = {"positions": 4, "mask": 3}
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A question, and where the answer is measured: the module of its name."""
+
+    name: str
+    minutes: float
+
+    @property
+    def question(self) -> Words:
+        """What it asks."""
+        return Wordbook(self.name)["question"]
+
+    def teach(self, occasion: "Occasion") -> "LessonResult":
+        """Train, measure, and say what was seen, and where it was."""
+        from kotha.lessons.occasion import told_of
+
+        return told_of(import_module(f"kotha.lessons.{self.name}").teach, occasion)
+
+
+def lessons() -> list[Lesson]:
+    """All of them, in the order of the course."""
+    return [Lesson(name, minutes) for name, minutes in _MINUTES.items()]
+
+
+def lesson(name: str) -> Lesson:
+    """The lesson of a name.
+
+    >>> lesson("mask").question.en
+    'What happens without the causal mask?'
+    """
+    if name not in _MINUTES:
+        raise UsageError(f"there is no lesson {name!r}{nearest(name, _MINUTES)}")
+    return Lesson(name, _MINUTES[name])
