@@ -6,6 +6,7 @@ The convention, which any Markdown viewer shows as plain text:
 - ``console`` blocks hold lines ``$ kotha ...`` and what each prints; a line ``…`` stands for any number of lines.
 - ``<!-- holds: 0.88 = weights[0, 0] -->`` holds a number of the prose to an expression, where the code has come to.
 - ``<!-- given: 2017 -->`` names numbers that come from elsewhere: years, papers, examples.
+- every other number of the prose stands in the code or in what was printed under the same heading.
 - ``<!-- about: 5% -->`` before a block or a picture lets its numbers differ so much: what a training reaches.
 
 Blocks of no language are drawings and formulas: nobody runs them.
@@ -14,6 +15,7 @@ Blocks of no language are drawings and formulas: nobody runs them.
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +49,7 @@ class Part:
     holds: list[Held] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
     pictures: list[tuple[str, float]] = field(default_factory=list)  # file name, how much it may differ
+    section: int = 0  # under which heading it stands
 
     @property
     def plain(self) -> str:
@@ -115,13 +118,22 @@ def parse(source: str) -> list[Part]:
         parts.append(Part(fence[1], "\n".join(lines[place + 1 : end]), place + 2, about=_about_before(parts)))
         start = place = end + 1
     _add_prose(parts, lines[start:], start + 1)
+    section = 0
+    for part in parts:
+        section += part.kind == "prose" and part.text.lstrip().startswith("## ")
+        part.section = section
     return parts
 
 
 def _add_prose(parts: list[Part], lines: list[str], line: int) -> None:
-    if not any(text.strip() for text in lines):
-        return
-    text = "\n".join(lines)
+    """Prose, cut where a section begins."""
+    begins = [0, *(place for place, text in enumerate(lines) if text.startswith("## ") and place), len(lines)]
+    for start, end in pairwise(begins):
+        if any(text.strip() for text in lines[start:end]):
+            parts.append(_prose("\n".join(lines[start:end]), line + start))
+
+
+def _prose(text: str, line: int) -> Part:
     part = Part("prose", text, line)
     about = 0.0
     for found in re.finditer(f"{_COMMENT.pattern}|{_IMAGE.pattern}", text, re.DOTALL):
@@ -139,7 +151,7 @@ def _add_prose(parts: list[Part], lines: list[str], line: int) -> None:
             part.given += directive[2].split(";")
         else:
             about = _share(directive[2], here)
-    parts.append(part)
+    return part
 
 
 def _held(item: str, line: int) -> Held:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 _TO_LATIN = str.maketrans("০১২৩৪৫৬৭৮৯−", "0123456789-")
 # Not inside a name (uint16, GPT-2), nor a version's tail; a sign only where nothing stands before it.
-NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)(?:(?<![\w)\]])-)?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?(?![A-Za-z_])")
+NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)(?:(?<![\w)\]])-)?\d[\d,]*+(?:\.\d++)?+(?:e-?\d++)?+(?![A-Za-z_])")
 _SKIPPED = re.compile(
     r"!?\]\([^)]*\)"  # where a link or a picture leads to
     r"|^\s*\d+\.\s|^#+ .*$"  # numbers of a list, headings
@@ -25,7 +25,8 @@ def numbers_of(text: str) -> list[str]:
     >>> numbers_of("১৯৬টি টুকরা, −1.50 and 58,139,648; uint16, GPT-2")
     ['196', '-1.50', '58139648']
     """
-    return [found.rstrip(",").replace(",", "") for found in NUMBER.findall(latin(text))]
+    plain = re.sub(r"(?<=\d)_(?=\d)", "", latin(text))  # as Python groups them
+    return [found.rstrip(",").replace(",", "") for found in NUMBER.findall(plain)]
 
 
 def prose_numbers(text: str) -> list[str]:

@@ -166,17 +166,15 @@ def same_picture(kept: str, drawn: str, about: float = 0.0) -> bool:
 
 
 def _compare_prose(chapter: Chapter, outcome: Outcome) -> None:
-    """Every number of the prose is printed, drawn from the code that ran, held, or given."""
-    answers = {
-        number
-        for part in chapter.parts
-        if part.kind in ("text", "console", "python")
-        for number in numbers_of(part.text)
-    }
+    """Every number of the prose is printed or in the code under its heading, held, or given."""
+    answers: dict[int, set[str]] = {}
+    for part in chapter.parts:
+        if part.kind in ("text", "console", "python"):
+            answers.setdefault(part.section, set()).update(numbers_of(part.text))
     for part in chapter.parts:
         if part.kind != "prose":
             continue
-        known = answers | {number for held in part.holds for number in numbers_of(held.shown)}
+        known = answers.get(part.section, set()) | {number for held in part.holds for number in numbers_of(held.shown)}
         known |= {number for given in part.given for number in numbers_of(given)}
         for number in prose_numbers(part.plain):
             if not answered(number, known):

@@ -31,6 +31,7 @@ def problems(text: str, folder: Path, name: str = "01-x.md") -> list[str]:
         (PRINTS + "Two cost 24.\n<!-- holds: 24 = 2 * price -->", "says 24, and 2 * price is 25.0"),
         (PRINTS + "Two.\n<!-- holds: 25 = 2 * price -->", "holds 25, which the paragraph does not say"),
         (PRINTS + "In 2017 it was so.", "nothing answers for 2017"),
+        (PRINTS + "## Elsewhere\n\nIt cost 12.5.", "nothing answers for 12.5"),
         (PRINTS + "In 2017 it was so.\n<!-- given: 2017 -->", None),
         (PRINTS + "এর দাম ১২.৫, দুটির ২৫।\n<!-- holds: ২৫ = 2 * price -->", None),
         (PRINTS + "দুটির দাম ২৬।\n<!-- holds: ২৬ = 2 * price -->", "says ২৬"),
