@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["lessons"] = {*MAY_IMPORT["inside"], "inside"}
 MAY_IMPORT["bench"] = {"text", "model", "bundle", "runs", "train", "generate", "export"}
-MAY_IMPORT["adapt"] = {*MAY_IMPORT["inside"], "inside", "export"}
+MAY_IMPORT["adapt"] = {*MAY_IMPORT["inside"], "inside", "export"} - {"studio"}
 MAY_IMPORT["api"] = {*MAY_IMPORT["adapt"], "adapt"}
 MAY_IMPORT["serve"] = {*MAY_IMPORT["api"], "api", "studio"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT["serve"], "serve", "bench", "lessons"}

@@ -55,3 +55,17 @@ def test_a_time_is_said_in_one_unit(seconds: float, english: str, bangla: str) -
 def test_names_keep_their_digits_and_numbers_do_not() -> None:
     filled = Words("{n:,} {name}", "{n:,} {name}").fill(n=65_536, name="uint16")
     assert (filled.to("en"), filled.to("bn")) == ("65,536 uint16", "৬৫,৫৩৬ uint16")
+
+
+@pytest.mark.parametrize(
+    ("template", "filled"),
+    [
+        ("মোট {n:,}টি টোকেন।", "মোট ২৩,১২,৭৪১টি টোকেন।"),
+        ("2^16 = {n:,}। তাই {n:,}টি।", "2^16 = 2,312,741। তাই ২৩,১২,৭৪১টি।"),
+        ("আকার ({n}, {n})।", "আকার (2312741, 2312741)।"),
+        ("আকার ({n} টি)?\n{n:.1f} পেল", "আকার (২৩১২৭৪১ টি)?\n২৩১২৭৪১.০ পেল"),
+        ("`--steps` দিন: {n:,}", "`--steps` দিন: 2,312,741"),
+    ],
+)
+def test_the_sentence_decides_about_its_digits(template: str, filled: str) -> None:
+    assert Words("", template).fill(n=2_312_741).bn == filled

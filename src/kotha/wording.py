@@ -4,6 +4,7 @@ Sizes are decimal, as disks and data sheets have them: 1 GB is 1,000,000,000 byt
 with a figure takes it from ``--json`` or from Python.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Formatter
@@ -112,7 +113,7 @@ class Words:
     bn: str
 
     def fill(self, **values: Any) -> "Words":
-        """With the numbers put in, in Bangla with Bangla digits; what is a text already stays as it is.
+        """With the numbers put in; in Bangla the sentence decides about their digits, and a text stays as it is.
 
         >>> Words("{n:,} of {what}", "{what}: {n:,}টি").fill(n=8192, what="uint16").bn
         'uint16: ৮,১৯২টি'
@@ -125,13 +126,51 @@ class Words:
 
 
 def fill(template: str, language: Language, values: Mapping[str, Any]) -> str:
-    """A template of one language with its numbers put in."""
-    return (_BanglaNumbers() if language == "bn" else Formatter()).vformat(template, (), values)
+    """A template of one language with its numbers put in.
+
+    A Bangla sentence that holds a formula, a shape or code has Latin digits, every other one Bangla digits, by lakh.
+
+    >>> fill("মোট {n:,}টি। {n} = {n} × 1।", "bn", {"n": 2_312_741})
+    'মোট ২৩,১২,৭৪১টি। 2312741 = 2312741 × 1।'
+    """
+    if language != "bn":
+        return Formatter().vformat(template, (), values)
+    filled = _MarkedNumbers().vformat(template, (), values)
+    return _SENTENCE.sub(lambda found: _in_one_kind(found[0]), filled)
 
 
-class _BanglaNumbers(Formatter):
-    """Turns the digits of the numbers that are filled in, and of nothing else."""
+# A sentence ends with its mark, or with the line.
+_SENTENCE = re.compile(r"[^।?\n]+[।?\n]*")
+# What makes a sentence one of formulas: code, a sign of arithmetic, a shape, a power of ten.
+_FORMULA = re.compile(r"[`=×/^√→[\]]|\(\d[\d,]*, |\de[-+]?\d")
+# Private code points that no text has, around a number that was filled in.
+_BEGIN, _END = "\ue000", "\ue001"
+_MARKED = re.compile(f"{_BEGIN}([^{_END}]*){_END}")
+_WHOLE = re.compile(r"\d{1,3}(?:,\d{3})+")
+
+
+def _in_one_kind(sentence: str) -> str:
+    """A sentence whose filled-in numbers have the digits that it asks for."""
+    plain = _MARKED.sub(lambda found: found[1], sentence)
+    if _FORMULA.search(plain):
+        return plain
+    return _MARKED.sub(lambda found: bangla_digits(_WHOLE.sub(lambda whole: by_lakh(whole[0]), found[1])), sentence)
+
+
+def by_lakh(grouped: str) -> str:
+    """A whole number grouped as South Asia does.
+
+    >>> by_lakh("58,139,648"), by_lakh("950")
+    ('5,81,39,648', '950')
+    """
+    digits = grouped.replace(",", "")
+    head = re.sub(r"\B(?=(?:\d{2})+$)", ",", digits[:-3])
+    return f"{head},{digits[-3:]}" if head else digits
+
+
+class _MarkedNumbers(Formatter):
+    """Marks the numbers that are filled in, and nothing else."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         text: str = super().format_field(value, format_spec)
-        return text if isinstance(value, str) else bangla_digits(text)
+        return text if isinstance(value, str) else f"{_BEGIN}{text}{_END}"

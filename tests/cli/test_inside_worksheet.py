@@ -140,7 +140,7 @@ def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> 
     type_in(monkeypatch, "1.5e-4\n2e-4\n")
     assert main(["inside", "worksheet", "--exercise", "7c"]) == 0
     shown = capsys.readouterr().out
-    assert "Right." in shown and "too coarse" in shown and "1 of 2 right" in shown
+    assert "Right." in shown and "too coarse" in shown and "1 of 2 answers wholly right" in shown
     assert "max_iters = 20,000 (the workshop does not say it" in shown
 
 

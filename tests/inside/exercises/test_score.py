@@ -67,7 +67,7 @@ def test_the_command_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)[0]["points"] == 30
     main(["inside", "score", str(FILE)])
     said = capsys.readouterr().out
-    assert "30 of 288 points" in said and "claims 34" in said and "no proof" in said
+    assert "30 / 288" in said and "claims 34 points" in said and "not who did the work" in said
     broken = tmp_path / "score.json"
     broken.write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match="could not be read"):

@@ -75,7 +75,7 @@ function ofProduct(steps: readonly Step[], step: Step, given: Matrices, row: num
   };
   for (const other of others(steps, step)) add("otherMatrix", compute({ ...step, operands: [leftName, other] }, given, row, column), { used: other });
   if (step.operation === "product_by_rows") add("notTurned", total((left[row] ?? []).map((value, k) => value * at(right, k, column))));
-  else add("rowForColumn", total((left[row] ?? []).map((value, k) => value * at(right, column, k))));
+  else add("rowForColumn", total((left[row] ?? []).slice(0, right[column]?.length).map((value, k) => value * at(right, column, k))));
   add("columnForRow", total(multiplied.map(([, b], k) => at(left, k, row) * b)));
   add("summedColumn", total(multiplied.map(([, b]) => b)));
   add("summedRow", total(multiplied.map(([a]) => a)));
@@ -161,6 +161,10 @@ function ofSoftmax(given: Matrices, row: number, column: number, power: number, 
     way("hiddenStays", seen[column] === -Infinity ? -Infinity : NaN),
     way("upsideDown", 1 / ((power || NaN) / total(seen.map((score) => Math.exp(score))))),
     way("evenly", 1 / visible.length),
+    ...[2, 1].map((decimals): Way => {
+      const early = way("earlyScores", softmax(seen.map((score) => (score === -Infinity ? score : Number(score.toFixed(decimals)))))[column] ?? NaN);
+      return { ...early, filling: { ...early.filling, n: decimals } };
+    }),
   ];
 }
 

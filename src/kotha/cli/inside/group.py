@@ -5,8 +5,8 @@ from cyclopts import App
 # Name of the command, where its function is, and what help says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "worksheet": ("worksheet:worksheet", "One attention head as arithmetic on paper; the workshop's, or your model's."),
-    "exercise": ("exercise:exercise", "The workshop's questions in two languages, asked and graded."),
-    "score": ("score:score", "Score files of the page By hand, graded again."),
+    "exercise": ("exercise:exercise", "A tutor in two languages: questions, hints, recognised mistakes, points."),
+    "score": ("score:score", "Score files of a class, marked anew, in one table."),
     "flow": ("flow:flow", "A text through the whole model, with shapes and figures at every station."),
     "trace": ("trace:trace", "What was recorded at every named place, as a table or as numbers."),
     "attention": ("attention:attention", "Who looks at whom: a page of every head, layer by layer."),

@@ -1,33 +1,62 @@
-"""``kotha inside score``: score files of the page By hand, graded again."""
+"""``kotha inside score``: score files of the tutor and of the page By hand, marked anew, a class in one table."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from kotha.cli.flags import flag
-from kotha.cli.terminal import print_json
+from kotha.cli.flags import flag, written
+from kotha.cli.terminal import notes, print_json, results, table
+
+if TYPE_CHECKING:
+    from kotha.inside.exercises.classroom import FileScore
+    from kotha.wording import Language
 
 
 def score(
-    *files: Annotated[str, flag("Score files, as the page By hand saves them.")],
+    *files: Annotated[Path, flag("Files of answers, as the tutor or the page By hand saves them.")],
+    key_file: Annotated[Path | None, flag("The key that the tutor's files were signed with.")] = None,
+    csv: Annotated[Path | None, written("Write the table to this file, for a spreadsheet.", ".csv")] = None,
+    language: Annotated[Literal["en", "bn"], flag("Of what is said.")] = "en",
     as_json: Annotated[bool, flag("As JSON.", name="--json")] = False,
 ) -> None:
-    """Grade score files again, from the numbers up: what each pupil did, and what the file claims."""
-    from kotha.errors import UsageError
-    from kotha.inside.exercises.score import NO_PROOF, read_score
+    """Mark score files again, from the answers up, and say whether each signature fits."""
+    from kotha.errors import DataError, UsageError
+    from kotha.files import write_whole
+    from kotha.inside.exercises.classroom import PROOF, as_csv, read_class
+    from kotha.inside.exercises.record import read_key
 
     if not files:
-        raise UsageError("name a score file, as the page By hand saves it")
-    scores = [read_score(file) for file in files]
+        raise UsageError("name score files, as the tutor or the page By hand saves them")
+    rows = read_class(files, b"" if key_file is None else read_key(key_file))
+    if len(rows) == 1 and rows[0].state == "unreadable":
+        raise DataError(rows[0].note)
+    if csv is not None:
+        write_whole(csv, as_csv(rows), ".csv")
+        notes().print(f"kotha: wrote {csv}", markup=False)
     if as_json:
-        print_json([each.to_dict() for each in scores])
+        print_json([row.to_dict() for row in rows])
         return
-    for each in scores:
-        print(f"{each.name or 'without a name'}: {each.points} of {each.possible} points ({each.sheet})")
-        for step in each.steps:
-            print(f"  {step.name:<9} {step.right:>3} of {step.cells} right, {step.shown} shown, {step.points} points")
-        if each.claimed != each.points:
-            print(f"  the file claims {each.claimed} points")
-        if each.refused:
-            print(f"  called right, and not right: {', '.join(each.refused)}")
-        if not each.checksum_fits:
-            print("  the checksum does not fit: the file was changed after it was saved")
-    print(NO_PROOF)
+    _print(rows, language)
+    results().print(PROOF.to(language), markup=False)
+
+
+def _print(rows: "list[FileScore]", language: "Language") -> None:
+    from kotha.inside.exercises.classroom import HEADINGS
+
+    header = [HEADINGS[name].to(language) for name in ("name", "sheet", "points", "percent", "right", "state", "note")]
+    lines = [
+        [
+            row.name or "–",
+            row.sheet,
+            f"{row.points:g} / {row.possible:g}",
+            f"{row.percent:g}%",
+            f"{row.right} / {row.asked}",
+            row.state_words.to(language),
+            row.note,
+        ]
+        for row in rows
+    ]
+    console = results()
+    console.print(table("", header, lines))
+    if len(rows) == 1:
+        for part in rows[0].parts(language):
+            console.print(f"  {part}", markup=False)

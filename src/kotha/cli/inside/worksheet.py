@@ -34,7 +34,9 @@ def worksheet(
     ] = None,
     language: Annotated[Literal["en", "bn"], flag("Of the questions.")] = "en",
     size: Annotated[str | None, flag("A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3.")] = None,
-    seed: Annotated[int, flag("Which numbers --size draws.")] = 0,
+    seed: Annotated[
+        int | None, flag("Draw other numbers: the sheet of `kotha inside exercise` with this seed.")
+    ] = None,
     as_json: Annotated[bool, flag("One JSON object on stdout; −∞ is null.", name="--json")] = False,
 ) -> None:
     """Lay out one attention head step by step: products, sums, scaling, mask, exponentials, weights, output."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kotha.inside.exercises.grading import Expected, shape
+from kotha.inside.exercises.hints import hints_of_step
 from kotha.inside.exercises.setting import Question, Setting
 from kotha.inside.worksheet.page import arithmetic
 from kotha.wording import Words
@@ -16,8 +17,8 @@ _DECIMALS = 6
 _WHY_HIDDEN = Words(
     "Softmax raises e to each score, and e to −∞ is exactly 0: a hidden token gets no weight at all, and the others "
     "still sum to 1. A 0 in its place would not do, since e^0 = 1 is a weight like any other.",
-    "সফটম্যাক্সে e-কে প্রতিটি স্কোরের ঘাতে তোলা হয়, আর e-এর −∞ ঘাত ঠিক ০: তাই ঢাকা টোকেন কোনো ওজনই পায় না, "
-    "বাকিগুলোর যোগফল তবু ১ থাকে। সেখানে ০ বসালে চলত না, কারণ e^0 = 1, সেটি আর পাঁচটা ওজনের মতোই একটি ওজন।",
+    "সফটম্যাক্সে e-কে প্রতিটি স্কোরের ঘাতে তোলা হয়, আর e-এর −∞ ঘাত ঠিক শূন্য: তাই মাস্ক-করা টোকেন কোনো ওজনই পায় না, "
+    "বাকিগুলোর যোগফল তবু এক থাকে। সেখানে 0 বসালে চলত না: e^0 = 1, তাই মাস্ক-করা টোকেনও ওজন পেয়ে যেত।",
 )
 
 
@@ -48,7 +49,7 @@ def _scores(setting: Setting, n_tokens: int, d_head: int) -> Iterator[Question]:
         "K-এর আকার ({rows}, {columns})। Kᵀ-এর আকার কত?",
         Words(
             "Turning swaps rows and columns: ({columns}, {rows}).",
-            "উল্টালে সারি আর কলাম জায়গা বদলায়: ({columns}, {rows})।",
+            "ট্রান্সপোজ করলে সারি হয় কলাম, কলাম হয় সারি: ({columns}, {rows})।",
         ),
         expected=shape(d_head, n_tokens),
         **size,
@@ -81,15 +82,15 @@ def _mask(setting: Setting, n_tokens: int) -> Iterator[Question]:
     yield setting.ask(
         "3a",
         "Write the causal mask of {rows} tokens: 1 where a token may look, 0 where not.",
-        "{rows}টি টোকেনের কজাল (causal) মাস্ক লিখুন: যেখানে তাকানো যায় সেখানে 1, যেখানে যায় না সেখানে 0।",
-        Words(f"A token sees itself and those before it: {rows}", f"টোকেন নিজেকে আর আগেরগুলোকে দেখে: {rows}"),
+        "{rows}টি টোকেনের ভবিষ্যৎ-আড়াল মাস্ক (causal mask) লিখুন: যে টোকেন দেখা যাবে তার ঘরে ১, যেটি দেখা যাবে না তার ঘরে ০।",
+        Words(f"A token sees itself and those before it: {rows}", f"টোকেন নিজেকে আর আগেরগুলোকে দেখে:\n{rows}"),
         expected=Expected(tuple(mask.ravel().tolist()), columns=n_tokens, exact=True),
         rows=n_tokens,
     )
     asked = setting.ask(
         "3b",
         "Apply the mask to the scores. Type -inf (or -999) for minus infinity.",
-        "স্কোরে মাস্ক বসান। ঋণাত্মক অসীমের জায়গায় -inf (বা -999) লিখুন।",
+        "স্কোরে মাস্ক বসান। ঋণাত্মক অসীমের জায়গায় `-inf` (বা `-999`) লিখুন।",
     )
     yield _matrix(setting, asked, "masked", ("scores", "mask"))
     yield setting.ask("3b-why", "Why minus infinity?", "ঋণাত্মক অসীম কেন?", _WHY_HIDDEN)
@@ -105,7 +106,7 @@ def _softmax(setting: Setting) -> Iterator[Question]:
         asked = setting.ask(
             f"4{chr(ord('a') + row)}",
             "Softmax of row {row}: what are the {columns} weights of “{token}”, hidden ones included?",
-            "{row} নম্বর সারির সফটম্যাক্স: ঢাকা ঘরগুলোসহ “{token}”-এর {columns}টি ওজন কত?",
+            "{row} নম্বর সারিতে সফটম্যাক্স প্রয়োগ করুন। মাস্ক-করা ঘরসহ “{token}”-এর {columns}টি ওজন কত কত?",
             *(arithmetic(sheet, powers, row, column, _DECIMALS) for column in range(n_tokens)),
             arithmetic(sheet, sums, row, 0, _DECIMALS),
             expected=Expected(tuple(step.values[row].tolist()), columns=n_tokens, slack=_CARRIED),
@@ -113,7 +114,8 @@ def _softmax(setting: Setting) -> Iterator[Question]:
             columns=n_tokens,
             token=token,
         )
-        yield replace(asked, shows=("masked",), lines=tuple(shares))
+        hints = hints_of_step(sheet, step, row)
+        yield replace(asked, shows=("masked",), lines=tuple(shares), step="weights", row=row, hints=hints)
 
 
 def _matrix(setting: Setting, asked: Question, name: str, shows: tuple[str, ...], slack: float = _CARRIED) -> Question:
@@ -123,4 +125,5 @@ def _matrix(setting: Setting, asked: Question, name: str, shows: tuple[str, ...]
     cells = [(row, column) for row in range(height) for column in range(width)]
     expected = Expected(tuple(float(step.values[at]) for at in cells), columns=width, slack=slack)
     lines = tuple(arithmetic(setting.sheet, step, row, column, _DECIMALS) for row, column in cells)
-    return replace(asked, expected=expected, shows=shows, lines=lines)
+    hints = hints_of_step(setting.sheet, step)
+    return replace(asked, expected=expected, shows=shows, lines=lines, step=name, hints=hints)

@@ -38,7 +38,7 @@ def _samples(setting: Setting) -> Iterator[Question]:
     yield setting.ask(
         "9a-why",
         "What do the two averages tell about the tokenization?",
-        "দুটি গড় টোকেনাইজেশন সম্পর্কে কী বলে?",
+        "লেখা যেভাবে টোকেনে ভাগ হয়েছে, দুটি গড় তা নিয়ে কী বলে?",
         _ALIKE,
     )
 
@@ -59,7 +59,7 @@ def _uint16(setting: Setting) -> Question:
         "টোকেন রাখা হয় uint16 হিসেবে। শব্দভান্ডারে সর্বোচ্চ কতটি টোকেন থাকতে পারে?",
         Words(
             "2^16 = {values:,}: the ids 0 to {last:,}. " + en,
-            "2^16 = {values:,}: অর্থাৎ 0 থেকে {last:,} পর্যন্ত নম্বর। " + bn,
+            "2^16 = {values:,}, তাই টোকেন-নম্বর হতে পারে 0 থেকে {last:,}। " + bn,
         ),
         expected=Expected((float(_UINT16_VALUES),), exact=True),
         values=_UINT16_VALUES,
@@ -89,7 +89,7 @@ def _seen(setting: Setting) -> Iterator[Question]:
     yield setting.ask(
         "9c-3",
         "The training set has {tokens:,} tokens. How many times has it been seen by then?",
-        "প্রশিক্ষণের লেখায় {tokens:,}টি টোকেন। তত ধাপে মডেল পুরো লেখাটা কতবার দেখেছে?",
+        "প্রশিক্ষণের লেখায় {tokens:,}টি টোকেন। তত ধাপে মডেল পুরো লেখাটি কতবার দেখেছে?",
         f"{total:,} / {data:,} = {total / data:.2f}",
         expected=Expected((total / data,)),
         tokens=data,
@@ -152,13 +152,13 @@ def _memory(setting: Setting, count: ParameterCount) -> Iterator[Question]:
 _ALIKE = Words(
     "They are nearly the same: both splits hold the same kind of text and are cut equally fine. Divided by the "
     "words of a sample they say how many pieces a Bangla word takes; `kotha tokenizer card` measures it.",
-    "দুটি প্রায় সমান: দুই ভাগে একই ধরনের লেখা, টুকরোও সমান সূক্ষ্ম। নমুনার শব্দসংখ্যা দিয়ে ভাগ করলে জানা যায়, "
-    "একটি বাংলা শব্দে কত টুকরো লাগে; তা মাপে `kotha tokenizer card`।",
+    "দুটি প্রায় সমান: দুই ভাগে একই ধরনের লেখা, আর টোকেনাইজার দুই ভাগের লেখাই সমান ছোট টুকরায় কেটেছে। নমুনার শব্দসংখ্যা "
+    "দিয়ে ভাগ করলে জানা যায়, একটি বাংলা শব্দে কত টুকরা লাগে; তা মাপে `kotha tokenizer card`।",
 )
 _PARTS_OF_MEMORY = Words(
     "Gradients, one for each parameter: {one:.2g} GB. Adam's two moments: {two:.2g} GB. With the parameters "
     "{four:.2g} GB. The rest is activations kept for the way back, above all the logits, and what the GPU library "
     "itself takes.",
     "গ্রেডিয়েন্ট, প্রতি প্যারামিটারে একটি: {one:.2g} GB। Adam-এর দুটি মোমেন্ট: {two:.2g} GB। প্যারামিটারসহ "
-    "{four:.2g} GB। বাকিটা ফেরার পথের জন্য রাখা অ্যাক্টিভেশন, সবচেয়ে বেশি logits, আর GPU-র লাইব্রেরির নিজের জায়গা।",
+    "{four:.2g} GB। বাকি মেমরি নেয় ব্যাকওয়ার্ড পাসের জন্য জমা রাখা অ্যাক্টিভেশন (সবচেয়ে বেশি লজিট) আর GPU লাইব্রেরি নিজে।",
 )

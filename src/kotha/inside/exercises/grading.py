@@ -113,11 +113,11 @@ class Verdict(StrEnum):
     """What became of an answer."""
 
     RIGHT = "right"
+    PARTLY = "partly right"
     WRONG = "wrong"
     COARSE = "too coarse"
     UNREADABLE = "unreadable"
     SKIPPED = "skipped"
-    OPEN = "open"
 
 
 _BEST_FIRST = (Verdict.RIGHT, Verdict.COARSE, Verdict.WRONG)
@@ -148,11 +148,17 @@ def shape(*sizes: int) -> Expected:
 
 @dataclass(frozen=True)
 class Grade:
-    """A verdict, and the first number that is not right."""
+    """A verdict, and which numbers are not right."""
 
     verdict: Verdict
-    place: int | None = None
+    wrong: tuple[int, ...] = ()
     found: int = 0  # how many numbers were read
+    numbers: tuple[Typed, ...] = ()  # as they were read
+
+    @property
+    def place(self) -> int | None:
+        """The first that is not right."""
+        return self.wrong[0] if self.wrong else None
 
 
 def grade(text: str, expected: Expected) -> Grade:
@@ -170,16 +176,25 @@ def grade(text: str, expected: Expected) -> Grade:
     return min(grades, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.place or 0)))
 
 
+def cells_right(found: Grade, expected: Expected) -> float:
+    """The share of the numbers that is right."""
+    return 1 - len(found.wrong) / len(expected.values) if found.numbers else 0.0
+
+
 def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) -> Grade:
     wanted = [expected.bytes if number.in_bytes else value for number, value in zip(numbers, values, strict=True)]
-    verdicts = [_compare(number, value, expected) for number, value in zip(numbers, wanted, strict=True)]
+    verdicts = [compare(number, value, expected) for number, value in zip(numbers, wanted, strict=True)]
+    wrong = tuple(place for place, verdict in enumerate(verdicts) if verdict is not Verdict.RIGHT)
+    # One that is wrong weighs more than one that is coarse, and is shown first.
     for verdict in (Verdict.WRONG, Verdict.COARSE):
         if verdict in verdicts:
-            return Grade(verdict, verdicts.index(verdict), len(numbers))
-    return Grade(Verdict.RIGHT, None, len(numbers))
+            first = verdicts.index(verdict)
+            return Grade(verdict, (first, *(each for each in wrong if each != first)), len(numbers), tuple(numbers))
+    return Grade(Verdict.RIGHT, (), len(numbers), tuple(numbers))
 
 
-def _compare(number: Typed, value: float | None, expected: Expected) -> Verdict:
+def compare(number: Typed, value: float | None, expected: Expected) -> Verdict:
+    """One number against the one that is right, as exactly as ``expected`` asks for."""
     if value is None:  # a unit of bytes for what is no size
         return Verdict.WRONG
     if value == -math.inf:

@@ -1,204 +1,180 @@
-"""The quiz: asks, grades, shows the worked step where an answer is wrong, and counts.
+"""The tutor: asks, gives hints, says which mistake it was, lets one try again, and counts points.
 
 It reads and writes through two functions, so a terminal, a pipe and a test are the same to it. An empty line passes a
-question, the end of input ends the quiz. Where nobody is there to try again (a pipe), an answer that cannot be read
-counts as it is; else it is asked once more.
+question, ``?`` asks for a hint, the end of input ends the quiz. A second try counts half of what it mends. Where nobody
+is there to try again (a pipe) there is one try, and an answer that cannot be read counts as it is.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from kotha.errors import UsageError
-from kotha.inside.exercises.attention import attention_questions
-from kotha.inside.exercises.counts import count_questions
-from kotha.inside.exercises.flow import flow_questions
-from kotha.inside.exercises.grading import FEWEST_DIGITS, Grade, Verdict, grade, readings
-from kotha.inside.exercises.reflection import reflection_questions
-from kotha.inside.exercises.setting import Question, Setting
-from kotha.inside.worksheet.operations import written
+from kotha.inside.exercises.explaining import explained, shown
+from kotha.inside.exercises.grading import FEWEST_DIGITS, Verdict, readings
+from kotha.inside.exercises.judging import Judged, judge
+from kotha.inside.exercises.outcome import Outcome, Summary, mark
+from kotha.inside.exercises.setting import Question
 from kotha.inside.worksheet.sheet import Sheet
-from kotha.wording import Language, Words, ascii_digits
+from kotha.wording import Language, Words
 
 # A line of the student's; None when there is no more.
 Read = Callable[[str], str | None]
 Tell = Callable[[str], None]
-_YES = ("y", "yes", "হ্যাঁ", "হ্যা", "হ", "হাঁ")
-_SHOWN_DECIMALS = 6
+OnAnswer = Callable[[Outcome], None]
+_ASKS_FOR_HINT = ("?", "hint", "ইঙ্গিত")
 
-RIGHT = Words("Right.", "ঠিক।")
-WRONG = Words("Not right. The worked step:", "ঠিক হয়নি। হিসাবটি এমন:")
-PASSED = Words("Passed over. The worked step:", "বাদ গেল। হিসাবটি এমন:")
+RULES = Words(
+    "An empty line passes a question over, ? asks for a hint (each takes a tenth of the points).",
+    "ফাঁকা লাইন দিলে প্রশ্নটি বাদ যায়, ? লিখলে ইঙ্গিত আসে (প্রতিটিতে নম্বরের দশ ভাগের এক ভাগ কমে)।",
+)
+WORTH = Words("{points} points", "{points} নম্বর")
+BONUS = Words("{points} bonus points", "{points} বাড়তি নম্বর")
+RIGHT = Words("Right.", "ঠিক হয়েছে।")
+WRONG = Words("Not right.", "ঠিক হয়নি।")
+PARTLY = Words("Partly right.", "আংশিক ঠিক।")
+PASSED = Words("Passed over.", "বাদ গেল।")
 COARSE = Words(
-    "Near, but too coarse: give at least {digits} significant digits. The worked step:",
-    "কাছাকাছি, কিন্তু খুব মোটা দাগের: অন্তত {digits}টি সার্থক অঙ্ক দিন। হিসাবটি এমন:",
+    "Near, but too coarse: give at least {digits} significant digits.",
+    "প্রায় ঠিক, তবে আরও সূক্ষ্ম মান চাই: অন্তত {digits}টি তাৎপর্যপূর্ণ অঙ্ক দিন।",
 ).fill(digits=FEWEST_DIGITS)
-UNREADABLE = Words(
-    "Read {found} numbers, and the answer has {wanted}.", "{found}টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা {wanted}টি।"
-)
-MODEL_ANSWER = Words("A model answer:", "একটি নমুনা উত্তর:")
-AGREES = Words("Does yours agree? (y/n) ", "আপনার উত্তর কি মেলে? (হ্যাঁ/না) ")
+AGAIN = Words("Try once more; what is mended now counts half.", "আরেকবার চেষ্টা করুন; এবার যেটুকু ঠিক হবে তার অর্ধেক নম্বর।")
+HINT = Words("Hint:", "ইঙ্গিত:")
+NO_MORE_HINTS = Words("There are no more hints.", "আর ইঙ্গিত নেই।")
+GOT = Words("{got} of {points} points.", "{points} নম্বরের মধ্যে {got}।")
 SCORE = Words(
-    "{right} of {graded} right ({percent:.0f} %); open questions compared: {open}.",
-    "{graded}টির মধ্যে {right}টি ঠিক ({percent:.0f} %); {open}টি খোলা প্রশ্ন মেলানো হয়েছে।",
+    "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers wholly right.",
+    "{possible} নম্বরের মধ্যে {points} ({percent:.0f}%)। {asked}টি উত্তরের মধ্যে {right}টি পুরোপুরি ঠিক।",
 )
-UNGRADED = Words("Open questions compared: {open}.", "{open}টি খোলা প্রশ্ন মেলানো হয়েছে।")
+OF_BONUS = Words("{bonus} of the points are a bonus.", "এর মধ্যে {bonus} বাড়তি নম্বর।")
 ENDED = Words("The input ended; questions not asked: {left}.", "ইনপুট শেষ; {left}টি প্রশ্ন করা হয়নি।")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one question."""
-
-    question: str
-    typed: str
-    verdict: Verdict
-    expected: list[float | None] | None  # the right numbers, −∞ as null; None for an open question
-    agrees: bool | None = None  # of an open question: what the student said of their own answer
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The whole quiz."""
-
-    outcomes: tuple[Outcome, ...]
-    asked: int
-
-    @property
-    def graded(self) -> int:
-        """Questions that had a right answer and were reached."""
-        return sum(outcome.expected is not None for outcome in self.outcomes)
-
-    @property
-    def right(self) -> int:
-        """How many of them were right."""
-        return sum(outcome.verdict is Verdict.RIGHT for outcome in self.outcomes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "questions": self.asked,
-            "graded": self.graded,
-            "right": self.right,
-            "ended_early": len(self.outcomes) < self.asked,
-            "answers": [asdict(outcome) for outcome in self.outcomes],
-        }
-
-
-def all_questions(setting: Setting) -> list[Question]:
-    """The workshop's questions, part by part, with answers for these sizes."""
-    rooms = (attention_questions, flow_questions, count_questions, reflection_questions)
-    return [question for room in rooms for question in room(setting)]
-
-
-def choose(questions: Iterable[Question], wanted: str) -> list[Question]:
-    """The questions of a number (7), or one part of it (7c), in either digits; or all."""
-    known, wanted = list(questions), ascii_digits(wanted).strip().lower()
-    if wanted in ("all", "সব"):
-        return known
-    by_number = wanted.isdigit()
-    chosen = [
-        each for each in known if (wanted == str(each.number) if by_number else each.id.lower().startswith(wanted))
-    ]
-    if not chosen:
-        raise UsageError(f"there is no question {wanted!r}; use all, 1 to 12, or a part such as 7c or 10a")
-    return chosen
-
-
+@dataclass
 class Quiz:
     """Asks questions one after the other."""
 
-    def __init__(self, sheet: Sheet, language: Language, read: Read, tell: Tell, patient: bool = False) -> None:
-        self._sheet, self._language, self._read, self._tell, self._patient = sheet, language, read, tell, patient
+    sheet: Sheet
+    language: Language
+    read: Read
+    tell: Tell
+    tries: int = 1
+    on_answer: OnAnswer | None = None
+    _hints: int = field(default=0, init=False)
 
-    def ask_all(self, questions: list[Question]) -> Summary:
-        """Ask until the questions or the input end, then tell the score."""
-        outcomes: list[Outcome] = []
-        for question in questions:
+    def ask_all(self, questions: list[Question], done: tuple[Outcome, ...] = ()) -> Summary:
+        """Ask what is not ``done`` yet, until the questions or the input end; then tell the score."""
+        outcomes, answered = list(done), {outcome.question for outcome in done}
+        left = [question for question in questions if question.id not in answered]
+        for number, question in enumerate(left):
             outcome = self._ask(question)
             if outcome is None:
-                self._say(ENDED.fill(left=len(questions) - len(outcomes)))
+                self._say(ENDED.fill(left=len(left) - number))
                 break
             outcomes.append(outcome)
-        summary = Summary(tuple(outcomes), len(questions))
-        n_open = sum(outcome.verdict is Verdict.OPEN for outcome in outcomes)
-        if summary.graded:
-            share = 100 * summary.right / summary.graded
-            self._say(SCORE.fill(right=summary.right, graded=summary.graded, percent=share, open=n_open))
-        elif n_open:
-            self._say(UNGRADED.fill(open=n_open))
+            if self.on_answer is not None:
+                self.on_answer(outcome)
+        possible = sum(question.points for question in questions if not question.bonus)
+        summary = Summary(tuple(outcomes), len(questions), possible)
+        self._tell_score(summary)
         return summary
 
+    def _tell_score(self, summary: Summary) -> None:
+        if not summary.outcomes:
+            return
+        possible = summary.possible or sum(outcome.possible for outcome in summary.outcomes)
+        self._say(
+            SCORE.fill(
+                points=_number(summary.points),
+                possible=possible,
+                percent=100 * summary.points / possible,
+                right=summary.right,
+                asked=len(summary.outcomes),
+            )
+        )
+        if summary.bonus:
+            self._say(OF_BONUS.fill(bonus=_number(summary.bonus)))
+
     def _ask(self, question: Question) -> Outcome | None:
-        self._tell(f"\n{question.id}. {question.text.to(self._language)}")
-        for name in question.shows:
-            for line in _matrix_lines(self._sheet, name):
-                self._tell(line)
-        typed = self._read("> ")
-        if typed is None:
-            return None
-        if question.expected is None:
-            return self._compare(question, typed.strip())
-        typed = self._rest_of_matrix(question, typed)
-        found = self._grade(question, typed)
-        if found.verdict is Verdict.UNREADABLE and self._patient:
-            again = self._read("> ")
-            typed = typed if again is None else self._rest_of_matrix(question, again)
-            found = self._grade(question, typed)
-        if found.verdict is Verdict.RIGHT:
-            self._say(RIGHT)
-        else:
-            self._explain(question, found)
-        expected = [None if value == float("-inf") else value for value in question.expected.values]
-        return Outcome(question.id, typed.strip(), found.verdict, expected)
+        worth = (BONUS if question.bonus else WORTH).fill(points=question.points)
+        self.tell(f"\n{question.id}. {question.text.to(self.language)} [{worth.to(self.language)}]")
+        for line in shown(question, self.sheet, self.language):
+            self.tell(line)
+        self._hints = 0
+        tries: list[str] = []
+        excused = self.tries == 1  # an answer that cannot be read is asked for once more, where somebody is there
+        while True:
+            typed = self._answer(question)
+            if typed is None:
+                return None if not tries else self._done(question, tries)
+            judged = judge(question, typed, self.sheet)
+            if judged.verdict is Verdict.UNREADABLE and not excused:
+                excused = True
+                self._say(*judged.said)
+                continue
+            tries.append(typed)
+            if judged.credit == 1 or judged.verdict is Verdict.SKIPPED or len(tries) >= self.tries:
+                return self._done(question, tries)
+            self._react(judged)
+            self._say(AGAIN)
+
+    def _answer(self, question: Question) -> str | None:
+        """A whole answer; requests for hints are answered on the way."""
+        while True:
+            typed = self.read("> ")
+            if typed is None:
+                return None
+            if typed.strip().lower() in _ASKS_FOR_HINT:
+                self._give_hint(question)
+                continue
+            return self._rest_of_matrix(question, typed).strip()
+
+    def _give_hint(self, question: Question) -> None:
+        if self._hints >= len(question.hints):
+            self._say(NO_MORE_HINTS)
+            return
+        self.tell(f"{HINT.to(self.language)} {question.hints[self._hints].to(self.language)}")
+        self._hints += 1
 
     def _rest_of_matrix(self, question: Question, typed: str) -> str:
         """A matrix may be typed in one line or row by row: after one whole row, read the others."""
         expected = question.expected
-        assert expected is not None, "an open question has no matrix"
-        if expected.rows == 1 or expected.columns == 1 or len(readings(typed)[-1]) != expected.columns:
+        if expected is None or expected.rows == 1 or expected.columns == 1:
+            return typed
+        if len(readings(typed)[-1]) != expected.columns:
             return typed
         lines = [typed]
         while len(lines) < expected.rows:
-            line = self._read(f"{len(lines) + 1}> ")
+            line = self.read(f"{len(lines) + 1}> ")
             if line is None or not line.strip():
                 break
             lines.append(line)
         return " ; ".join(line.strip() for line in lines)
 
-    def _grade(self, question: Question, typed: str) -> Grade:
-        assert question.expected is not None, "an open question is not graded"
-        if not typed.strip():
-            return Grade(Verdict.SKIPPED)
-        found = grade(typed, question.expected)
-        if found.verdict is Verdict.UNREADABLE:
-            self._say(UNREADABLE.fill(found=found.found, wanted=len(question.expected.values)))
-        return found
+    def _react(self, judged: Judged) -> None:
+        verdicts = {
+            Verdict.RIGHT: RIGHT,
+            Verdict.PARTLY: PARTLY,
+            Verdict.COARSE: COARSE,
+            Verdict.SKIPPED: PASSED,
+        }
+        self._say(verdicts.get(judged.verdict, WRONG), *judged.said)
 
-    def _explain(self, question: Question, found: Grade) -> None:
-        """The worked step; of a matrix the cell that went wrong, or all of it where none was given."""
-        self._say({Verdict.COARSE: COARSE, Verdict.SKIPPED: PASSED}.get(found.verdict, WRONG))
-        for words in question.worked:
-            self._tell(f"  {words.to(self._language)}")
-        for line in question.lines if found.place is None else [*question.lines[found.place : found.place + 1]]:
-            self._tell(f"  {line}")
+    def _done(self, question: Question, tries: list[str]) -> Outcome:
+        """Say how it went, and explain what was not right."""
+        outcome = mark(question, tuple(tries), self._hints, self.sheet, self.language)
+        last = judge(question, tries[-1], self.sheet)
+        self._react(last)
+        if last.credit < 1 or question.rubric is not None:
+            for line in explained(question, last, self.language):
+                self.tell(line)
+        if outcome.points < question.points:
+            self._say(GOT.fill(got=_number(outcome.points), points=question.points))
+        return outcome
 
-    def _compare(self, question: Question, typed: str) -> Outcome:
-        """An open question: show a model answer, and let the student judge."""
-        self._say(MODEL_ANSWER)
-        for words in question.worked:
-            self._tell(f"  {words.to(self._language)}")
-        if not typed:
-            return Outcome(question.id, typed, Verdict.SKIPPED, None)
-        said = self._read(AGREES.to(self._language))
-        return Outcome(question.id, typed, Verdict.OPEN, None, None if said is None else said.strip().lower() in _YES)
-
-    def _say(self, words: Words) -> None:
-        self._tell(words.to(self._language))
+    def _say(self, *words: Words) -> None:
+        for each in words:
+            self.tell(each.to(self.language))
 
 
-def _matrix_lines(sheet: Sheet, name: str) -> Iterator[str]:
-    """A matrix as plain lines, its name before the first."""
-    for row, values in enumerate(sheet.matrices[name].tolist()):
-        before = f"{name} =" if row == 0 else ""
-        yield f"  {before:<9} " + "  ".join(f"{written(value, _SHOWN_DECIMALS):>8}" for value in values)
+def _number(points: float) -> float | int:
+    """Points without a decimal that says nothing."""
+    return int(points) if points == int(points) else points

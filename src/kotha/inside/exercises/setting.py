@@ -1,12 +1,20 @@
-"""A question of the quiz, and what all are about: a preset's sizes, the course's recipe, and a sheet."""
+"""A question, and what all are about: a preset's sizes, the course's recipe, a sheet, and counts of a training.
 
-from dataclasses import dataclass
+The numbers are the workshop's, or drawn by a seed, so that no two students have the same.
+"""
+
+import random
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kotha.errors import UsageError
 from kotha.inside.exercises.grading import Expected
+from kotha.inside.exercises.hints import HINTS
+from kotha.inside.exercises.ordering import Flowchart
+from kotha.inside.exercises.rubric import Rubric
+from kotha.inside.exercises.rubrics import RUBRICS
 from kotha.inside.worksheet.sheet import Sheet
-from kotha.inside.worksheet.workshop import sheet_by_hand
+from kotha.inside.worksheet.workshop import sheet_of_student
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset as config_of
 from kotha.train.config import TrainConfig
@@ -15,11 +23,22 @@ from kotha.wording import Words
 
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
+_BATCH_SIZE = 64
+_MOST_SEED = 2**32
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A wrong way that people take to a number, with where it leads, and what to say of it."""
+
+    name: str
+    words: Words
+    values: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Question:
-    """One thing to answer: graded where ``expected`` is given, else compared by the student with ``model_answer``."""
+    """One thing to answer: numbers (``expected``), an order of pieces (``order``), or one's own words (``rubric``)."""
 
     id: str  # its number in the workshop, and which part of it: 2c, 9a-2
     text: Words
@@ -27,11 +46,24 @@ class Question:
     expected: Expected | None = None
     shows: tuple[str, ...] = ()  # matrices of the sheet that one needs to answer
     lines: tuple[str, ...] = ()  # for a matrix, the arithmetic of each cell, to show the one that went wrong
+    step: str = ""  # which step of the sheet is asked for, and which row, where it is not all
+    row: int | None = None
+    slips: tuple[Slip, ...] = ()
+    hints: tuple[Words, ...] = ()
+    rubric: Rubric | None = None
+    order: Flowchart | None = None
+    points: int = 0
+    bonus: bool = False  # its points are not among those that make the whole
 
     @property
     def number(self) -> int:
         """The workshop's number of it."""
         return int("".join(character for character in self.id[:2] if character.isdigit()))
+
+    @property
+    def weight(self) -> int:
+        """How much work it is beside the other parts of its number."""
+        return 3 if self.step or self.order else 2 if self.rubric else 1
 
 
 @dataclass(frozen=True)
@@ -43,10 +75,13 @@ class Setting:
     batch_size: int
     course: TrainConfig  # its steps are max_iters, which the workshop does not say
     measured_gigabytes: float | None  # what training took on a GPU, where the workshop says it
+    seed: int | None = None  # by which the numbers were drawn; None for the workshop's own
     training: tuple[int, int] = (7_270, 2_312_741)  # samples and tokens, as the workshop counts them
     validation: tuple[int, int] = (383, 122_216)
     iterations: int = 8_500  # how far the workshop's model was trained
     losses: tuple[float, float] = (2.6058, 4.0778)
+    rate_steps: tuple[int, int] = (500, 10_000)  # at which the learning rate is asked for
+    true_token: int = 5432  # the next one, in question 7
     new_tokens: int = 150  # how many to write, in question 8
 
     @property
@@ -71,18 +106,48 @@ class Setting:
         """A question in two languages, with these sizes and further ``values`` put in; a line of digits is no Words."""
         values = {**self.sizes, **values}
         lines = tuple(Words(each, each) if isinstance(each, str) else each.fill(**values) for each in worked)
-        return Question(id, Words(en, bn).fill(**values), lines, expected)
+        hints = tuple(hint.fill(**values) for hint in HINTS.get(id, ()))
+        rubric = RUBRICS.get(id) if expected is None else None
+        return Question(id, Words(en, bn).fill(**values), lines, expected, hints=hints, rubric=rubric)
 
 
 def make_setting(
-    preset: str = "bangla-58m", batch_size: int = 64, steps: int | None = None, size: str | None = None, seed: int = 0
+    preset: str = "bangla-58m",
+    batch_size: int | None = None,
+    steps: int | None = None,
+    size: str | None = None,
+    seed: int | None = None,
 ) -> Setting:
-    """The workshop's own, or other sizes: ``size`` and ``seed`` draw another sheet, as in ``sheet_by_hand``."""
+    """The workshop's own numbers, or other ones: ``size`` of the sheet, and a ``seed`` that draws them all."""
     config = config_of(preset)
     if not isinstance(config, GPTConfig):
         raise UsageError(f"the questions are about a GPT, and {preset} is a {config.family}; try gpt2")
-    if batch_size < 1:
+    if batch_size is not None and batch_size < 1:
         raise UsageError(f"batch_size={batch_size} is no batch; use 1 or more")
+    if seed is not None and not 0 <= seed < _MOST_SEED:
+        raise UsageError(f"seed={seed} is no seed; use 0 to {_MOST_SEED - 1}")
     changes: dict[str, Any] = {} if steps is None else {"steps": steps}
-    course = recipe("course", **changes)
-    return Setting(sheet_by_hand(size, seed), config, batch_size, course, _MEASURED_GIGABYTES.get(preset))
+    course, sheet = recipe("course", **changes), sheet_of_student(size, seed)
+    setting = Setting(sheet, config, batch_size or _BATCH_SIZE, course, _MEASURED_GIGABYTES.get(preset))
+    return setting if seed is None else _drawn(setting, seed, batch_size)
+
+
+def _drawn(setting: Setting, seed: int, batch_size: int | None) -> Setting:
+    """Other counts of a training, of the workshop's kind."""
+    draw = random.Random(seed)
+    samples, held_out = draw.randint(3_000, 9_999), draw.randint(160, 520)
+    each = draw.uniform(240, 400)
+    loss = draw.uniform(2.2, 3.0)
+    return replace(
+        setting,
+        seed=seed,
+        batch_size=batch_size or draw.choice((16, 24, 32, 40, 48, 56, 72, 80, 96)),
+        measured_gigabytes=None,
+        training=(samples, round(samples * each)),
+        validation=(held_out, round(held_out * (each + draw.uniform(-4, 4)))),
+        iterations=draw.randrange(4_000, 12_001, 500),
+        losses=(round(loss, 4), round(loss + draw.uniform(1.0, 1.8), 4)),
+        rate_steps=(draw.randrange(150, 951, 50), draw.randrange(4_000, 16_001, 500)),
+        true_token=draw.randint(100, setting.config.vocab_size - 1),
+        new_tokens=draw.randrange(60, 241, 10),
+    )

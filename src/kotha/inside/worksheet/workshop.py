@@ -4,7 +4,7 @@ Only what the workshop gives is written here; the rest is worked out, without to
 A test holds every number of it against a model that has these weights.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,12 +83,20 @@ def workshop_sheet(given: Given = WORKSHOP) -> Sheet:
 
 
 def workshop_view(
-    size: str | None = None, seed: int = 0, *, rows: int | None = None, precision: int | None = None
+    size: str | None = None, seed: int | None = None, *, rows: int | None = None, precision: int | None = None
 ) -> SheetView:
-    """The workshop's sheet to look at, or one of another ``size`` such as ``4x6x3`` with numbers that are drawn."""
-    return sheet_view(sheet_by_hand(size, seed), Look(6 if precision is None else precision, rows))
+    """The workshop's sheet to look at, or one of another ``size`` such as ``4x6x3``, or with numbers that are drawn."""
+    return sheet_view(sheet_of_student(size, seed), Look(6 if precision is None else precision, rows))
 
 
 def sheet_by_hand(size: str | None = None, seed: int = 0) -> Sheet:
     """The workshop's sheet, or one of another size with numbers that are drawn."""
     return workshop_sheet(WORKSHOP if size is None else drawn(*sizes_of(size), seed=seed))
+
+
+def sheet_of_student(size: str | None = None, seed: int | None = None) -> Sheet:
+    """The workshop's sheet; with a ``seed`` other numbers in it, with a ``size`` as ``sheet_by_hand`` draws it."""
+    if seed is None or size is not None:
+        return sheet_by_hand(size, seed or 0)
+    (n_tokens, width), head_width = WORKSHOP.x.shape, WORKSHOP.w_q.shape[1]
+    return workshop_sheet(replace(drawn(n_tokens, width, head_width, seed), tokens=WORKSHOP.tokens))
