@@ -57,7 +57,7 @@ def test_it_translates_and_shows_where_it_looked(run: kotha.Run) -> None:
     assert found.weights.shape == (len(found.written), len(found.source))
     assert torch.allclose(found.weights.sum(-1), torch.ones(len(found.written)), atol=1e-5)
     assert len(found.strongest) == len(found.written) and found.layer == 0
-    assert found.written[0].text in view.html and "decoder layer 0" in view.html
+    assert f'"written": [{{"text": "{found.written[0].text}"' in view.html and '"layer": 0' in view.html
     own = run.model.alignment(source).found
     assert run.model.tokenizer is not None
     ids = [piece.id for piece in own.written if piece.id is not None]

@@ -9,6 +9,7 @@ from tests.browser.inside_pages import check_it_fits, opened
 from tests.inside.attention.test_maps import HOSTILE, input_of
 from tests.inside.small_models import TEXT, small
 
+from kotha.inside.attention.alignment import alignment_view
 from kotha.inside.attention.maps import AttentionMaps, attention_maps
 from kotha.inside.attention.page import attention_page
 from kotha.inside.inputs import ModelInput, Piece, name_piece
@@ -210,3 +211,12 @@ def test_the_weights_in_the_picture_are_the_models(browser, pages) -> None:
         rows = page.get_by_role("row").filter(has=page.get_by_role("gridcell"))
         found = [[float(cell) for cell in rows.nth(row).get_by_role("gridcell").all_inner_texts()] for row in range(3)]
         torch.testing.assert_close(torch.tensor(found), weights[:3], atol=5.1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(("width", "language"), [(390, "bn"), (1400, "en")])
+def test_an_alignment_is_a_matrix_to_read(browser, tmp_path: Path, width: int, language: str) -> None:
+    view = alignment_view(small("seq2seq"), TEXT, "আজ মেলা হবে")
+    with opened(browser, view.save(tmp_path / "alignment.html"), width, language=language) as page:
+        check_it_fits(page, width)
+        shown = torch.tensor([float(each) for each in page.get_by_role("gridcell").all_inner_texts()])
+        torch.testing.assert_close(shown, view.found.weights.flatten(), atol=5.1e-4, rtol=0)

@@ -41,20 +41,36 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1200, "dark")])
+@pytest.mark.parametrize(("width", "scheme", "language"), [(390, "light", "bn"), (820, "dark", "en")])
 @pytest.mark.parametrize(("body", "n_heads"), [("gpt", 8), ("seq2seq", 24)])
 def test_it_fits_and_asks_for_nothing(
-    browser, pages: dict[str, Path], body: str, n_heads: int, width: int, scheme: str
+    browser, pages: dict[str, Path], body: str, n_heads: int, width: int, scheme: str, language: str
 ) -> None:
-    with opened(browser, pages[body], width, scheme) as page:
+    with opened(browser, pages[body], width, scheme, language) as page:
+        page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
         check_it_fits(page, width)
-        assert page.locator("svg rect").count() == n_heads
+        assert page.get_by_role("gridcell").count() == page.locator("#does tbody tr").count() == n_heads
 
 
 def test_tokens_are_text_and_whole(browser, pages: dict[str, Path]) -> None:
     with opened(browser, pages["gpt"]) as page:
-        cells = page.locator("table").first.locator("tr td:nth-child(5)").all_inner_texts()
+        cells = page.locator("#does td.case").all_inner_texts()
         assert len(cells) == 8
         looks = [part.strip() for cell in cells if cell for part in cell.rpartition(" (")[0].split("→")]
-        assert looks and set(looks) <= set(SHOWN)
-        assert page.locator("main i, main b b").count() == 0
+        assert looks and {look.removeprefix("in the text ") for look in looks} <= set(SHOWN)
+        assert page.locator("main i", has_text="text").count() == page.locator("main b", has_text="কথা").count() == 0
+
+
+def test_the_figures_are_the_study_s(browser, pages: dict[str, Path]) -> None:
+    found = studied("gpt")
+    with opened(browser, pages["gpt"]) as page:
+        shown = [float(each.replace("−", "-")) for each in page.get_by_role("gridcell").all_inner_texts()]
+        assert shown == pytest.approx([report.ablation for report in found.heads], abs=5.1e-4)
+        page.get_by_role("gridcell").nth(5).click()
+        report, aside = found.heads[5], page.locator("aside")
+        assert aside.locator("code").inner_text() == report.head == "blocks.1.attention.1"
+        figures = [float(each.replace("−", "-")) for each in aside.locator("dd").all_inner_texts()]
+        expected = [report.ablation, report.gradient, report.kind.distance, report.symmetry]
+        assert figures == pytest.approx(expected, abs=0.051) and figures[0] == pytest.approx(expected[0], abs=5.1e-5)
+        page.keyboard.press("ArrowRight")
+        assert aside.locator("code").inner_text() == "blocks.1.attention.2"

@@ -1,7 +1,6 @@
 """`kotha inside heads` and `kotha inside prune` as a user types them, mistakes included."""
 
 import json
-import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -78,8 +77,8 @@ def test_heads_as_a_table_and_as_a_page(capsys: Any, place: Path, tmp_path: Path
     out = capsys.readouterr().out
     assert "blocks.0.attention.3" in out and "ablation" in out and str(page) in out.replace("\n", "")
     html = page.read_text(encoding="utf-8")
-    assert html.count("<rect") == 8 and "blocks.1.attention.0" in html
-    assert "<script" not in html and not re.search(r"(src|href)=|https?://|@import|url\(", html)
+    assert "blocks.1.attention.0" in html and "default-src 'none'" in html
+    assert html.count("<script") == 3, "the page's own, and nothing that a text says"
 
 
 @pytest.mark.parametrize(("name", "more"), [("bert", []), ("seq2seq", ["--pair", "en", "bn"])])

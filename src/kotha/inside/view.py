@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.files import PAGE_ENDINGS, write_page
-from kotha.page import Page, closed, framed
+from kotha.page import framed
 
 Found = TypeVar("Found")
 
@@ -53,8 +53,3 @@ class View(Generic[Found]):
 
     def _repr_html_(self) -> str:
         return framed(self.html, self.title)
-
-
-def styled(page: Page, footer: str = "") -> str:
-    """The HTML of a page that can ask nobody for anything."""
-    return closed(page, footer=footer)

@@ -16,9 +16,9 @@ from kotha.errors import UsageError
 from kotha.generate.beam import BeamSettings, beam_search
 from kotha.inside.attention.maps import attention_maps
 from kotha.inside.inputs import Piece, Write, read
-from kotha.inside.view import View, styled
+from kotha.inside.view import View
 from kotha.model.seq2seq import Seq2Seq
-from kotha.page import Page
+from kotha.studio.single import view_page
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import counted
 
@@ -66,7 +66,7 @@ def alignment_view(
     (cross,) = (each for each in maps.maps if each.name.endswith(".cross"))
     written = maps.line("target")[1:]  # a row looks as it writes what comes after it; the last one writes the end
     found = Alignment(maps.line("source"), written, cross.weights.mean(dim=0)[: len(written)], chosen)
-    return View(text, found, lambda: alignment_page(found, text), found.to_dict, given.remarks)
+    return View(text, found, lambda: alignment_page(found, text, given.remarks), found.to_dict, given.remarks)
 
 
 def _writer(model: Seq2Seq, tokenizer: Tokenizer | None, beams: int) -> Write | None:
@@ -83,15 +83,7 @@ def _writer(model: Seq2Seq, tokenizer: Tokenizer | None, beams: int) -> Write | 
     return write
 
 
-def alignment_page(found: Alignment, title: str) -> str:
-    """One offline page: the alignment as a shaded matrix."""
-    page = Page(
-        title, "Each row is a piece that was written; the darker a cell, the more it looked at that of the source."
-    )
-    rows = [
-        [piece.text, *(f"{share:.2f}" for share in row)]
-        for piece, row in zip(found.written, found.weights.tolist(), strict=True)
-    ]
-    page.matrix(["written \\ read", *(piece.text for piece in found.source)], rows, found.weights.tolist())
-    page.paragraph(f"The mean over the heads of decoder layer {found.layer}, counted from 0. Each row sums to one.")
-    return styled(page, footer="Made by Kotha. Where a model looks is a hint of why it wrote so, not a proof.")
+def alignment_page(found: Alignment, title: str, remarks: Sequence[str] = ()) -> str:
+    """One offline page: the alignment as a shaded matrix (``web/src/parts/Alignment.svelte``)."""
+    pieces = {name: [piece.to_dict() for piece in getattr(found, name)] for name in ("source", "written")}
+    return view_page("alignment", title, {**found.to_dict(), **pieces}, remarks, made_by="kotha translate")

@@ -27,10 +27,19 @@ export interface FlowData extends Omit<Schemas["FlowStations"], "lines" | "remar
 
 export type LensData = Omit<Schemas["LogitLens"], "remarks"> & { written_from: number | null };
 
+export interface HeadsData extends Omit<Schemas["HeadsStudied"], "heads"> {
+  /** Each with its evidence in figures. */
+  heads: (Schemas["HeadStudied"] & { found: { kind: string; share: number; chance: number; offset: number | null; leans: boolean; on_repeats: boolean } | null })[];
+  threshold: number;
+  broad_threshold: number;
+}
+
+export type AlignmentData = Omit<Schemas["AlignmentTable"], "remarks">;
+
 interface Named {
   title: string;
   remarks: string[];
   made_by: string;
 }
 
-export type Told = Named & ({ kind: "attention"; data: AttentionData } | { kind: "flow"; data: FlowData } | { kind: "lens"; data: LensData });
+export type Told = Named & ({ kind: "attention"; data: AttentionData } | { kind: "flow"; data: FlowData } | { kind: "lens"; data: LensData } | { kind: "heads"; data: HeadsData } | { kind: "alignment"; data: AlignmentData });
