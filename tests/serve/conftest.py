@@ -1,7 +1,7 @@
 """A server on loopback with small models: one that only writes, and one that was taught to take turns."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,17 +67,22 @@ def address(models: Path) -> Iterator[Address]:
         yield Address(url, app, models)
 
 
-@pytest.fixture(scope="session")
-def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of every family, each in a folder of its name."""
-    folder = tmp_path_factory.mktemp("families")
-    for body in ("gpt", "bert", "seq2seq", "vit"):
+def save_small(folder: Path, bodies: Sequence[str]) -> None:
+    """Small models that have learned nothing, each in a folder of its name; of texts, a classifier too."""
+    for body in bodies:
         made = make(body)
         bundle.save(folder / body, made.model, made.tokenizer)
         if body in ("gpt", "bert"):
             config = config_from_dict(made.config.to_dict() | {"family": f"{body}-classifier", "labels": ["হ্যাঁ", "না"]})
             torch.manual_seed(1)
             bundle.save(folder / f"{body}-classifier", build(config).eval(), made.tokenizer)
+
+
+@pytest.fixture(scope="session")
+def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of every family, each in a folder of its name."""
+    folder = tmp_path_factory.mktemp("families")
+    save_small(folder, ("gpt", "bert", "seq2seq", "vit"))
     return folder
 
 

@@ -1,4 +1,4 @@
-"""The studio in a real browser: a server with the model in the box and one of each family, and pages that are watched.
+"""The studio in a real browser: a server with models of each family that have learned, and pages that are watched.
 
 Whatever a page asks for must be the server's own; what it logs as an error fails the test.
 """
@@ -14,7 +14,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
 from tests.browser.conftest import browser  # noqa: F401 - a fixture
-from tests.serve.conftest import families, started  # noqa: F401 - a fixture
+from tests.serve.conftest import save_small, started
+from tests.studio.learned import learn_all
 
 from kotha.serve.app import make_app
 from kotha.serve.settings import ServeSettings
@@ -33,9 +34,18 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def studio(families: Path, work: Path) -> Iterator[str]:  # noqa: F811
+def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What has learned its use in a folder of its name; and beside the box a GPT small enough to be quick."""
+    folder = tmp_path_factory.mktemp("families")
+    learn_all(tmp_path_factory.mktemp("material"), folder)
+    save_small(folder, ["gpt"])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def studio(families: Path, work: Path) -> Iterator[str]:
     """Where the studio is."""
-    names = [str(families / name) for name in ("gpt", "bert", "seq2seq", "vit")]
+    names = [str(each) for each in sorted(families.iterdir())]
     yield from started(make_app(["box", *names], ServeSettings(jobs=work), device="cpu"))
 
 

@@ -1,6 +1,7 @@
 """Compare and judge: figures are the library's; whose text is whose stays hidden until it may be told."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
@@ -40,6 +41,17 @@ def test_what_was_never_measured_needs_a_text(enter: Opened) -> None:
     page = enter("compare", runs="box,gpt")
     page.get_by_text("paste a text to measure all of them on").wait_for()
     assert page.get_by_role("button", name="Compare", exact=True).is_disabled()
+
+
+@pytest.mark.parametrize("model", ["bert", "seq2seq", "vit"])
+def test_a_family_that_foretells_no_text_is_told_of(browser: Any, studio: str, model: str) -> None:
+    page = browser.new_page()  # what the server refuses is an error to the console, here as it should be
+    page.set_default_timeout(60_000)
+    page.goto(f"{studio}/#/compare?lang=en&runs=box,{model}")
+    page.get_by_role("textbox").fill(TEXT)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_text(f"{model} is a {model} model; only a GPT foretells text").wait_for()
+    page.close()
 
 
 def test_pairs_are_judged_blind_and_kept(enter: Opened, work: Path) -> None:

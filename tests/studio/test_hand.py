@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from tests.studio.conftest import Opened, faults, sideways
+from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 
-from kotha import bundle
+from kotha import box, bundle
 from kotha.inside.exercises.score import read_score
 from kotha.inside.worksheet.model import model_sheet
 from kotha.inside.worksheet.workshop import sheet_by_hand, workshop_sheet
@@ -132,13 +133,18 @@ def test_own_numbers_flow_and_come_back(enter: Opened) -> None:
 
 @pytest.mark.parametrize(
     ("model", "more"),
-    [("gpt", {"l": "1", "h": "2"}), ("bert", {}), ("seq2seq", {"y": "মা"})],
-    ids=lambda each: str(each),
+    [
+        ("box", {"x": "নদী", "l": "1", "h": "2"}),
+        ("bert", {"x": BIRD_SENTENCE, "h": "1"}),
+        ("seq2seq", {"x": LATIN, "y": BANGLA}),
+    ],
+    ids=["gpt", "bert", "seq2seq"],
 )
 def test_a_head_of_a_model_is_a_sheet(enter: Opened, families: Path, model: str, more: dict[str, str]) -> None:
-    page = enter("hand", s="head", m=model, x="নদী", **more)
+    page = enter("hand", s="head", m=model, **more)
     which = {"layer": int(more.get("l", 0)), "head": int(more.get("h", 0)), "target": more.get("y")}
-    sheet = model_sheet(bundle.load(families / model), "নদী", **which)
+    place = box.FOLDER if model == "box" else families / model
+    sheet = model_sheet(bundle.load(place), more["x"], **which)
     page.locator("nav.steps button", has=page.get_by_text("scores", exact=True)).click()
     for name in ("Q", "K", "products"):
         missing = page.get_by_role("button", name=said("missing.fill", name=name))

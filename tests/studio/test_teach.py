@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from tests.serve.conftest import started
-from tests.serve.test_inside import IMAGES, png
+from tests.serve.test_inside import png
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
+from tests.studio.learned import BANGLA, BIRD, BIRD_SENTENCE, FRUIT, LATIN, OF_A_BIRD, OF_A_FRUIT, SHAPES, drawn_shapes
 
 import kotha
 from kotha.generate.images import classify_pixels
@@ -21,8 +22,7 @@ from kotha.serve.settings import ServeSettings
 
 pytestmark = pytest.mark.browser
 PATIENCE = 240_000
-TEXT = "নদীর ধারে একটি গ্রাম ছিল।"
-GAPPED = "নদীর ধারে [MASK] থাকে।"
+GAPPED = BIRD_SENTENCE.replace(BIRD, "[MASK]")
 STORY = "পদ্মা নদীর ধারে রহিমের বাড়ি।\n\nকরিম স্কুলে যায় সাইকেলে।"
 QUESTION = "রহিমের বাড়ি কোথায়?"
 
@@ -35,7 +35,7 @@ def school(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def studio(families: Path, school: Path) -> Iterator[str]:
-    """A server with one of each family, classifiers too."""
+    """A server with one of each family, classifiers too, and jobs of its own."""
     names = [str(each) for each in sorted(families.iterdir())]
     yield from started(make_app(names, ServeSettings(jobs=school), device="cpu"))
 
@@ -53,11 +53,21 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-@pytest.mark.parametrize("model", ["gpt-classifier", "bert-classifier"])
-def test_a_text_is_classified_as_the_library_does(enter: Opened, families: Path, model: str) -> None:
-    page = enter("teach", "classify", m=model, x=TEXT)
+@pytest.mark.parametrize(
+    ("model", "text", "label"),
+    [
+        ("bert-classifier", OF_A_BIRD, BIRD),
+        ("bert-classifier", OF_A_FRUIT, FRUIT),
+        ("gpt-classifier", "নদীর ধারে একটি গ্রাম ছিল।", None),  # it has learned nothing, and is shown as it is
+    ],
+)
+def test_a_text_is_classified_as_the_library_does(
+    enter: Opened, families: Path, model: str, text: str, label: str | None
+) -> None:
+    page = enter("teach", "classify", m=model, x=text)
     found = shares(page, "Every class, with its probability")
-    [expected] = kotha.load(families / model, device="cpu").classify([TEXT], why=True)
+    [expected] = kotha.load(families / model, device="cpu").classify([text], why=True)
+    assert label is None or (expected.label == label and expected.probabilities[label] > 0.5), "it has learned both"
     assert found == [(label, percent(share)) for label, share in expected.probabilities.items()]
     page.get_by_role("button", name="Which words decided?").click()
     pieces = page.locator(".words span")
@@ -69,13 +79,15 @@ def test_a_text_is_classified_as_the_library_does(enter: Opened, families: Path,
 
 def test_an_image_is_classified_as_the_library_does(enter: Opened, families: Path) -> None:
     page = enter("teach", "classify", m="vit")
-    image = base64.b64decode(png(IMAGES[0]))
+    images, labels = drawn_shapes(seed=2, n_images=1)
+    image = base64.b64decode(png(images[0]))
     page.get_by_label("Choose an image…").set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": image})
     found = shares(page, "Every class, with its probability")
     lm = kotha.load(families / "vit", device="cpu")
     pixels = decode_png(image, lm.config.image_size, lm.config.n_channels, 1 << 20)
-    expected = classify_pixels(lm.bundle, pixels).probabilities
-    assert found == [(label, percent(share)) for label, share in expected.items()]
+    expected = classify_pixels(lm.bundle, pixels)
+    assert expected.label == SHAPES[labels[0]] and expected.probabilities[expected.label] > 0.5, "it knows the shape"
+    assert found == [(label, percent(share)) for label, share in expected.probabilities.items()]
     page.get_by_label("Choose an image…").set_input_files(
         {"name": "a.png", "mimeType": "image/png", "buffer": b"nothing"}
     )
@@ -86,6 +98,7 @@ def test_gaps_are_filled_as_the_library_does_and_a_word_is_put_in(enter: Opened,
     page = enter("teach", "fill", x=GAPPED)
     found = shares(page, "Gap 1")
     [expected] = kotha.load(families / "bert", device="cpu").fill(GAPPED, words=8).to_dict()["words"]
+    assert expected[0]["word"] == BIRD and expected[0]["probability"] > 0.5, "it has learned the word"
     assert found == [(each["word"], percent(each["probability"])) for each in expected]
     page.get_by_role("list", name="Gap 1").get_by_role("button").first.click()
     page.get_by_text("There is no gap yet").wait_for()
@@ -95,13 +108,19 @@ def test_gaps_are_filled_as_the_library_does_and_a_word_is_put_in(enter: Opened,
 
 
 def test_a_text_is_translated_as_the_library_does(enter: Opened, families: Path) -> None:
-    page = enter("teach", "translate", x="নদী")
+    page = enter("teach", "translate", x=LATIN)
     page.get_by_role("button", name="Translate ⏎").click()
     said = page.locator(".result")
     said.wait_for()
-    [expected] = kotha.load(families / "seq2seq", device="cpu").translate(["নদী"], beams=4)
-    assert said.text_content() == expected
+    [expected] = kotha.load(families / "seq2seq", device="cpu").translate([LATIN], beams=4)
+    assert said.text_content() == expected == BANGLA, "it has learned to write the names"
     page.get_by_role("heading", name="Where it looked").wait_for()
+    aligned = kotha.load(families / "seq2seq", device="cpu").alignment(LATIN, beams=4).to_dict()
+    told = [button.get_attribute("aria-label") for button in page.locator(".written button").all()]
+    for name, source, weights, words in zip(
+        BANGLA.split(), LATIN.split(), aligned["weights"], told, strict=True
+    ):  # each name was written from its own
+        assert name in words and source in words and percent(max(weights)) in words
     assert "m=seq2seq" in (page.get_by_role("link", name="Open in Look inside").get_attribute("href") or "")
 
 

@@ -38,7 +38,7 @@ def trained(browser: Any, studio: str, work: Path) -> RunFolder:
     page.goto(f"{studio}/#/train?lang=en")
     begin(page)
     page.get_by_role("link", name="Write with it").wait_for()
-    page.locator("li", has_text="done").wait_for()
+    page.locator("li", has_text="Stories, 0.10 min").get_by_text("done").wait_for()
     page.close()
     return newest(work)
 
@@ -59,6 +59,21 @@ def test_the_page_shows_what_the_run_measured(enter: Opened, trained: RunFolder)
     measured = page.get_by_role("row", name="memory, MB").inner_text()
     last = [row for row in trained.metrics() if "memory_bytes" in row][-1]["memory_bytes"]
     assert f"{round(last / 1e6):,}" in measured
+
+
+@pytest.mark.parametrize("model", ["bert", "bert-classifier", "seq2seq", "vit"])
+def test_every_family_s_training_is_looked_back_at(enter: Opened, families: Path, model: str) -> None:
+    page = enter("train", run=model)
+    run = RunFolder(families / model)
+    losses = [row["loss_nats"] for row in run.metrics() if "learning_rate" in row]
+    assert sum(losses[-5:]) < 0.6 * sum(losses[:5]), "it has learned"
+    told = page.get_by_role("img").first
+    told.wait_for()
+    assert told.get_attribute("aria-label") == (
+        f"The loss of {model} fell from {losses[0]:.2f} to {losses[-1]:.2f} in {len(losses):,} steps."
+    )
+    last = [row for row in run.metrics() if "tokens_per_second" in row][-1]["tokens_per_second"]
+    assert f"{round(last):,}" in page.get_by_role("row", name="tokens a second").inner_text()
 
 
 def test_its_model_is_at_hand_in_other_rooms(enter: Opened, trained: RunFolder) -> None:

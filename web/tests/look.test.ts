@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { maskedText, toggled } from "../src/math/masking";
+import { maskedText, toggled, wordsOf } from "../src/math/masking";
 import { contrast, inkOn, position, scaleFor, STOPS, table } from "../src/math/scales";
 import { above, inLayer, levelOf, named, pathOf } from "../src/math/sites";
 import { around, pooled } from "../src/math/tiles";
@@ -63,6 +63,9 @@ describe("masking", () => {
   it("hides words by their places", () => {
     expect(maskedText("a  b c", "")).toBe("a  b c");
     expect(maskedText("a b c", "0,2")).toBe("[MASK] b [MASK]");
+    expect(maskedText("“মা-পাখি কই?” বলল।", "0,1,2")).toBe("“[MASK] [MASK]?” [MASK]।");
+    expect(maskedText("a — b", "1")).toBe("a [MASK] b");
+    expect(wordsOf("“মা-পাখি কই?” — বলল।")).toEqual(["মা-পাখি", "কই", "—", "বলল"]);
     expect([toggled("", 2), toggled("2", 0), toggled("0,2", 0)]).toEqual(["2", "0,2", "2"]);
   });
 });

@@ -1,6 +1,14 @@
 /** Words of a text that are hidden from a BERT, by their places: `1,3` in the address. */
 
+// Marks around a word stay where they are: a sentence whose last word is hidden still ends.
+const MARKED = /^(\p{P}*)(.*?)(\p{P}*)$/su;
+
+/** The words of a text without the marks around them. */
 export function wordsOf(text: string): string[] {
+  return written(text).map((word) => MARKED.exec(word)?.[2] || word);
+}
+
+function written(text: string): string[] {
   return text.split(/\s+/).filter(Boolean);
 }
 
@@ -8,9 +16,14 @@ export function wordsOf(text: string): string[] {
 export function maskedText(text: string, places: string): string {
   if (places === "") return text;
   const hidden = new Set(places.split(",").map(Number));
-  return wordsOf(text)
-    .map((word, i) => (hidden.has(i) ? "[MASK]" : word))
+  return written(text)
+    .map((word, i) => (hidden.has(i) ? maskedWord(word) : word))
     .join(" ");
+}
+
+function maskedWord(word: string): string {
+  const [, before = "", bare = "", after = ""] = MARKED.exec(word) ?? [];
+  return bare === "" ? "[MASK]" : `${before}[MASK]${after}`;
 }
 
 /** The places with one more, or one less. */
