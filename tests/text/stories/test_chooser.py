@@ -11,7 +11,11 @@ from kotha.text.stories.scene import Noun, Scene
 from kotha.text.stories.template import compile_template, tidy
 
 TABLES = {
-    "name": (Noun("রহিম"), Noun("উমা"), Noun("টুনি")),
+    "name": (Noun("রহিম", "সে"), Noun("উমা", "তিনি"), Noun("টুনি", "সে")),
+    "crop": (
+        Noun("ধান", parts={"least": (Noun("4"),), "most": (Noun("6"),), "price": (Noun("20"), Noun("30"))}),
+        Noun("পাট", parts={"least": (Noun("2"),), "most": (Noun("3"),), "price": (Noun("50"),)}),
+    ),
     "pet": (Noun("হাঁস", parts={"eats": (Noun("ধান"), Noun("শামুক"))}), Noun("টিয়া", parts={"eats": (Noun("ছোলা"),)})),
 }
 
@@ -53,7 +57,9 @@ def outcomes(template: str, cast: str = "") -> Iterator[tuple[str, float]]:
         ("{name}, {name2} আর {name}", "", 6),
         ("{pet}টি {pet.eats} খায়[?, {pet.eats} খায়]", "", 6),
         ("{a টি} থেকে {b টি} গেলে {c টি}", "a: 3..5; b: 1..a-1; c: a-b", 9),
-        ("{name} [{করা past name}|{যাওয়া past name}]", "", 12),
+        ("{name} [{করা past name}|{যাওয়া past name}]", "", 6),
+        ("{crop} {per} মণ", "per: crop.least..crop.most", 5),
+        ("{crop} {price}, {count টি} {cost অঙ্ক}", "price: crop.price; count: 2; cost: price*count", 3),
         ("[<greeting name>|[ক|খ] {name}]", "", 12),
     ],
 )
@@ -88,6 +94,11 @@ def test_a_part_may_not_come_before_its_owner() -> None:
     write = compile_template("{pet.eats}", {})
     with pytest.raises(AssertionError, match=r"pet\.eats is mentioned before pet"):
         write(Scene(Chooser("0"), TABLES, {}))
+
+
+def test_only_somebody_does_something() -> None:
+    with pytest.raises(AssertionError, match="which is nobody"):
+        compile_template("{pet} {করা past pet}", {})(Scene(Chooser("0"), TABLES, {}))
 
 
 def test_a_table_that_is_used_up_begins_again() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import kotha.text.stories as package
 from kotha.text.stories.chooser import Chooser
-from kotha.text.stories.nouns import NUMBERS
 from kotha.text.stories.phrases import PHRASES
 from kotha.text.stories.plot import LEXICON, Plot, cast_roles
 from kotha.text.stories.plots.all import PLOTS
@@ -136,8 +135,8 @@ def test_rank_is_kept_from_first_to_last(plot: Plot) -> None:
         for rank in ("সে", "তিনি")
     }
     for text, scene in performances(plot, 40):
-        people = {role: noun for role, noun in scene.filled.items() if isinstance(noun, Noun)}
-        ranks = {noun.text: noun.rank or scene.ranks.get(role) for role, noun in people.items()}
+        people = [noun for noun in scene.filled.values() if isinstance(noun, Noun)]
+        ranks = {noun.text: noun.rank for noun in people}
         for name, rank in ranks.items():
             if rank in forms:
                 after = set(re.findall(rf"(?<!\S){re.escape(name)} (\S+?)[।,]", text))
@@ -159,8 +158,8 @@ def test_the_season_is_kept(name: str) -> None:
 def test_a_trade_uses_its_own_tools(name: str) -> None:
     for _, scene in performances(by_name(name), 60):
         trade = scene.noun("trade")
-        used = {scene.noun(role).text for role in scene.filled if role.startswith("trade.tool")}
-        assert used and used <= {tool.text for tool in trade.parts["tool"]}
+        used = {scene.noun(role).text for role in scene.filled if role.startswith(("trade.tool", "trade.vital"))}
+        assert used and used <= {tool.text for part in ("tool", "vital") for tool in trade.parts.get(part, ())}
 
 
 def test_what_was_lost_is_what_was_found() -> None:
@@ -172,24 +171,10 @@ def test_what_was_lost_is_what_was_found() -> None:
         assert all(other in lost for other in others)
 
 
-def test_sums_are_right() -> None:
-    values = {word: value for value, word in enumerate(NUMBERS)} | {"দু": 2}
-    checked = 0
-    for text, _ in performances(by_name("shared fruit"), 100):
-        for had, gave, left in re.findall(r"(\S+?)টি থেকে (\S+?)টি গেল, \S+ ?\S* (\S+?)টি।", text):
-            assert values[had] - values[gave] == values[left]
-            checked += 1
-    for text, _ in performances(by_name("right change"), 100):
-        for had, gave, left in re.findall(r"(\S+) টাকা থেকে (\S+) টাকা বাদ দিলে \S+ পাওয়ার কথা (\S+) টাকা", text):
-            assert values[had] - values[gave] == values[left]
-            checked += 1
-    assert checked >= 150
-
-
 def test_relatives_are_named_as_the_family_would() -> None:
     for plot in PLOTS["story"]:
         for _, scene in performances(plot, 20):
             child = scene.filled.get("hero")
             elder = scene.filled.get("elder")
-            if isinstance(child, Noun) and isinstance(elder, Noun) and child.parts:
+            if isinstance(child, Noun) and isinstance(elder, Noun) and "kin" in child.parts:
                 assert elder.text in {noun.text for part in ("kin", "grand") for noun in child.parts[part]}

@@ -16,7 +16,7 @@ their sum and the floor stated here is too high; a test alters the choices one a
 changes. And it is an average: on a few documents a model may by luck do better. It holds for whole documents, each
 begun without any context.
 
-What it does not do: it states no facts about real people, and its invented villages are on no map.
+What it does not do: it states no facts about real people, and a village that is on some map is so by chance.
 """
 
 import itertools

@@ -1,7 +1,9 @@
 """The people of the stories: names, relatives and forms of address. Invented combinations of everyday names, no real
 person."""
 
-from kotha.text.stories.scene import Noun, Tables, listed, nouns
+from collections.abc import Iterable
+
+from kotha.text.stories.scene import Noun, Tables, entries, listed, nouns
 
 # Each community's names for children, for grown men and women, with the titles and family names that go with
 # them.
@@ -51,53 +53,91 @@ TITLES = {
     HINDU_MEN: ("কাকা, খুড়ো", "দাস, মণ্ডল, রায়, পাল, বিশ্বাস, হালদার, বর্মণ, সাহা, ঘোষ, নস্কর"),
     HINDU_WOMEN: ("মাসি, কাকিমা", "দাস, মণ্ডল, রায়, বিশ্বাস, সরকার"),
 }
-# Relatives as each community calls them; a name shared by both keeps to the terms that both use.
+# What a family says, one word for each: whoever's story it is decides for its whole text. A name that both
+# communities give keeps to words that both use, and to the water of the country.
+MUSLIM_WORDS = """
+water: পানি
+dusk: মাগরিবের আজানের একটু পরে
+feast: ঈদ
+mother: আম্মা
+father: আব্বা
+forefather: দাদা
+"""
+HINDU_WORDS = """
+water: জল
+dusk: সন্ধ্যাবাতি দেওয়ার একটু পরে
+feast: পূজা
+mother: মা
+father: বাবা
+forefather: ঠাকুরদা
+"""
+COMMON_WORDS = """
+water: পানি
+dusk: সন্ধ্যার একটু পরে
+feast: নববর্ষ
+mother: মা
+father: বাবা
+forefather: দাদু
+"""
+# Relatives as each community calls them.
 KIN = {
-    MUSLIM_CHILDREN: {
-        "kin": "মা, বাবা, দাদি, নানি, দাদা, নানা, চাচা, ফুফু, খালা, মামা, মামি, চাচি",
-        "parent": "মা, বাবা",
-        "grand": "দাদি, নানি, দাদা, নানা",
-        "aunt": "খালা, ফুফু, চাচি, মামি",
-        "feast": "ঈদ",
-    },
-    HINDU_CHILDREN: {
-        "kin": "মা, বাবা, ঠাকুমা, দিদিমা, ঠাকুরদা, দাদু, কাকা, কাকিমা, পিসি, মাসি, মামা, মামি, জেঠু",
-        "parent": "মা, বাবা",
-        "grand": "ঠাকুমা, দিদিমা, ঠাকুরদা, দাদু",
-        "aunt": "মাসি, পিসি, কাকিমা, মামি",
-        "feast": "পূজা",
-    },
-    COMMON_CHILDREN: {
-        "kin": "মা, বাবা, দাদু, নানু, মামা, মামি",
-        "parent": "মা, বাবা",
-        "grand": "দাদু, নানু",
-        "aunt": "মামি, বড় আপা",
-        "feast": "নববর্ষ",
-    },
+    MUSLIM_CHILDREN: f"""{MUSLIM_WORDS}
+kin: আম্মা, আব্বা, দাদি, নানি, দাদা, নানা, চাচা, ফুফু, খালা, মামা, মামি, চাচি
+parent: আম্মা, আব্বা
+grand: দাদি, নানি, দাদা, নানা
+aunt: খালা, ফুফু, চাচি, মামি
+""",
+    HINDU_CHILDREN: f"""{HINDU_WORDS}
+kin: মা, বাবা, ঠাকুমা, দিদিমা, ঠাকুরদা, দাদু, কাকা, কাকিমা, পিসি, মাসি, মামা, মামি, জেঠু
+parent: মা, বাবা
+grand: ঠাকুমা, দিদিমা, ঠাকুরদা, দাদু
+aunt: মাসি, পিসি, কাকিমা, মামি
+""",
+    COMMON_CHILDREN: f"""{COMMON_WORDS}
+kin: মা, বাবা, দাদু, নানু, মামা, মামি
+parent: মা, বাবা
+grand: দাদু, নানু
+aunt: মামি, বড় আপা
+""",
 }
+OF_COMMUNITY = {
+    MUSLIM_MEN: MUSLIM_WORDS,
+    MUSLIM_WOMEN: MUSLIM_WORDS,
+    HINDU_MEN: HINDU_WORDS,
+    HINDU_WOMEN: HINDU_WORDS,
+}
+MEN = (MUSLIM_MEN, HINDU_MEN)
 
 
-def _with_name(after: int) -> tuple[Noun, ...]:
-    """Grown people by name and what follows it: a title (0) or a family name (1)."""
+def _said(words: str) -> dict[str, tuple[Noun, ...]]:
+    """A family's words by part; all but the first three name people."""
+    ranks = {"water": None, "dusk": None, "feast": None}
+    return {part: nouns(line, ranks.get(part, "তিনি")) for part, line in entries(words).items()}
+
+
+def _grown(communities: Iterable[str], after: int | None = None) -> tuple[Noun, ...]:
+    """Grown people by name, alone or with what follows it: a title (0) or a family name (1)."""
     return tuple(
-        Noun(f"{name} {addition}", "তিনি", key=name)
-        for names, additions in TITLES.items()
+        Noun(f"{name} {addition}".strip(), "তিনি", words, key=name)
+        for names in communities
+        for words in [_said(OF_COMMUNITY[names])]
         for name in listed(names)
-        for addition in listed(additions[after])
+        for addition in ([""] if after is None else listed(TITLES[names][after]))
     )
 
 
 def _children(community: str) -> tuple[Noun, ...]:
-    kin = {part: nouns(words, "তিনি") for part, words in KIN[community].items()}
-    return tuple(Noun(name, "সে", {**kin, "sibling": nouns("ছোট ভাই, ছোট বোন", "সে")}) for name in listed(community))
+    parts = {**_said(KIN[community]), "sibling": nouns("ছোট ভাই, ছোট বোন", "সে")}
+    return tuple(Noun(name, "সে", parts) for name in listed(community))
 
 
 PEOPLE: Tables = {
     "child": tuple(child for community in KIN for child in _children(community)),
-    "neighbour": _with_name(0),
-    "citizen": _with_name(1),
-    "grown": tuple(Noun(name) for names in TITLES for name in listed(names)),
+    "neighbour": _grown(TITLES, 0),
+    "citizen": _grown(TITLES, 1),
+    "grown": _grown(TITLES),
+    # Those who row, cast nets, steer and drive.
+    "man": _grown(MEN),
+    "townsman": _grown(MEN, 1),
     "peer": (Noun("তুই", "তুই"), Noun("তুমি", "তুমি")),
-    "formal": (Noun("আপনি", "আপনি"),),
-    "dear": (Noun("তুমি", "তুমি"),),
 }

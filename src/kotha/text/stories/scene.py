@@ -3,7 +3,8 @@
 A plot speaks of roles (``hero``, ``season``, ``fruit2``). A role is filled when the text first mentions it, never
 sooner, so that every choice can be read in the text; after that the role stays the same to the end of the document.
 Roles with one owner are tied to it: ``trade.tool`` is a tool of the trade already named, ``season.fruit`` a fruit
-of that season, ``hero.kin`` a relative as that family would call them. Two roles never share a word.
+of that season, ``hero.kin`` a relative as that family would call them, ``hero.water`` its word for water. A word
+that is written in digits fills its role as a number: ``crop.price``. Two roles never share a word.
 """
 
 import re
@@ -12,12 +13,10 @@ from dataclasses import dataclass, field
 
 from kotha.text.stories.chooser import Chooser
 
-RANKS = ("সে", "তিনি")
-
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A word of the lexicon with what belongs to it; a person's ``rank`` is their pronoun, open (None) until needed."""
+    """A word of the lexicon with what belongs to it; a person's ``rank`` is their pronoun."""
 
     text: str
     rank: str | None = None
@@ -68,14 +67,13 @@ TELLING = frozenset({"month", "fair"})
 class Scene:
     """The roles of one document, filled as the text mentions them."""
 
-    __slots__ = ("cast", "chooser", "filled", "ranks", "tables", "used")
+    __slots__ = ("cast", "chooser", "filled", "tables", "used")
 
     def __init__(self, chooser: Chooser, tables: Tables, cast: Mapping[str, Fill]) -> None:
         self.chooser = chooser
         self.tables = tables
         self.cast = cast
         self.filled: dict[str, Noun | int] = {}
-        self.ranks: dict[str, str] = {}
         self.used: set[str] = set()
 
     def role(self, name: str) -> Noun | int:
@@ -84,6 +82,8 @@ class Scene:
         if found is None:
             fill = self.cast.get(name)
             found = fill(self) if fill else self.draw(name)
+            if isinstance(found, Noun) and found.text.isdigit():
+                found = int(found.text)
             self.filled[name] = found
         return found
 
@@ -100,10 +100,9 @@ class Scene:
         return found
 
     def person(self, name: str) -> str:
-        """The pronoun whose verb forms a role takes; where the lexicon leaves the rank open it is chosen once, here."""
-        rank = self.noun(name).rank or self.ranks.get(name)
-        if rank is None:
-            rank = self.ranks[name] = RANKS[self.chooser.below(len(RANKS))]
+        """The pronoun whose verb forms a role takes."""
+        rank = self.noun(name).rank
+        assert rank is not None, f"role {name} is {self.noun(name).text}, which is nobody"
         return rank
 
     def draw(self, path: str) -> Noun:
@@ -124,7 +123,7 @@ class Scene:
 
 
 def parse_fill(spec: str) -> Fill:
-    """How a cast fills a role: a table (``child``), a part of a role (``hero.kin``), a range or a sum of numbers.
+    """How a cast fills a role: a table (``child``), a part of a role (``hero.kin``), a number, a range or a sum.
 
     >>> scene = Scene(Chooser("0"), {}, {"had": parse_fill("9..9"), "left": parse_fill("had-4")})
     >>> scene.value("left")
@@ -133,14 +132,14 @@ def parse_fill(spec: str) -> Fill:
     if ".." in spec:
         low, high = (_parse_sum(bound) for bound in spec.split(".."))
         return lambda scene: low(scene) + scene.chooser.below(high(scene) - low(scene) + 1)
-    if re.search(r"[-+*]", spec):
+    if spec.isdigit() or re.search(r"[-+*]", spec):
         return _parse_sum(spec)
     return lambda scene: scene.draw(spec)
 
 
 def _parse_sum(expression: str) -> Callable[[Scene], int]:
     """Numbers and number roles joined by + - *, read from left to right."""
-    terms = re.findall(r"([-+*]?)(\w+)", expression)
+    terms = re.findall(r"([-+*]?)([\w.]+)", expression)
 
     def evaluate(scene: Scene) -> int:
         result = 0
