@@ -1,17 +1,24 @@
 """Train: a training begun in the page, its curve, and what is said of it, are those of the run's folder."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+
+pytest.importorskip("playwright", reason="it drives the browser")
+
+from playwright.sync_api import expect
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 
 from kotha.runs import RunFolder
+from kotha.serve.jobs.store import JobStore
 
 pytestmark = pytest.mark.browser
 PATIENCE = 240_000
@@ -76,6 +83,60 @@ def test_every_family_s_training_is_looked_back_at(enter: Opened, families: Path
     assert f"{round(last):,}" in page.get_by_role("row", name="tokens a second").inner_text()
 
 
+def test_a_training_is_named_tagged_and_found_by_its_tag(enter: Opened, trained: RunFolder, work: Path) -> None:
+    id = trained.path.parent.name
+    store = JobStore(work)
+    page = enter("train", run=id)
+    page.get_by_role("button", name="Name and tags…").click()
+    name = page.locator("form", has=page.get_by_role("button", name="Save")).get_by_role("textbox", name="Name")
+    assert name.input_value() == store.status(id).name
+    page.keyboard.type("গল্পের প্রথম")  # it has the keyboard, and its text is chosen
+    page.keyboard.press("Tab")
+    page.keyboard.type("ছোট,  দুই   শব্দ ,ছোট")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="গল্পের প্রথম").wait_for()
+    assert (store.status(id).name, store.status(id).tags) == ("গল্পের প্রথম", ("ছোট", "দুই শব্দ"))
+    assert page.get_by_role("list", name="Tags").locator("li").all_inner_texts() == ["ছোট", "দুই শব্দ"]
+    expect(page.get_by_role("button", name="Name and tags…")).to_be_focused()
+    # One plot with another training: the legend has the tags, and so has nothing that has none.
+    page.get_by_role("checkbox", name="seq2seq").check()
+    legend = page.locator(".legend").first
+    expect(legend).to_contain_text("seq2seq: batches")
+    assert "গল্পের প্রথম [ছোট, দুই শব্দ]: batches" in legend.inner_text() and "seq2seq [" not in legend.inner_text()
+    # Only what has the tag is listed; the address says so, and what was ticked stays in the plot.
+    rows = page.locator("section[aria-labelledby=runs] ul li")
+    everything = rows.count()
+    page.get_by_role("group", name="Only trainings with the tag").get_by_role("button", name="দুই শব্দ").press("Enter")
+    expect(rows).to_have_count(1)
+    assert (
+        "গল্পের প্রথম" in rows.inner_text() and page.get_by_text(f"{everything - 1} more without this tag").is_visible()
+    )
+    expect(page).to_have_url(re.compile(f"tag={quote('দুই')}"))
+    expect(legend).to_contain_text("seq2seq: batches")
+    page.get_by_role("button", name="All", exact=True).click()
+    expect(rows).to_have_count(everything)
+    # What was changed is brought back, and a tag that is none is told at its place.
+    page.keyboard.press("Control+z")
+    page.get_by_role("heading", name="Stories, 0.10 min").wait_for()
+    assert (store.status(id).name, store.status(id).tags) == ("Stories, 0.10 min", ())
+
+
+def test_a_tag_that_is_none_is_told_at_its_place(browser: Any, studio: str, trained: RunFolder) -> None:
+    page = browser.new_page()  # what the server refuses is an error to the console, here as it should be
+    page.set_default_timeout(60_000)
+    page.goto(f"{studio}/#/train?lang=en&run={trained.path.parent.name}")
+    page.get_by_role("button", name="Name and tags…").click()
+    form = page.locator("form", has=page.get_by_role("button", name="Save"))
+    form.get_by_role("textbox", name="Tags").fill("ক" * 41)
+    form.get_by_role("button", name="Save").click()
+    form.get_by_text("tags.0: String should have at most 40 characters").wait_for()
+    assert form.get_by_role("textbox", name="Tags").input_value() == "ক" * 41, "what was typed stays"
+    expect(form.get_by_role("button", name="Save")).to_be_focused()
+    page.keyboard.press("Escape")
+    form.wait_for(state="detached")
+    page.close()
+
+
 def test_its_model_is_at_hand_in_other_rooms(enter: Opened, trained: RunFolder) -> None:
     page = enter("tokens", m=trained.path.parent.name)
     page.get_by_role("region", name="Stories, 0.10 min").wait_for()
@@ -83,8 +144,9 @@ def test_its_model_is_at_hand_in_other_rooms(enter: Opened, trained: RunFolder) 
 
 @pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
 def test_nobody_is_kept_out(enter: Opened, trained: RunFolder, width: int, lang: str, theme: str) -> None:
-    page = enter("train", width=width, lang=lang, theme=theme)
+    page = enter("train", width=width, lang=lang, theme=theme, run=trained.path.parent.name)
     page.get_by_role("img").first.wait_for()
+    page.get_by_role("button", name={"en": "Name and tags…", "bn": "নাম ও ট্যাগ…"}[lang]).click()
     assert faults(page) == []
     assert sideways(page) == 0
 

@@ -533,7 +533,11 @@ export interface paths {
         delete: operations["remove_api_jobs__id__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Label
+         * @description Call a job something else, or give it other tags; whether it runs or not.
+         */
+        patch: operations["label_api_jobs__id__patch"];
         trace?: never;
     };
     "/api/jobs/{id}/events": {
@@ -1164,6 +1168,11 @@ export interface components {
              * @description The file with the examples, as jsonl, csv or tsv.
              */
             table: string;
+            /**
+             * Tags
+             * @description Words to find it by.
+             */
+            tags?: string[] | null;
             /**
              * Use
              * @description What it shall do afterwards.
@@ -3208,6 +3217,11 @@ export interface components {
              */
             name: string;
             /**
+             * Tags
+             * @description Words to find it by.
+             */
+            tags?: string[] | null;
+            /**
              * Texts
              * @description Files that were brought.
              */
@@ -3296,6 +3310,11 @@ export interface components {
              * @enum {string}
              */
             state: "running" | "done" | "failed" | "stopped" | "killed";
+            /**
+             * Tags
+             * @description Words that people find it by.
+             */
+            tags: string[];
         };
         /**
          * JobId
@@ -3403,6 +3422,25 @@ export interface components {
             told_after: number;
         };
         /**
+         * LabelRequest
+         * @description What a job shall be called and found by; what is left out stays as it is.
+         */
+        LabelRequest: {
+            /**
+             * Name
+             * @description What people shall call it; empty: as it was begun.
+             */
+            name?: string | null;
+            /**
+             * Tags
+             * @description All its tags, in place of those that it has.
+             * @example [
+             *       "stories"
+             *     ]
+             */
+            tags?: string[] | null;
+        };
+        /**
          * LayerOpinion
          * @description What one layer would say at one position, and how far that is from the model's own answer.
          */
@@ -3483,6 +3521,11 @@ export interface components {
              * @default 2000
              */
             stories: number;
+            /**
+             * Tags
+             * @description Words to find it by.
+             */
+            tags?: string[] | null;
             /**
              * Texts
              * @description Files that were brought; none: stories are written.
@@ -3946,6 +3989,11 @@ export interface components {
              * @description The file with the examples, as jsonl, csv or tsv.
              */
             table: string;
+            /**
+             * Tags
+             * @description Words to find it by.
+             */
+            tags?: string[] | null;
         };
         /**
          * PassCell
@@ -4392,6 +4440,11 @@ export interface components {
              */
             name: string;
             /**
+             * Tags
+             * @description Words to find it by.
+             */
+            tags?: string[] | null;
+            /**
              * Texts
              * @description Files that were brought.
              */
@@ -4673,6 +4726,11 @@ export interface components {
              */
             steps: number | null;
             /**
+             * Tags
+             * @description Words that people find it by; none of a run that is no job.
+             */
+            tags: string[];
+            /**
              * Title
              * @description What people call it.
              */
@@ -4809,6 +4867,11 @@ export interface components {
              * @description Steps that are asked for.
              */
             steps: number | null;
+            /**
+             * Tags
+             * @description Words that people find it by; none of a run that is no job.
+             */
+            tags: string[];
             /**
              * Title
              * @description What people call it.
@@ -5349,6 +5412,11 @@ export interface components {
              */
             name: string;
             /**
+             * Tags
+             * @description Words to find it by.
+             */
+            tags?: string[] | null;
+            /**
              * Texts
              * @description Files that were brought.
              */
@@ -5415,6 +5483,11 @@ export interface components {
              * @default 0
              */
             seed: number;
+            /**
+             * Tags
+             * @description Words to find it by.
+             */
+            tags?: string[] | null;
         };
         /**
          * TranslateAnswer
@@ -7087,6 +7160,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobId"];
+                };
+            };
+            /** @description The request cannot be met; the message says why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description The server cannot meet it now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    label_api_jobs__id__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job, by the id that it was given. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabelRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
                 };
             };
             /** @description The request cannot be met; the message says why. */

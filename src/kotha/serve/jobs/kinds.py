@@ -10,6 +10,7 @@ from kotha.adapt.pairs import USUAL_PRESET
 from kotha.errors import nearest
 from kotha.model.presets import PRESETS, preset
 from kotha.serve.errors import RefusedError
+from kotha.serve.jobs.labels import Tags
 from kotha.serve.jobs.store import DAMAGED, JobStore
 from kotha.serve.wire import ModelName, WireRequest
 from kotha.train.plan.rules import choose_vocabulary
@@ -64,6 +65,7 @@ def brought_table(store: JobStore, id: str, param: str) -> Path:
 
 class _Job(WireRequest):
     name: str = Field("", max_length=200, description="What people call it.")
+    tags: Tags | None = Field(None, description="Words to find it by.")
 
 
 class DesignedSettings(WireRequest):

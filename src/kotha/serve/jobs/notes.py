@@ -6,6 +6,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kotha.files import read_table
+from kotha.serve.jobs.labels import Name, Tags
 from kotha.serve.jobs.refusals import DamagedJobError
 from kotha.serve.naming import by_name
 
@@ -56,6 +57,13 @@ class ExitNote(_Note):
     code: int = Field(ge=-_HIGHEST_SIGNAL, le=255)
     ended: float
     why: NoteText | None = None
+
+
+class LabelNote(_Note):
+    """What people call it since, and the tags that they gave it."""
+
+    name: Annotated[Name, AfterValidator(_as_utf8)] = ""
+    tags: Tags = []
 
 
 N = TypeVar("N", bound=_Note)

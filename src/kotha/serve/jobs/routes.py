@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from kotha.serve.errors import RefusedError
 from kotha.serve.jobs.events import EventPlace, heard_to_the_end, job_events
 from kotha.serve.jobs.kinds import Id, JobRequest
+from kotha.serve.jobs.labels import Name, Tags
 from kotha.serve.jobs.store import JobStore
 from kotha.serve.jobs.uploads import Ending
 from kotha.serve.state import state_of
@@ -53,6 +54,13 @@ class JobId(BaseModel):
     id: Id = Field(description="By which it is asked for; of a training also the name of its model.")
 
 
+class LabelRequest(WireRequest):
+    """What a job shall be called and found by; what is left out stays as it is."""
+
+    name: Name | None = Field(None, description="What people shall call it; empty: as it was begun.")
+    tags: Tags | None = Field(None, description="All its tags, in place of those that it has.", examples=[["stories"]])
+
+
 class Job(BaseModel):
     """A job as it stands."""
 
@@ -65,6 +73,7 @@ class Job(BaseModel):
         description="When, in seconds since 1970; null while it runs, and where nobody could write it down."
     )
     said: str = Field(description="The last of what its command said; where it could not say how it ended, that.")
+    tags: list[str] = Field(description="Words that people find it by.")
 
 
 def _store(request: Request) -> JobStore:
@@ -108,7 +117,7 @@ async def begin(request: Request, asked: JobRequest) -> JobId:
     store, shelf = _store(request), state_of(request).shelf
 
     def work() -> str:
-        return store.begin(asked.kind, asked.name, *asked.commands(store, shelf.place))
+        return store.begin(asked.kind, asked.name, *asked.commands(store, shelf.place), tags=asked.tags or ())
 
     return JobId(id=await asyncio.to_thread(work))
 
@@ -117,6 +126,14 @@ async def begin(request: Request, asked: JobRequest) -> JobId:
 async def job(request: Request, id: NamedJob) -> Job:
     """One job."""
     return await _told(_store(request), id)
+
+
+@router.patch("/jobs/{id}")
+async def label(request: Request, id: NamedJob, asked: LabelRequest) -> Job:
+    """Call a job something else, or give it other tags; whether it runs or not."""
+    store = _store(request)
+    await asyncio.to_thread(store.label, id, asked.name, asked.tags)
+    return await _told(store, id)
 
 
 @router.delete("/jobs/{id}")

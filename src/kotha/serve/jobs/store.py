@@ -4,6 +4,7 @@
 
     JOBS/uploads/ID.txt          what somebody brought (``uploads.py``)
     JOBS/ID/job.json             what was asked for, and the command that does it
+    JOBS/ID/label.json           what people call it since, and its tags
     JOBS/ID/process.json         which process does it, and when that one began
     JOBS/ID/log.txt              what the command says
     JOBS/ID/out/                 what comes of it: a tokenizer, a data folder, a run, an index
@@ -31,7 +32,8 @@ from kotha.errors import KothaError, UsageError
 from kotha.files import write_whole
 from kotha.runs import CHECKPOINTS
 from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS, STOPPING
-from kotha.serve.jobs.notes import ExitNote, JobNote, ProcessNote, read_note
+from kotha.serve.jobs.labels import LABEL
+from kotha.serve.jobs.notes import ExitNote, JobNote, LabelNote, ProcessNote, read_note
 from kotha.serve.jobs.refusals import DamagedJobError, JobConflictError, NoSuchJobError
 from kotha.serve.jobs.uploads import ID, Uploads, alone
 from kotha.serve.settings import Limits
@@ -56,6 +58,7 @@ class JobStatus:
     began: float
     ended: float | None
     said: str  # the last of what its command said, and how it ended where it could not say so itself
+    tags: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -71,7 +74,7 @@ class JobStore:
         for left in self.folder.glob(f".*{_REMOVED}"):  # by a server that ended while it removed them
             shutil.rmtree(left, ignore_errors=True)
 
-    def begin(self, kind: str, name: str, *commands: Sequence[str]) -> str:
+    def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
         """Start commands as a job, one after the other.
 
         ``{out}`` in a word is where the result shall be, ``{job}`` the job's own folder, for what is made on the way.
@@ -86,6 +89,8 @@ class JobStore:
             job = JobNote(kind=kind, name=name, commands=filled, began=time.time())
             try:
                 write_whole(folder / JOB, job.model_dump_json())
+                if tags:
+                    write_whole(folder / LABEL, LabelNote(tags=list(tags)).model_dump_json())
                 self._start(folder)
             except Exception:  # a full disk: what never began is no job
                 shutil.rmtree(folder, ignore_errors=True)
@@ -113,6 +118,14 @@ class JobStore:
             words = [*command, "--out", str(folder / OUT), "--resume"]
             write_whole(folder / JOB, job.model_copy(update={"commands": [words]}).model_dump_json())
             self._start(folder)
+
+    def label(self, id: str, name: str | None = None, tags: Sequence[str] | None = None) -> None:
+        """Give a job another name, or other tags; what is None stays, and an empty name is the one it began with."""
+        with alone(self.folder):
+            folder = self._folder(id)
+            changes = {"name": name, "tags": None if tags is None else list(tags)}
+            label = {**_label_of(folder)[0].model_dump(), **{key: to for key, to in changes.items() if to is not None}}
+            write_whole(folder / LABEL, LabelNote(**label).model_dump_json())
 
     def _check_room(self, new: int = 0) -> None:
         jobs = self.all()
@@ -182,9 +195,11 @@ class JobStore:
             began, said = folder.stat().st_mtime, f"its folder is damaged: {error}"
             return JobStatus(id, DAMAGED, "", "running" if lives else "failed", began, None, said)
         state: JobState = _state_of(exit.code) if exit else "running" if lives else "killed"
-        parts = (self._without_places(_end_of(folder / LOG), job.words), _unsaid(job.kind, state, exit))
+        label, unread = _label_of(folder)
+        parts = (self._without_places(_end_of(folder / LOG), job.words), _unsaid(job.kind, state, exit), unread)
         said = "\n".join(part.rstrip() for part in parts if part)
-        return JobStatus(id, job.kind, job.name, state, job.began, exit.ended if exit else None, said)
+        ended = exit.ended if exit else None
+        return JobStatus(id, job.kind, label.name or job.name, state, job.began, ended, said, tuple(label.tags))
 
     def _without_places(self, said: str, words: Sequence[str]) -> str:
         """What a command said, with ids and names instead of where things are on this machine."""
@@ -260,6 +275,14 @@ class JobStore:
         with suppress(ChildProcessError):  # ours, if this server began it: it must not stay as a zombie
             os.waitpid(about.pid, os.WNOHANG)
         return about.pid if _began(about.pid) == about.began is not None else None
+
+
+def _label_of(folder: Path) -> tuple[LabelNote, str]:
+    """A job's label, and what is wrong with it: a broken one takes nothing from the job but its tags."""
+    try:
+        return (read_note(folder / LABEL, LabelNote) if (folder / LABEL).is_file() else LabelNote()), ""
+    except DamagedJobError as error:
+        return LabelNote(), f"its label is not shown: {error}"
 
 
 def _filled(word: str, places: dict[str, str]) -> str:

@@ -33,6 +33,7 @@ class RunRow(WireAnswer):
 
     name: str = Field(description="What it is asked for by: a model's name, or a job's id.")
     title: str = Field(description="What people call it.")
+    tags: list[str] = Field(description="Words that people find it by; none of a run that is no job.")
     state: str = Field(description="running, done, failed, stopped or killed.")
     began: float | None = Field(description="When, in seconds since 1970; null of a run that is no job.")
     family: str | None = Field(description="Of the model, once it is known.")
@@ -69,6 +70,7 @@ class RunTold(WireAnswer):
 
     name: str = Field(description="What it is asked for by.")
     title: str = Field(description="What people call it.")
+    tags: list[str] = Field(description="Words that people find it by; none of a run that is no job.")
     state: str = Field(description="running, done, failed, stopped or killed.")
     said: str = Field(description="The last of what its command said; empty of a run that is no job.")
     family: str | None = Field(description="Of the model, once it is known.")
@@ -197,6 +199,7 @@ def _row(name: str, place: Path, job: JobStatus | None) -> RunRow:
     return RunRow(
         name=name,
         title=(job.name if job is not None else "") or name,
+        tags=[] if job is None else list(job.tags),
         state="done" if job is None else job.state,
         began=None if job is None else job.began,
         family=mapping(config, "model").get("family"),
@@ -218,6 +221,7 @@ def _told(name: str, folder: RunFolder, job: JobStatus | None, after: int) -> Ru
     return RunTold(
         name=name,
         title=(job.name if job is not None else "") or name,
+        tags=[] if job is None else list(job.tags),
         state="done" if job is None else job.state,
         said="" if job is None else job.said,
         family=mapping(config, "model").get("family"),

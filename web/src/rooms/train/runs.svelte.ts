@@ -12,6 +12,7 @@ export class Runs {
   listed = $state(false);
   #timer: ReturnType<typeof setInterval> | undefined;
   #looking = false;
+  #lists = 0;
 
   /** Look now, and again and again while anything is under way. */
   watch(shown: () => readonly string[]): () => void {
@@ -27,14 +28,21 @@ export class Runs {
     if (this.#looking) return;
     this.#looking = true;
     try {
-      this.rows = await get("/api/runs");
-      this.listed = true;
+      await this.list();
       for (const name of shown) await this.#grow(name);
     } catch {
       // the house says that the server is away; what is shown stays
     } finally {
       this.#looking = false;
     }
+  }
+
+  /** Read the list anew; an older answer that comes later changes nothing. */
+  async list(): Promise<void> {
+    const mine = (this.#lists += 1);
+    const found = await get("/api/runs");
+    if (mine === this.#lists) this.rows = found;
+    this.listed = true;
   }
 
   forget(name: string): void {

@@ -1,0 +1,55 @@
+"""What people call a job, and the words that they find it by (tags): a note of its own, since these alone may change.
+
+A tag is one line that can be read: what cannot be seen, or turns the writing around, would only look like another.
+"""
+
+import unicodedata
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+LABEL = "label.json"
+LONGEST_NAME, LONGEST_TAG, MOST_TAGS = 200, 40, 12
+# Bangla needs them inside words, as in র‍্যাম; nothing else that is invisible is needed by any.
+_JOINERS = "\u200c\u200d"
+_BETWEEN = ","  # parts one tag from the next where they are typed
+
+
+def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
+    """A name as it is kept: one line, NFC, single spaces.
+
+    >>> tidy_name("  ছোট   মডেল ")
+    'ছোট মডেল'
+    """
+    for letter in name:
+        if unicodedata.category(letter).startswith("C") and letter not in _JOINERS and not letter.isspace():
+            raise ValueError(f"it has a letter that cannot be seen, U+{ord(letter):04X}; leave it out")
+    tidy = unicodedata.normalize("NFC", " ".join(name.split()))  # which makes two of some letters, as of য়
+    if len(tidy) > longest:
+        raise ValueError(f"it has {len(tidy)} letters, and may have {longest}; shorten it")
+    return tidy
+
+
+def tidy_tag(tag: str) -> str:
+    """A tag as it is kept, as a name; it is not empty, and has no comma.
+
+    >>> tidy_tag("ছোট, বড়")
+    Traceback (most recent call last):
+    ...
+    ValueError: a tag has no comma: commas part one tag from the next
+    """
+    tidy = tidy_name(tag, LONGEST_TAG)
+    if not tidy.strip(_JOINERS):
+        raise ValueError("a tag is empty; leave it out")
+    if _BETWEEN in tidy:
+        raise ValueError("a tag has no comma: commas part one tag from the next")
+    return tidy
+
+
+def _each_once(tags: list[str]) -> list[str]:
+    return list(dict.fromkeys(tags))
+
+
+Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(tidy_name)]
+Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG), AfterValidator(tidy_tag)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS, fail_fast=True), AfterValidator(_each_once)]
