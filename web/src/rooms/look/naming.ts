@@ -65,6 +65,14 @@ export function givesName(gives: string): string {
   return has(key) ? say(key) : gives;
 }
 
+/** A piece as it stands at the head of a row or a column: a patch by its place alone. */
+export function pieceLabel(piece: Piece | undefined): string {
+  if (piece === undefined || piece.id != null) return piece?.text ?? "";
+  if (piece.text === "class") return say("image.class.short");
+  const [row = "1", column = "1"] = piece.text.split(",");
+  return say("image.patch.short", { row: Number(row), column: Number(column) });
+}
+
 /** A piece as it is spoken: a patch by its place. */
 export function pieceName(piece: Piece | undefined): string {
   if (piece === undefined) return "";
