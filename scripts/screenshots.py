@@ -1,4 +1,4 @@
-"""docs/images/studio: the rooms of the studio, as Debian's chromium shows them, and a film of writing and looking.
+"""docs/images/studio: the rooms of the studio, as Debian's chromium shows them.
 
 ``python scripts/screenshots.py`` starts ``kotha serve`` with the model in the box and a folder for jobs. In a new one
 it first lets the studio train twice, for two minutes and for ten, and teaches the model in the box three classes; a
