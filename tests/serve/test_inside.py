@@ -26,6 +26,7 @@ from kotha.inside.sites import layers
 from kotha.pictures import decode_png
 from kotha.serve.app import make_app
 from kotha.serve.settings import Limits, ServeSettings
+from kotha.serve.turns import HowFar
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 8, 8), dtype=np.uint8)
 
@@ -398,3 +399,19 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
         gate.set()
         assert all(each.result()["family"] == "gpt" for each in views)
         assert all(each.result().status_code == 200 for each in vectors)
+
+
+def test_it_is_told_how_far_the_work_of_a_model_is(house: Address) -> None:
+    nothing = {"stage": "", "done": 0, "total": 0}
+    assert httpx.get(f"{house.url}/api/progress", params={"model": "never-opened"}).json() == nothing
+    ask(house, "flow", model="gpt", text="মা")
+    turns = house.app.state.kotha.shelf.opened["gpt"].turns
+    assert httpx.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == nothing
+    turns.how_far = HowFar("silencing", 3, 8)
+    assert httpx.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == {
+        "stage": "silencing",
+        "done": 3,
+        "total": 8,
+    }
+    assert httpx.get(f"{house.url}/api/progress").json() == nothing, "that is of no model"
+    turns.how_far = None

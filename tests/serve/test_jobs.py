@@ -541,6 +541,8 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
         sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 32, "batch_size": 4}
         asked = {"kind": "learn", "stories": 60, "minutes": 0.02, "preset": "mini", "sizes": sizes, "vocab_size": 600}
         id = client.post("/api/jobs", json={**asked, "name": "গল্প"}).json()["id"]
+        stages = client.get(f"/api/runs/{id}").json()["stages"]
+        assert list(stages) == ["stories", "tokenizer", "prepare"] and not stages["prepare"], "nothing is made yet"
         for _ in range(600):
             status = client.get(f"/api/jobs/{id}").json()
             if status["state"] != "running":
@@ -553,6 +555,7 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
             row["step"] for row in folder.metrics() if "learning_rate" in row
         ]
         assert told["references"] == folder.about()["references"] and told["title"] == "গল্প"
+        assert all(told["stages"].values())
         assert told["sizes"]["n_layers"] == 1 and told["sizes"]["vocab_size"] == 600
         later = client.get(f"/api/runs/{id}?after={told['points'][-2]['step']}").json()
         assert later["points"] == told["points"][-1:]

@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +16,11 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.serve.conftest import started as begun
 
 from kotha.cli.main import main
+from kotha.serve.app import make_app
+from kotha.serve.settings import ServeSettings
 
 
 @contextmanager
@@ -107,3 +112,24 @@ def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> N
     flags = ["--jobs FOLDER", "--jobs FOLDER", "--jobs FOLDER", "--index FILE", "--name NAME"]
     for answer, flag in zip(refused, flags, strict=True):
         assert f"start it with {flag}" in answer.json()["error"]["message"], answer.text
+
+
+def test_the_first_model_is_opened_before_anybody_asks(models: Path) -> None:
+    app = make_app([str(models / "plain"), str(models / "taught")], ServeSettings(opens_ahead=True), device="cpu")
+    for url in begun(app):
+        until = time.monotonic() + 60
+        while not app.state.kotha.shelf.opened and time.monotonic() < until:
+            time.sleep(0.02)
+        assert list(app.state.kotha.shelf.opened) == ["plain"], "the first, and no other"
+        assert httpx.get(f"{url}/health").is_success
+
+
+def test_a_first_model_that_cannot_be_opened_is_told_to_whoever_asks(models: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(models / "plain", tmp_path / "broken"))
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    app = make_app([str(broken)], ServeSettings(opens_ahead=True), device="cpu")
+    for url in begun(app):
+        assert httpx.get(f"{url}/health", timeout=60).is_success
+        asked = {"model": "broken", "prompt": "মা", "max_tokens": 1}
+        refused = httpx.post(f"{url}/v1/completions", json=asked, timeout=60)
+        assert refused.status_code >= 400 and "broken" in refused.json()["error"]["message"]

@@ -14,7 +14,7 @@ from kotha.inside.heads.importance import every_head, silence
 from kotha.serve import shelf
 from kotha.serve.settings import Limits
 from kotha.serve.shelf import Served
-from kotha.serve.turns import ClientLeftError, OneAtATime, TooLongError
+from kotha.serve.turns import ClientLeftError, HowFar, OneAtATime, TooLongError
 
 
 class Asking:
@@ -98,6 +98,70 @@ def test_who_leaves_while_waiting_takes_no_turn() -> None:
         gate.set()
         await first
         assert await turns.take(Asking(), 20, lambda _: "next") == "next" and not done  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> None:
+    async def run() -> list[str]:
+        turns, began, told = OneAtATime(), threading.Event(), []
+
+        def long(tell: Any) -> str:
+            for done in range(20):
+                told.append(f"long {done}")
+                began.set()
+                threading.Event().wait(0.02)
+                tell("looking", done + 1, 20)
+            return "done"
+
+        working = asyncio.create_task(turns.take(Asking(), 20, long, shares=shares))  # type: ignore[arg-type]
+        await asyncio.to_thread(began.wait, 20)
+        await turns.take(Asking(), 20, lambda _: told.append("short"))  # type: ignore[arg-type]
+        assert await working == "done"
+        assert await turns.take(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
+        return told
+
+    assert (asyncio.run(run())[-1] == "short") is not shares
+
+
+def test_it_is_told_how_far_the_work_is_while_it_is_at_work() -> None:
+    async def run() -> None:
+        turns, told, go_on = OneAtATime(), threading.Event(), threading.Event()
+
+        def work(tell: Any) -> None:
+            tell("looking", 3, 8)
+            told.set()
+            go_on.wait(20)
+
+        working = asyncio.create_task(turns.take(Asking(), 20, work))  # type: ignore[arg-type]
+        await asyncio.to_thread(told.wait, 20)
+        assert turns.how_far == HowFar("looking", 3, 8)
+        go_on.set()
+        await working
+        assert turns.how_far is None
+
+    asyncio.run(run())
+
+
+def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() -> None:
+    async def run() -> None:
+        turns, request, began = OneAtATime(), Asking(), threading.Event()
+
+        def endless(tell: Any) -> None:
+            began.set()
+            while True:
+                tell("looking", 1, 2)
+                threading.Event().wait(0.005)
+
+        working = asyncio.create_task(turns.take(request, 20, endless, shares=True))  # type: ignore[arg-type]
+        await asyncio.to_thread(began.wait, 20)
+        others = [asyncio.create_task(turns.take(Asking(), 20, lambda _: "other")) for _ in range(5)]  # type: ignore[arg-type]
+        request.leaves.set()
+        with pytest.raises(ClientLeftError):
+            await working
+        assert await asyncio.wait_for(asyncio.gather(*others), 20) == ["other"] * 5
+        assert await turns.take(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
 
     asyncio.run(run())
 

@@ -108,3 +108,28 @@ def test_the_distribution_is_the_models_own(address: Address) -> None:
 def test_what_cannot_be_is_refused(address: Address, path: str, asked: dict[str, Any], words: str) -> None:
     said = httpx.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
     assert said.status_code == 400 and words in said.json()["error"]["message"]
+
+
+def test_how_likely_a_given_text_was_is_the_model_s(address: Address) -> None:
+    opened = bundle.load(address.folder / "plain")
+    assert opened.tokenizer is not None
+    told = httpx.post(f"{address.url}/api/read", json={"model": "plain", "prompt": TEXT}, timeout=60).json()["tokens"]
+    ids = [opened.tokenizer.special["eos"], *opened.tokenizer.encode(TEXT)]
+    assert [each["id"] for each in told] == ids and "".join(each["adds"] for each in told) == TEXT
+    with torch.no_grad():
+        scores = opened.model(torch.tensor([ids]))[0, :-1, : opened.tokenizer.vocab_size]  # type: ignore[operator]
+    for each, token, row in zip(told[1:], ids[1:], scores, strict=True):
+        assert each["probability"] == pytest.approx(float(row.softmax(-1)[token]), rel=1e-3)
+        assert each["rank"] == 1 + int((row > row[token]).sum())
+    assert told[0]["probability"] is None and told[0]["rank"] is None, "nothing stands before it"
+
+
+def test_a_text_is_read_whole_however_few_scores_are_held_at_a_time(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"model": "plain", "prompt": TEXT}
+    whole = httpx.post(f"{address.url}/api/read", json=asked, timeout=60).json()
+    monkeypatch.setattr("kotha.serve.ours.write._SCORED", 2)
+    again = httpx.post(f"{address.url}/api/read", json=asked, timeout=60).json()
+    for one, other in zip(whole["tokens"], again["tokens"], strict=True):
+        assert one["id"] == other["id"] and one["rank"] == other["rank"]

@@ -54,6 +54,9 @@ def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
     page = enter("design")
     page.get_by_role("button", name="Design it").click()
     page.get_by_text("For 10 minutes and 5 MB of text").wait_for()
+    page.get_by_text("at the pace that was just timed").wait_for()
+    told = page.locator(".bars", has=page.get_by_role("heading", name="Time on this machine")).locator("strong")
+    assert told.inner_text().endswith("min") and 5 <= int(told.inner_text().split()[0]) <= 12, "what was asked for"
     page.get_by_role("link", name="Train this on stories").click()
     page.get_by_text("As designed:").wait_for()
 

@@ -235,3 +235,34 @@ def test_print_is_black_on_white_without_controls(enter: Opened) -> None:
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
     text = paper.inner_text()
     assert "Q = X × W_Q" in text and "0.37" in text and "0.57" not in text.split("Q = X × W_Q")[1].split("K =")[0]
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1140, 1240, 1280, 1366, 1440])
+def test_no_number_of_a_sum_is_out_of_sight(enter: Opened, width: int) -> None:
+    """A column that is scrolled away is missing from what the learner adds up."""
+    page = enter("hand", width=width, height=800)
+    page.locator(".beside table").wait_for()
+    for part in (".scroll", ".beside"):
+        hidden = page.locator(part).first.evaluate("each => each.scrollWidth - each.clientWidth")
+        assert hidden <= 1, (part, width)
+    assert sideways(page) == 0
+
+
+def test_on_a_phone_the_answer_is_beside_its_numbers(enter: Opened) -> None:
+    page = enter("hand", width=390, height=844)
+    page.locator(".above table").evaluate("each => each.scrollIntoView({ block: 'start' })")
+    page.wait_for_timeout(200)
+    top, bottom = page.locator(".above td").first.bounding_box(), page.locator(".meet tr").last.bounding_box()
+    answer = page.locator(".inspector").bounding_box()
+    assert top["y"] >= 52 and bottom["y"] + bottom["height"] <= answer["y"], "both factors, the result and the answer"
+    assert page.locator(".typed input").bounding_box()["y"] < 844 - 70, "above the bar of rooms"
+
+
+def test_a_verdict_stays_in_its_step_and_the_example_is_no_answer(enter: Opened) -> None:
+    page = enter("hand")
+    answer(page, 0, 0, "0.37")
+    page.get_by_text(said("right.before", cell="Q[1,1]", n="4")).wait_for()
+    open_step(page, "K")
+    assert page.get_by_text(said("right.before", cell="Q[1,1]", n="4")).count() == 0
+    example = float(said("answer.example").split(",")[0])
+    assert not any(abs(value - example) < 0.01 for matrix in SHEET.values() for value in matrix.ravel().tolist())

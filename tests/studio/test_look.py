@@ -316,3 +316,36 @@ def test_everyone_can_use_it_at_every_width(enter: Opened, width: int, lang: str
         assert not faults(page), model
         assert sideways(page) == 0, model
         page.close()
+
+
+def test_rows_stay_where_they_are_when_a_head_is_switched_off(enter: Opened) -> None:
+    page = enter("look", "blocks.0.attention", m="gpt", x=TEXT)
+    place = "document.querySelector('.piece').getBoundingClientRect().top + scrollY"
+    page.get_by_role("switch", name="Switch off head 1").wait_for()
+    before = page.evaluate(place)
+    page.get_by_role("switch", name="Switch off head 1").click()
+    panel = page.get_by_text(re.compile("the loss (rises|falls)"))
+    panel.wait_for()
+    assert page.evaluate(place) == before
+    page.wait_for_function("document.querySelector('.silenced').getBoundingClientRect().bottom <= innerHeight")
+
+
+def test_it_is_told_how_far_the_naming_of_heads_is(enter: Opened) -> None:
+    page = enter("look", "blocks.1.attention", m="gpt", x=TEXT)
+    page.route("**/api/inside/heads", lambda _: None)  # it takes its time
+    told = '{"stage": "silencing", "done": 3, "total": 8}'
+    page.route("**/api/progress**", lambda route: route.fulfill(body=told, content_type="application/json"))
+    page.get_by_role("button", name="Name the heads").click()
+    page.get_by_text("3 of 8 heads tried").wait_for()
+    assert page.locator("progress").get_attribute("value") == str(0.5 * 3 / 8)
+
+
+def test_on_a_phone_a_tapped_cell_answers_in_sight(enter: Opened) -> None:
+    page = enter("look", m="gpt", x=TEXT, width=390, height=844)
+    page.locator('[role="gridcell"]').nth(3).click()
+    answer = page.get_by_role("complementary", name="The number")
+    page.get_by_text("It would say").wait_for()
+    spot = answer.bounding_box()
+    assert spot["y"] + 60 < 844, "and not a screen below"
+    answer.get_by_role("button", name="Let go of this cell").click()
+    page.wait_for_function("!location.hash.includes('r=')")

@@ -84,3 +84,36 @@ def test_the_tour_leads_through_the_rooms_and_goes_on_after_a_reload(enter: Open
         tour.locator("button.primary").click()
     assert seen == ["write", "write", "look", "hand", "tokens", "design", "train", "compare"]
     tour.wait_for(state="detached")
+
+
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_the_tour_covers_nothing_that_it_speaks_of(enter: Opened, width: int) -> None:
+    page = enter("write", width=width, height=800)
+    if width == 390:
+        page.get_by_role("button", name="More").click()
+    page.get_by_role("button", name="Tour" if width < 1100 else "The tour: two minutes").click()
+    tour = page.get_by_role("region", name="Two minutes through the house")
+    tour.get_by_role("button", name="Next").click()
+    slider = page.get_by_role("slider", name="top-p")
+    slider.scroll_into_view_if_needed()
+    strip, there = tour.bounding_box(), slider.bounding_box()
+    assert there["y"] >= strip["y"] + strip["height"] or there["y"] + there["height"] <= strip["y"]
+    assert page.locator("h1").bounding_box()["y"] + page.evaluate("scrollY") >= strip["height"], "it takes its own room"
+    slider.press("ArrowLeft")  # and it is in reach
+    assert sideways(page) == 0
+
+
+def test_a_phone_shows_every_room_in_one_order(enter: Opened) -> None:
+    page = enter("tokens", width=390)
+    links = page.get_by_role("navigation", name="Rooms").get_by_role("link")
+    assert [each.inner_text() for each in links.all() if each.is_visible()] == [
+        "Write",
+        "Look inside",
+        "By hand",
+        "Tokenize",
+    ]
+    tops = {name: page.get_by_role("link", name=name).bounding_box() for name in ("Write", "Tokenize")}
+    page.get_by_role("button", name="More").click()
+    assert page.get_by_role("link", name="Teach it something").is_visible()
+    for name, before in tops.items():
+        assert page.get_by_role("link", name=name).bounding_box() == before, "what was there stays where it was"

@@ -140,6 +140,11 @@ def test_a_tag_that_is_none_is_told_at_its_place(browser: Any, studio: str, trai
 def test_its_model_is_at_hand_in_other_rooms(enter: Opened, trained: RunFolder) -> None:
     page = enter("tokens", m=trained.path.parent.name)
     page.get_by_role("region", name="Stories, 0.10 min").wait_for()
+    page = enter("train", run=trained.path.parent.name)
+    page.evaluate("localStorage.setItem('kotha.write.visited', '1')")  # who comes first is greeted anyway
+    page.get_by_role("link", name="Write with it").click()
+    page.locator(".ribbon").wait_for()  # it writes at once, by itself, if only that the text ends here
+    assert f"m={trained.path.parent.name}" in page.url
 
 
 @pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)

@@ -41,7 +41,8 @@ def test_every_word_is_there_in_both_languages(room: str) -> None:
         assert set(entry) == {"en", "bn"}, key
         assert all(text.strip() for text in entry.values()), key
         filled = [set(re.findall(r"\{(\w+)\}", entry[language])) for language in ("en", "bn")]
-        assert filled[0] == filled[1], f"{key}: both languages are filled in with the same"
+        same = filled[1] <= filled[0] if room == "told" else filled[0] == filled[1]  # not all that is told need be said
+        assert same, f"{key}: both languages are filled in with the same"
 
 
 def test_the_bangla_is_the_house_s_own() -> None:

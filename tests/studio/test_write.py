@@ -276,3 +276,26 @@ def test_everybody_can_use_it(enter: Opened, width: int, lang: str, theme: str) 
     page.locator(".others").wait_for()
     assert faults(page) == []
     assert sideways(page) == 0
+
+
+def test_what_was_given_is_tinted_by_how_likely_it_was(enter: Opened, box: Any) -> None:
+    page = enter("write", x=PROMPT, n="2")
+    write(page)
+    pieces = page.locator(".lead span")
+    ids = [box.tokenizer.special["eos"], *box.tokenizer.encode(PROMPT)]
+    expect(pieces).to_have_count(len(ids) - 1)
+    with torch.no_grad():
+        shares = box.model(torch.tensor([ids]))[0].softmax(-1)
+    for place, token in enumerate(ids[1:]):
+        likely = float(shares[place, token])
+        depth = sum(likely < least for least in (0.5, 0.2, 0.05, 0.01, 0.001))
+        assert f"tint-{depth}" in pieces.nth(place).get_attribute("class")
+        assert numbers(pieces.nth(place).get_attribute("title"))[0] == pytest.approx(100 * likely, rel=0.02, abs=0.001)
+    assert shown(page).startswith(PROMPT)
+
+
+def test_who_comes_to_see_a_model_write_sees_it_write(enter: Opened) -> None:
+    page = enter("write", x=PROMPT, n="3", go="1")
+    done(page)
+    assert shown(page).startswith(PROMPT) and page.locator(OPTION).count() == 3
+    assert "go=" not in page.url, "once"

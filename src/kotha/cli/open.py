@@ -14,6 +14,9 @@ from kotha.errors import UsageError, library
 # The rooms of the page, as its addresses name them.
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
 
+# Texts written side by side: for one reader, not for a class. Room for more takes memory, and time at the start.
+_ROWS = 8
+
 
 def open_studio(
     *models: Annotated[str, flag("Run, model or Hugging Face folders; the one in the box is always there.")],
@@ -31,11 +34,12 @@ def open_studio(
     library("uvicorn", needed)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from kotha.serve.running import run
-    from kotha.serve.settings import ServeSettings, StartAdvice
+    from kotha.serve.settings import Limits, ServeSettings, StartAdvice
 
     elsewhere = "start `kotha serve` with"
     advice = StartAdvice(index=f"{elsewhere} --index FILE", name=f"{elsewhere} --name NAME")
-    settings = ServeSettings(port=port, jobs=jobs, advice=advice)
+    limits = Limits(rows=_ROWS)
+    settings = ServeSettings(port=port, jobs=jobs, limits=limits, opens_ahead=True, advice=advice)
     # The first that is named is the one to begin with.
     named = (*models, *(() if box.NAME in models else (box.NAME,)))
 

@@ -55,6 +55,7 @@ def serve(
         indexes=index,
         log_as=log,
         workers=workers,
+        opens_ahead=True,
         advice=StartAdvice(
             jobs="start it with --jobs FOLDER", index="start it with --index FILE", name="start it with --name NAME"
         ),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp
@@ -40,9 +40,12 @@ def make_app(
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
-        looking = asyncio.create_task(_look_again(metrics, shelf))
+        beside = [asyncio.create_task(_look_again(metrics, shelf))]
+        if settings.opens_ahead:
+            beside.append(asyncio.create_task(_open_ahead(shelf)))
         yield
-        looking.cancel()
+        for task in beside:
+            task.cancel()
         await asyncio.to_thread(shelf.close, _DRAIN_SECONDS)  # beside the loop, in which streams let go of their places
 
     app = FastAPI(
@@ -72,6 +75,14 @@ async def _look_again(metrics: Metrics, shelf: Shelf) -> None:
     while True:
         metrics.look(shelf)
         await asyncio.sleep(_LOOK_EVERY_SECONDS)
+
+
+async def _open_ahead(shelf: Shelf) -> None:
+    """Open the first model before anybody asks; what is wrong with it is told to whoever does."""
+    for name in list(shelf.places)[:1]:
+        with suppress(Exception):
+            async with shelf.use(name):
+                pass
 
 
 def _add_running(app: FastAPI) -> None:

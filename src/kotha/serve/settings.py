@@ -70,6 +70,7 @@ class ServeSettings:
     indexes: tuple[str, ...] = ()  # index files, asked by their names
     log_as: LogKind = "none"
     workers: int = 1  # processes, each with all models and a batch of its own
+    opens_ahead: bool = False  # the first model, as the server begins: who comes first need not wait for it
     advice: StartAdvice = StartAdvice()
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ class State:
     jobs: JobStore | None = None  # None: no folder was named for them
     indexes: Indexes = field(default_factory=lambda: Indexes(()))
     turns: OneAtATime = field(default_factory=OneAtATime)  # for what takes its time and is about no opened model
+    reading: OneAtATime = field(default_factory=OneAtATime)  # for what reads a few files: it waits for none of that
 
 
 def state_of(request: Request) -> State:

@@ -766,6 +766,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Progress
+         * @description How far it is: heads being tried one by one, models writing for a judgement.
+         */
+        get: operations["progress_api_progress_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read
+         * @description How likely a model finds each token of a text, given those before it.
+         */
+        post: operations["read_api_read_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs": {
         parameters: {
             query?: never;
@@ -4495,6 +4535,92 @@ export interface components {
             purpose: string;
         };
         /**
+         * ProgressTold
+         * @description How far the work at hand is; of several that wait for a model, the one whose turn it is.
+         */
+        ProgressTold: {
+            /**
+             * Done
+             * @description So much of it is behind.
+             */
+            done: number;
+            /**
+             * Stage
+             * @description What is being done; empty where nothing tells of itself.
+             */
+            stage: string;
+            /**
+             * Total
+             * @description … of so much.
+             */
+            total: number;
+        };
+        /**
+         * ReadPiece
+         * @description A token of a text that was read; nothing is known of the first, which follows nothing.
+         */
+        ReadPiece: {
+            /**
+             * Adds
+             * @description The characters of the text that it completes; none where the next one does.
+             */
+            adds: string;
+            /**
+             * Id
+             * @description Its number in the vocabulary.
+             */
+            id: number;
+            /**
+             * Part
+             * @description Whether it is only part of a character, whose bytes are spread over several tokens.
+             */
+            part: boolean;
+            /**
+             * Probability
+             * @description As the model gave it to what stands there.
+             */
+            probability: number | null;
+            /**
+             * Rank
+             * @description 1: no other was likelier.
+             */
+            rank: number | null;
+            /**
+             * Text
+             * @description As it reads: ␣ for a space, a lone sign on ◌, part of a character as hex.
+             */
+            text: string;
+        };
+        /**
+         * ReadRequest
+         * @description A text that a model did not write.
+         */
+        ReadRequest: {
+            /**
+             * Model
+             * @description A model of this server, by its name; /v1/models lists them.
+             * @example box
+             */
+            model: string;
+            /**
+             * Prompt
+             * @description What stands so far: a text, or token ids, which are taken as is.
+             * @default
+             */
+            prompt: string | number[];
+        };
+        /**
+         * ReadTold
+         * @description A text as a model reads it: how likely it found each token, given those before.
+         */
+        ReadTold: {
+            /**
+             * Tokens
+             * @description In their order, the mark that begins a document among them.
+             */
+            tokens: components["schemas"]["ReadPiece"][];
+        };
+        /**
          * RecipeLine
          * @description One line of arithmetic; the value of the last is the cell's.
          */
@@ -4856,6 +4982,13 @@ export interface components {
              */
             sizes: {
                 [key: string]: number;
+            };
+            /**
+             * Stages
+             * @description What is made before it learns, and whether it is there already.
+             */
+            stages: {
+                [key: string]: boolean;
             };
             /**
              * State
@@ -7711,6 +7844,89 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PresetTold"][];
+                };
+            };
+            /** @description The request cannot be met; the message says why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description The server cannot meet it now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    progress_api_progress_get: {
+        parameters: {
+            query?: {
+                /** @description What is asked of a model; left out, of none. */
+                model?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProgressTold"];
+                };
+            };
+            /** @description The request cannot be met; the message says why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description The server cannot meet it now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    read_api_read_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadTold"];
                 };
             };
             /** @description The request cannot be met; the message says why. */

@@ -55,9 +55,7 @@ def write_continuations(
 ) -> dict[str, list[str]]:
     """What each model writes after each prompt, one model in memory at a time; all have the same seed at a prompt."""
     written: dict[str, list[str]] = {}
-    for place, name in enumerate(names):
-        if on_progress is not None:
-            on_progress("writing", place, len(names))
+    for name in names:
         engine = opened(name)
         tokenizer = engine.tokenizer
         template = ChatTemplate.of(tokenizer) if tokenizer is not None and was_taught(engine) else None
@@ -68,5 +66,11 @@ def write_continuations(
                 start = tuple(template.prompt(tokenizer, [Turn("user", prompt)]))
             how = replace(settings, seed=settings.seed + number)
             requests.append(Request(prompt=start, tokens=tokens, settings=how))
-        written[name] = [result.text.strip() for result in engine.generate(requests)]
+        before = len(written) * len(prompts)
+        numbers, results = [engine.submit(request) for request in requests], {}
+        while engine.busy:
+            results |= {event.number: event.result for event in engine.step() if event.result is not None}
+            if on_progress is not None:
+                on_progress("writing", before + len(results), len(names) * len(prompts))
+        written[name] = [results[number].text.strip() for number in numbers]
     return written

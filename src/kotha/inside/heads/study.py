@@ -79,7 +79,9 @@ def study(
     ablation, gradient = by_ablation(model, batches, loss, on_progress, whole), by_gradient(model, batches, loss)
     kinds = {each.head: each for each in witness.verdicts()}
     reports, sharing = [], []
-    for name, attention in attentions(model).items():
+    for done, (name, attention) in enumerate(attentions(model).items()):
+        if on_progress is not None:
+            on_progress("comparing", done, len(weights))
         likenesses = nearest_heads(resemblance, name, weights[name])
         for place, number in enumerate(attention.heads):
             head = f"{name}.{number}"

@@ -43,6 +43,16 @@ class JobNote(_Note):
         """Every word of its commands."""
         return [word for command in self.commands for word in command]
 
+    @property
+    def stages(self) -> dict[str, bool]:
+        """The commands before the last, by name, and whether what each makes is there: whole, or not at all."""
+        names = {"corpus": 1}  # of most commands the first word says what is done
+        return {
+            command[names.get(command[0], 0)]: Path(command[command.index("--out") + 1]).exists()
+            for command in self.commands[:-1]
+            if "--out" in command[:-1]
+        }
+
 
 class ProcessNote(_Note):
     """Which process does it; a number is given to others later, so when that one began, in the machine's ticks."""

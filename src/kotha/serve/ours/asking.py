@@ -53,14 +53,18 @@ class TokenPiece(BaseModel):
     )
 
 
-async def looked(request: Request, name: str, work: Callable[[Served, OnProgress], BaseModel]) -> Response:
+async def looked(
+    request: Request, name: str, work: Callable[[Served, OnProgress], BaseModel], *, shares: bool = False
+) -> Response:
     """Ask a model something that hooks into it or computes: in a thread, one at a time, in time."""
     state = state_of(request)
     async with state.shelf.use(name) as served:
-        return await in_turn(request, served.turns, lambda on_progress: work(served, on_progress))
+        return await in_turn(request, served.turns, lambda on_progress: work(served, on_progress), shares=shares)
 
 
-async def in_turn(request: Request, turns: OneAtATime, work: Callable[[OnProgress], BaseModel]) -> Response:
+async def in_turn(
+    request: Request, turns: OneAtATime, work: Callable[[OnProgress], BaseModel], *, shares: bool = False
+) -> Response:
     """The answer to what takes a turn; it is also made JSON in the thread, as a large one would hold up the loop."""
     seconds = state_of(request).settings.limits.seconds
 
@@ -72,7 +76,7 @@ async def in_turn(request: Request, turns: OneAtATime, work: Callable[[OnProgres
                 raise
             raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
 
-    return Response(await turns.take(request, seconds, answer), media_type="application/json")
+    return Response(await turns.take(request, seconds, answer, shares=shares), media_type="application/json")
 
 
 def tokenizer_of(served: Served) -> Tokenizer:

@@ -113,7 +113,7 @@ async def begin_judging(request: Request, asked: JudgingRequest) -> Response:
             made = Judging.start(folder / id, prompts, written, asked.seed, asked.model_dump(exclude={"prompts"}))
         return _told(made, id, "")
 
-    return await in_turn(request, state.turns, work)
+    return await in_turn(request, state.turns, work, shares=True)
 
 
 @router.get("/judgings/{id}", response_model=JudgingTold)
@@ -124,7 +124,7 @@ async def judging(
 ) -> Response:
     """The next pair for a judge; and who leads, once that may be told."""
     state = state_of(request)
-    return await in_turn(request, state.turns, lambda _: _told(_opened(state, id), id, judge))
+    return await in_turn(request, state.reading, lambda _: _told(_opened(state, id), id, judge))
 
 
 @router.post("/judgings/{id}", response_model=JudgingTold)
@@ -139,7 +139,7 @@ async def judged(request: Request, id: JudgingId, said: Judgement) -> Response:
         found.record(said.judge, said.pair, said.choice)
         return _told(found, id, said.judge)
 
-    return await in_turn(request, state.turns, work)
+    return await in_turn(request, state.reading, work)
 
 
 def _folder(state: State) -> Path:

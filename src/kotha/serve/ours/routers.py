@@ -12,6 +12,7 @@ from kotha.serve.ours import (
     judging,
     machine,
     plan,
+    progress,
     tables,
     text,
     training,
@@ -32,6 +33,7 @@ _USES = (
     compare,
     judging,
     machine,
+    progress,
     training,
     tables,
 )

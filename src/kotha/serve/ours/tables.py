@@ -91,7 +91,7 @@ async def table(request: Request, asked: TableRequest) -> Response:
         with refusing(KothaError, param="file"), by_name({str(place): name}):
             return _told(place, asked.use, asked.fields or (None, None))
 
-    return await in_turn(request, state.turns, work)
+    return await in_turn(request, state.reading, work)
 
 
 def _told(place: Path, use: Use, named: Named) -> TableTold:

@@ -13,7 +13,9 @@ from kotha.adapt.examples import EXAMPLES, PARTS
 from kotha.evaluate.doctor.curve import read_curve
 from kotha.runs import METRICS, RunFolder, figure, mapping
 from kotha.serve.errors import RefusedError
-from kotha.serve.jobs.store import TRAININGS, JobStatus
+from kotha.serve.jobs.job import JOB
+from kotha.serve.jobs.notes import JobNote, read_note
+from kotha.serve.jobs.store import DAMAGED, TRAININGS, JobStatus
 from kotha.serve.ours.asking import WireAnswer, in_turn
 from kotha.serve.ours.runs import place_of
 from kotha.serve.state import State, state_of
@@ -73,6 +75,7 @@ class RunTold(WireAnswer):
     tags: list[str] = Field(description="Words that people find it by; none of a run that is no job.")
     state: str = Field(description="running, done, failed, stopped or killed.")
     said: str = Field(description="The last of what its command said; empty of a run that is no job.")
+    stages: dict[str, bool] = Field(description="What is made before it learns, and whether it is there already.")
     family: str | None = Field(description="Of the model, once it is known.")
     sizes: dict[str, int] = Field(description="Layers, heads, widths and the like.")
     steps: int | None = Field(description="Steps that are asked for.")
@@ -132,9 +135,10 @@ async def run(
         folder = RunFolder(place)
         if job is None and not (place / METRICS).is_file():
             raise RefusedError(f"{name} is a model without a training to look back at", 404, "name")
-        return _told(name, folder, job, after)
+        stages = {} if job is None or job.kind == DAMAGED else read_note(place.parent / JOB, JobNote).stages
+        return _told(name, folder, job, stages, after)
 
-    return await in_turn(request, state.turns, work)
+    return await in_turn(request, state.reading, work)
 
 
 @router.get("/runs/{name}/score", response_model=RunScore)
@@ -152,7 +156,7 @@ async def score(request: Request, name: NamedRun) -> Response:
             raise RefusedError(f"{name} has not come to its end yet; its score is measured then", 409, "name")
         return _score(summary, _pairs(held_out))
 
-    return await in_turn(request, state.turns, work)
+    return await in_turn(request, state.reading, work)
 
 
 def _score(summary: dict[str, Any], held_out: list[tuple[str, str]]) -> RunScore:
@@ -209,7 +213,7 @@ def _row(name: str, place: Path, job: JobStatus | None) -> RunRow:
     )
 
 
-def _told(name: str, folder: RunFolder, job: JobStatus | None, after: int) -> RunTold:
+def _told(name: str, folder: RunFolder, job: JobStatus | None, stages: dict[str, bool], after: int) -> RunTold:
     config = folder.about() if folder.exists else {}
     metrics = folder.metrics() if folder.exists else []
     curve = read_curve(config, metrics)
@@ -224,6 +228,7 @@ def _told(name: str, folder: RunFolder, job: JobStatus | None, after: int) -> Ru
         tags=[] if job is None else list(job.tags),
         state="done" if job is None else job.state,
         said="" if job is None else job.said,
+        stages=stages,
         family=mapping(config, "model").get("family"),
         sizes=sizes | {"batch_size": int(figure(config, "training", "batch_size") or 0)} if sizes else {},
         steps=_whole(figure(config, "training", "steps")),

@@ -1,4 +1,4 @@
-"""``/api/write``, ``/api/logits``: a text goes on, token by token, and all that could have stood at each place.
+"""``/api/write``, ``/api/read``, ``/api/logits``: a text token by token, and all that could have stood at each place.
 
 A prompt is a text, or token ids: who goes on from the middle of what was written sends the ids that stand there, so
 that nothing is cut anew. Of ids beyond the context the end is read, as the engine does.
@@ -28,7 +28,15 @@ from kotha.generate.settings import SamplingSettings
 from kotha.serve.batching import Batcher, Ticket
 from kotha.serve.errors import RefusedError
 from kotha.serve.openai.writing import events, in_time
-from kotha.serve.ours.asking import AboutModel, TokenPiece, WireAnswer, checked_size, count_tokens, tokenizer_of
+from kotha.serve.ours.asking import (
+    AboutModel,
+    TokenPiece,
+    WireAnswer,
+    checked_size,
+    count_tokens,
+    looked,
+    tokenizer_of,
+)
 from kotha.serve.shelf import Served
 from kotha.serve.state import client_of, state_of
 from kotha.serve.wire import Ids
@@ -43,6 +51,8 @@ _USUAL = SamplingSettings()
 _SEEDS = 1 << 31
 # Pieces that are spelled with a distribution: more than anybody looks at.
 _SPELLED = 256
+# Positions whose scores are held at a time: with a large vocabulary each is half a megabyte.
+_SCORED = 64
 
 TextOrIds = Annotated[str | Ids, Field(description="What stands so far: a text, or token ids, which are taken as is.")]
 
@@ -95,6 +105,25 @@ class WrittenPiece(SpelledPiece):
     rank: int = Field(description="1: no other was likelier.")
     above: float = Field(description="The probability of all that were likelier, together.")
     others: list[OtherPiece] = Field(description="The likeliest at its place, best first; it may be among them.")
+
+
+class ReadRequest(AboutModel):
+    """A text that a model did not write."""
+
+    prompt: TextOrIds = ""
+
+
+class ReadPiece(SpelledPiece):
+    """A token of a text that was read; nothing is known of the first, which follows nothing."""
+
+    probability: float | None = Field(description="As the model gave it to what stands there.")
+    rank: int | None = Field(description="1: no other was likelier.")
+
+
+class ReadTold(WireAnswer):
+    """A text as a model reads it: how likely it found each token, given those before."""
+
+    tokens: list[ReadPiece] = Field(description="In their order, the mark that begins a document among them.")
 
 
 class WritingEnd(WireAnswer):
@@ -159,6 +188,24 @@ async def write(request: Request, asked: WriteRequest) -> StreamingResponse:
         ticket = batcher.submit(one, client_of(request))
         news = in_time(_news(tokenizer_of(served), ids, seed, ticket), limits.seconds)
         return StreamingResponse(_held(news, ticket, stack.pop_all()), media_type="text/event-stream; charset=utf-8")
+
+
+@router.post("/read", response_model=ReadTold)
+async def read(request: Request, asked: ReadRequest) -> Response:
+    """How likely a model finds each token of a text, given those before it."""
+
+    def work(served: Served, _: OnProgress) -> ReadTold:
+        batcher = _writer(served)
+        tokenizer, ids = tokenizer_of(served), _ids(served, batcher, asked.prompt)
+        characters, found = tokenizer.characters(), [(None, None), *_likelihoods(batcher, ids, tokenizer.vocab_size)]
+        return ReadTold(
+            tokens=[
+                ReadPiece(**_viewed(tokenizer, token), adds=characters.push(token), probability=probability, rank=rank)
+                for token, (probability, rank) in zip(ids, found, strict=True)
+            ]
+        )
+
+    return await looked(request, asked.model, work)
 
 
 @router.post(
@@ -270,6 +317,23 @@ def _scores(batcher: Batcher, ids: Sequence[int], vocab_size: int) -> NDArray[np
     if not bool(scores.isfinite().all()):
         raise KothaError(NO_NUMBERS)
     found: NDArray[np.float32] = scores.cpu().numpy()
+    return found
+
+
+def _likelihoods(batcher: Batcher, ids: Sequence[int], vocab_size: int) -> list[tuple[float, int]]:
+    """The probability and the rank of each token but the first, by the very weights that write."""
+    model, found = batcher.engine.model, []
+    with torch.no_grad():
+        given = torch.tensor([ids], device=model.tokens.weight.device)
+        hidden = model.hidden(given)[0, :-1]  # (T, C)
+        for start in range(0, len(hidden), _SCORED):
+            scores = model.head(hidden[start : start + _SCORED])[:, :vocab_size].float()  # (t, V)
+            if not bool(scores.isfinite().all()):
+                raise KothaError(NO_NUMBERS)
+            those = given[0, start + 1 : start + 1 + len(scores), None]
+            mine = scores.gather(-1, those)  # (t, 1)
+            shares, ranks = (mine - scores.logsumexp(-1, keepdim=True)).exp(), 1 + (scores > mine).sum(-1)
+            found += list(zip(shares[:, 0].tolist(), ranks.tolist(), strict=True))
     return found
 
 

@@ -1,10 +1,12 @@
 /** What heads do, once it was asked for; kept for each model, as it takes a while. */
 import type { Schemas } from "@/api/client";
 import { Asking } from "@/state/asking.svelte";
+import { Progress } from "@/state/progress.svelte";
 
 type Study = Schemas["HeadsStudied"];
 
 class Studied {
+  progress = new Progress();
   #by: Record<string, Asking<Study>> = $state.raw({});
 
   of(model: string): Asking<Study> | undefined {
@@ -14,7 +16,7 @@ class Studied {
   async ask(model: string, work: (signal: AbortSignal) => Promise<Study>): Promise<void> {
     const asking = this.#by[model] ?? new Asking<Study>();
     this.#by = { ...this.#by, [model]: asking };
-    await asking.ask(work);
+    await asking.ask((signal) => this.progress.during(work(signal), model));
   }
 }
 

@@ -1,5 +1,5 @@
 /** One text that a model writes, with all its branches: what streams in is shown once a frame, and Stop keeps it. */
-import { ApiError, isAbort, request, type Schemas } from "@/api/client";
+import { ApiError, isAbort, post, request, type Schemas } from "@/api/client";
 import { events } from "@/api/stream";
 import type { Sampling } from "@/math/sampling";
 import { same } from "./settings";
@@ -25,6 +25,8 @@ export interface Branch {
   /** What was typed, and as what it was read; empty until the server has read it. */
   typed: string;
   prompt: Piece[];
+  /** How likely the model found each piece of the prompt; empty until that is known, null for the first. */
+  read: (number | null)[];
   tokens: WrittenPiece[];
   /** Letters of the tokens that no sign can change any more. */
   certain: number;
@@ -75,14 +77,14 @@ export class Column {
       if (this.writing) return; // it is under way
       if (here.tokens.length > 0) return this.goOn(order);
     }
-    const branch: Branch = { id: (count += 1), parent: null, from: 0, typed, prompt: [], tokens: [], certain: 0, order, stopped: "", rate: 0 };
+    const branch: Branch = { id: (count += 1), parent: null, from: 0, typed, prompt: [], read: [], tokens: [], certain: 0, order, stopped: "", rate: 0 };
     await this.#write(branch, typed, order, still);
   }
 
   /** From a prompt, with a first token that somebody chose; the prompt as it was read. */
   async beginWith(typed: string, ids: readonly number[], choice: Choice, order: Order): Promise<void> {
     const tokens = [{ ...choice, adds: "", others: [] }];
-    const branch: Branch = { id: (count += 1), parent: null, from: 0, typed, prompt: [], tokens, certain: 0, order, stopped: "", rate: 0 };
+    const branch: Branch = { id: (count += 1), parent: null, from: 0, typed, prompt: [], read: [], tokens, certain: 0, order, stopped: "", rate: 0 };
     await this.#write(branch, [...ids, choice.id], order);
   }
 
@@ -170,6 +172,19 @@ export class Column {
       this.#giveUp = null;
       this.writing = false;
     }
+    void this.#reread(branch);
+  }
+
+  /** How likely the prompt was: asked for when all is written, so that no letter waits for it. */
+  async #reread(branch: Branch): Promise<void> {
+    if (branch.prompt.length < 2 || branch.read.length > 0) return;
+    try {
+      const found = await post("/api/read", { model: branch.order.model, prompt: branch.prompt.map((piece) => piece.id) });
+      const read = found.tokens.map((each) => each.probability);
+      this.branches = this.branches.map((each) => (each.prompt === branch.prompt ? { ...each, read } : each));
+    } catch {
+      // the prompt stays as it is, without a tint
+    }
   }
 
   #takeBack(before: { branches: Branch[]; at: number | null }, id: number): void {
@@ -228,6 +243,14 @@ export function textOf(branch: Branch): string {
 
 export function promptOf(branch: Branch): string {
   return branch.prompt.length > 0 ? branch.prompt.map((piece) => piece.adds).join("") : branch.typed;
+}
+
+/** The prompt with how likely each piece was; nothing until that is known. What begins a document follows nothing. */
+export function givenOf(branch: Branch): { adds: string; probability: number }[] {
+  return branch.prompt.flatMap((piece, i) => {
+    const probability = branch.read[i] ?? null;
+    return probability === null ? (piece.adds === "" || branch.read.length === 0 ? [] : [{ adds: piece.adds, probability: 1 }]) : [{ adds: piece.adds, probability }];
+  });
 }
 
 export function lettersOf(tokens: readonly WrittenPiece[]): number {

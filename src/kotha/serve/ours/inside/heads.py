@@ -119,4 +119,4 @@ async def heads(request: Request, asked: HeadsRequest) -> Response:
         where = "the text" if asked.text is not None else "what the run held out"
         return HeadsStudied.model_validate({**view.to_dict(), "text": where})
 
-    return await looked(request, asked.model, work)
+    return await looked(request, asked.model, work, shares=True)  # between two heads nothing is hooked in
