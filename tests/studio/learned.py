@@ -77,12 +77,12 @@ def learn_words(material: Path, runs: Path) -> None:
     tokenizer = kotha.train_tokenizer(lines, kind="wordpiece", vocab_size=500)
     data = kotha.prepare(lines, tokenizer, material / "data", validation=0.1, leak_threshold=None)
     sizes = {**_SMALL, "n_layers": 1, "context_length": 24}
-    how: Any = {**_QUICK, "steps": 140, "muon_learning_rate": 4e-2}
+    how: Any = {**_QUICK, "steps": 260, "muon_learning_rate": 4e-2}
     kotha.train(data, out=runs / "bert", preset="pocket-bert", **sizes, **how)
     others = sorted({(each, kind) for kind, _, sentences in told for each in sentences[1:]})
     with (material / "about.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("text", "label"), *others])
-    how = {**_QUICK, "steps": 40, "learning_rate": 3e-3}
+    how = {**_QUICK, "steps": 60, "learning_rate": 3e-3}
     kotha.adapt_classify(material / "about.csv", start=runs / "bert", out=runs / "bert-classifier", **how)
 
 
