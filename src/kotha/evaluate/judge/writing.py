@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kotha.errors import DataError
-from kotha.generate.answers import Request
+from kotha.generate.answers import Request, Result
 from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
@@ -67,7 +67,8 @@ def write_continuations(
             how = replace(settings, seed=settings.seed + number)
             requests.append(Request(prompt=start, tokens=tokens, settings=how))
         before = len(written) * len(prompts)
-        numbers, results = [engine.submit(request) for request in requests], {}
+        numbers = [engine.submit(request) for request in requests]
+        results: dict[int, Result] = {}
         while engine.busy:
             results |= {event.number: event.result for event in engine.step() if event.result is not None}
             if on_progress is not None:
