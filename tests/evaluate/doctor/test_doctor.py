@@ -121,14 +121,14 @@ def test_a_learning_rate_of_nearly_nothing(trained, plenty) -> None:
 
 
 def test_no_better_than_frequencies(trained, plenty) -> None:
-    found = findings(trained(plenty, steps=30, evaluate_every=10))
+    found = findings(trained(plenty, steps=16, evaluate_every=4))
     assert list(found) == ["read-too-little"]
     assert found["read-too-little"].evidence["name"] == "unigram"
 
 
 def test_a_leak_shows_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
     leaky = make_data(texts[:8], held_out=texts[:4], leak_threshold=None, duplicates="keep")
-    run = trained(leaky, steps=150, evaluate_every=15)
+    run = trained(leaky, steps=220, evaluate_every=20)
     found = findings(run)
     assert list(found) == ["leak"]
     assert found["leak"].evidence["epochs"] > 3
