@@ -61,7 +61,7 @@ def test_a_whole_text_and_what_is_written(tiny, tokenizer) -> None:
     assert answers.whole_likelihoods(["সে বই পড়ে।"])[0] == pytest.approx(
         -sum(token_nats_plainly(model, [answers.end, *ids], 16, 8)), abs=1e-4
     )
-    settings = SamplingSettings(temperature=0.0, top_k=None)
+    settings = SamplingSettings(temperature=0.0, top_k=None, repetition_penalty=None)
     expected = continue_plainly(model, [answers.end, *ids], 5, settings, ends={answers.end})
     (written,) = answers.writings([("সে বই পড়ে।", {"until": [], "max_gen_toks": 5})])
     assert tokenizer.decode([*ids, *expected]) == "সে বই পড়ে।" + written

@@ -30,21 +30,25 @@ def test_a_later_token_changes_an_earlier_answer_only_without_the_mask() -> None
 
 def test_with_the_mask_it_makes_no_difference_that_the_future_is_there() -> None:
     room = classroom(TINY)
-    torch.manual_seed(1)
-    masked, unmasked = loud(GPT(room.gpt())), loud(LooksAhead(room.gpt()))
     windows = room.windows()
-    assert abs(blind_loss(masked, windows) - sighted_loss(masked, windows)) < 1e-5
-    assert abs(blind_loss(unmasked, windows) - sighted_loss(unmasked, windows)) > 1e-3
+    apart = []
+    for seed in range(4):  # untrained, one may gain as much from the future as it loses
+        torch.manual_seed(seed)
+        masked, unmasked = loud(GPT(room.gpt())), loud(LooksAhead(room.gpt()))
+        assert abs(blind_loss(masked, windows) - sighted_loss(masked, windows)) < 1e-5
+        apart.append(abs(blind_loss(unmasked, windows) - sighted_loss(unmasked, windows)))
+    assert max(apart) > 1e-3
 
 
 def test_only_whole_words_of_what_was_written_are_counted() -> None:
     room = classroom(TINY)
+    torch.manual_seed(1)
     model = GPT(room.gpt())
     written = let_write(model, room, seed=0)
     assert 0 <= written.known <= written.words and len(written.texts) == 3
     start = room.tokenizer.decode(room.tokenizer.encode(room.held_out_texts[0])[:5])
     assert written.texts[0].startswith(start)
-    assert written.known < written.words, "a model that has learned nothing writes no words, but for single letters"
+    assert written.known < max(1, written.words), "a model that has learned nothing writes hardly a word"
 
 
 def figures(held_out: float, blind: float, words: float) -> Condition:
