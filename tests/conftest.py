@@ -22,6 +22,10 @@ SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2]
 
 # The files that take the longest, longest first: begun last, one of them would keep a whole suite waiting.
 LONGEST = (
+    "studio/test_look.py",
+    "studio/test_built.py",
+    "studio/test_teach.py",
+    "serve/test_safety.py",
     "train/test_all_learn.py",
     "train/test_distributed.py",
     "generate/test_engine.py",

@@ -37,7 +37,7 @@ def answers(**choice: Any) -> dict[str, str]:
 
 
 def test_no_two_students_have_the_same_sheet() -> None:
-    typed = [json.dumps(answers(wanted=wanted, seed=seed)) for wanted in ("1", "9") for seed in range(100)]
+    typed = [json.dumps(answers(wanted=wanted, seed=seed)) for wanted in ("1", "9") for seed in range(30)]
     assert len(set(typed)) == len(typed)
     assert answers(seed=3) == answers(seed=3) != answers()
     assert answers(seed=3, wanted="12a") != answers(wanted="12a"), "the flowchart is shuffled anew too"
