@@ -1,0 +1,3 @@
+"""Chapters that train for more than a few seconds: see test_languages_agree.py."""
+
+LONG = ("06-gpt",)
