@@ -167,3 +167,24 @@ def test_ctrl_c_ends_the_quiz(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(sys, "stdin", Impatient())
     assert main(["inside", "worksheet", "--exercise"]) == 130
+
+
+def test_a_whole_block_the_notes_examples_and_positions(capsys: Any, tmp_path: Path) -> None:
+    assert answer(capsys, "--sheet", "thinking")["scores"] == [[14.0, 12.0]]
+    assert answer(capsys, "--sheet", "block", "--seed", "3")["X"] != answer(capsys, "--sheet", "block")["X"]
+    assert answer(capsys, "--sheet", "positions")["positions"][0] == [0.0, 1.0, 0.0, 1.0]
+    assert main(["inside", "worksheet", "--sheet", "bank", "--language", "bn"]) == 0
+    assert "তীর" in capsys.readouterr().out
+    assert main(["inside", "worksheet", "--picture", str(tmp_path / "places.svg")]) == 0
+    assert (tmp_path / "places.svg").read_text(encoding="utf-8").count("<rect") == 20 * 512 + 1
+
+
+def test_ones_own_matrices(capsys: Any, tmp_path: Path) -> None:
+    file, one = tmp_path / "own.csv", "1,0\n0,1"
+    file.write_text("\n\n".join(f"{name}\n{one}" for name in ("X", "W_Q", "W_K", "W_V")), encoding="utf-8")
+    assert answer(capsys, "--given", str(file))["tokens"] == ["token 1", "token 2"]
+    assert main(["inside", "worksheet", "--given", str(file), "--sheet", "robot"]) != 0
+    assert "each stand alone" in capsys.readouterr().err
+    file.write_text("X\n1,x\n", encoding="utf-8")
+    assert main(["inside", "worksheet", "--given", str(file)]) != 0
+    assert "line 2: 'x' is no number" in capsys.readouterr().err

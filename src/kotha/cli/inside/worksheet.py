@@ -1,4 +1,4 @@
-"""``kotha inside worksheet``: one attention head as arithmetic."""
+"""``kotha inside worksheet``: one attention head, or a whole block, as arithmetic."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 def worksheet(
     *,
+    sheet: Annotated[
+        Literal["attention", "block", "thinking", "robot", "bank", "positions"],
+        flag("Which: one head; a whole block to the guess; the notes' 112 and 96, robot, bank; positions."),
+    ] = "attention",
+    given: Annotated[Path | None, flag("Your own X, W_Q, W_K and W_V: a .json or .csv file.")] = None,
     run: RunOrNone = None,
     text: Annotated[str | None, flag("What the model reads; without it and without --run: the workshop's.")] = None,
     target: Annotated[str | None, flag("What a Seq2Seq has written to it.")] = None,
@@ -27,12 +32,13 @@ def worksheet(
         int | None, flag("Decimals that are shown; of small numbers as many digits that count.")
     ] = None,
     html: Html = None,
+    picture: Annotated[Path | None, written("Write 20 × 512 positions as a picture to this file.", ".svg")] = None,
     xlsx: Annotated[Path | None, written("Write a spreadsheet of live formulas to this file.", ".xlsx")] = None,
     exercise: Annotated[
         list[str] | None,
         flag("As `kotha inside exercise`: all, or one such as 7.", consume_multiple=(0, 1)),
     ] = None,
-    language: Annotated[Literal["en", "bn"], flag("Of the questions.")] = "en",
+    language: Annotated[Literal["en", "bn"], flag("Of the questions, and of the word with two meanings.")] = "en",
     size: Annotated[str | None, flag("A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3.")] = None,
     seed: Annotated[
         int | None, flag("Draw other numbers: the sheet of `kotha inside exercise` with this seed.")
@@ -48,7 +54,21 @@ def worksheet(
             raise UsageError("--exercise asks the workshop's questions; leave --run, --html and --xlsx out")
         practise(*exercise, language=language, size=size, seed=seed, as_json=as_json)
         return
-    if run is None and text is None:
+    if picture is not None:
+        from kotha.inside.worksheet.places import positions_picture
+
+        positions_picture().save(picture)
+        notes().print(f"kotha: wrote {picture}", markup=False)
+        if sheet == "attention":
+            return
+    if sheet != "attention" or given is not None:
+        from kotha.inside.worksheet.papers import own_view, paper_view
+
+        if run is not None or text is not None or size is not None or (given is not None and sheet != "attention"):
+            raise UsageError("--sheet and --given each stand alone: leave --run, --text and --size out")
+        look = {"rows": rows, "precision": precision}
+        view = own_view(given, **look) if given else paper_view(sheet, seed=seed, language=language, **look)
+    elif run is None and text is None:
         from kotha.inside.worksheet.workshop import workshop_view
 
         if target is not None:

@@ -210,6 +210,30 @@ shifted_powers = Cellwise(
 shares = Cellwise("shares", np.divide, "{} / {}", "{}/{}")
 
 
+# -- around attention, and on to the vocabulary -----------------------------------------------------------------------
+
+# What went in, added to what came out, cell by cell: twice (T, C) -> (T, C).
+added = Cellwise("added", np.add, "{:×} + {:×}", "{}+{}")
+# The mean of each row, and each number less its row's: (T, C) -> (T, 1), (T, C) and (T, 1) -> (T, C).
+means = Cellwise("means", lambda of: of.mean(axis=1, keepdims=True), "({0.sum})/{0.width}", "AVERAGE({0.row})")
+less = Cellwise("less", np.subtract, "{} − {:×}", "{}-{}")
+# What is negative becomes 0 (ReLU): (T, C) -> (T, C).
+kept_positive = Cellwise("kept_positive", lambda of: np.maximum(of, 0), "max(0, {})", "MAX(0,{})")
+# In which column the largest number of each row stands, counted from 1: (T, V) -> (T, 1).
+column_of_largest = Cellwise(
+    "column_of_largest",
+    lambda of: of.argmax(axis=1, keepdims=True).astype(np.float64) + 1,
+    "the column of max({0.list})",
+    "MATCH(MAX({0.row}),{0.row},0)",
+)
+# How fast each pair of positions turns, from the number of the pair and the width: (1, C/2) and (1, 1) -> (1, C/2).
+speeds_of_pairs = Cellwise(
+    "speeds",
+    lambda pairs, width: 10_000.0 ** (-2 * pairs / width),
+    "1 / 10000^(2×{:g}/{:g})",
+    "1/10000^(2*{}/{})",
+)
+
 # -- what reads more than a cell or a row of each ---------------------------------------------------------------------
 
 
@@ -282,4 +306,56 @@ class Turned:
         return (column + half, column, "-") if column < half else (column - half, column - half, "+")
 
 
-Operation = Cellwise | Product | Turned
+@dataclass(frozen=True)
+class Joined:
+    """Matrices side by side: (T, D) and (T, D) and so on -> (T, all of their columns)."""
+
+    operands: tuple[str, ...]
+    kind = "joined"
+
+    def compute(self, given: Matrices) -> Array:
+        """One behind the other, row by row."""
+        return np.concatenate([given[name] for name in self.operands], axis=1)
+
+    def arithmetic(self, given: Matrices, row: int, column: int, precision: int) -> str:
+        """Where the number was."""
+        name, at = self._source(given, column)
+        return f"{name}[{row + 1},{at + 1}]"
+
+    def formula(self, at: Addresses, given: Matrices, row: int, column: int) -> str:
+        """The cell where it was."""
+        name, place = self._source(given, column)
+        return at.cell(name, row, place)
+
+    def _source(self, given: Matrices, column: int) -> tuple[str, int]:
+        for name in self.operands:
+            width = given[name].shape[1]
+            if column < width:
+                return name, column
+            column -= width
+        raise AssertionError("a column beyond the last matrix")
+
+
+@dataclass(frozen=True)
+class Waves:
+    """Sinusoidal positions: the sine and the cosine of each angle, one after the other: (T, C/2) -> (T, C)."""
+
+    operands: tuple[str]
+    kind = "waves"
+
+    def compute(self, given: Matrices) -> Array:
+        """Even columns are sines, odd ones cosines."""
+        angles = given[self.operands[0]]
+        return np.stack((np.sin(angles), np.cos(angles)), axis=-1).reshape(len(angles), -1)
+
+    def arithmetic(self, given: Matrices, row: int, column: int, precision: int) -> str:
+        """The sine or the cosine of the pair's angle."""
+        angle = written(given[self.operands[0]][row, column // 2], precision)
+        return f"{'cos' if column % 2 else 'sin'}({angle})"
+
+    def formula(self, at: Addresses, given: Matrices, row: int, column: int) -> str:
+        """SIN or COS of the angle's cell."""
+        return f"{'COS' if column % 2 else 'SIN'}({at.cell(self.operands[0], row, column // 2)})"
+
+
+Operation = Cellwise | Product | Turned | Joined | Waves

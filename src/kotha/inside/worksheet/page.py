@@ -23,8 +23,11 @@ from kotha.page import Page
 # Up to this many cells each one is worked out; above, only first rows.
 _ALL_CELLS = 24
 _GAP = "…"
-_LEAD = "What one attention head does, as arithmetic: each number is worked out from those above it{held}. Q[2,1] is "
-_LEAD += "row 2, column 1."
+# What has no decimals to show.
+_WHOLE = ("mask", "places", "pairs", "width", "d_k", "eps", "guess")
+_LEAD = "What one attention head does, as arithmetic: each number is worked out from those above it{held}. "
+_CELLS = "Q[2,1] is row 2, column 1."
+_LEAD += _CELLS
 _HELD = ", and each was compared with what torch computes"
 # A sheet of a model has many lines of arithmetic a step; more than this are folded.
 _OPEN_LINES = 12
@@ -70,7 +73,7 @@ def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
     values = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
     # Counts and marks have no decimals to show, and ε would round to nothing.
     spell = "{:g}".format
-    if step.name not in ("mask", "places", "d_k", "eps"):
+    if step.name not in _WHOLE:
         largest = max((abs(value) for row in values for value in row if value not in (None, -math.inf)), default=0.0)
         spell = partial(with_decimals, decimals=decimals_for(largest, look.precision))
     cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
@@ -81,7 +84,7 @@ def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
         is_given=step.operation is None,
         header=["", *(_GAP if column is None else step.columns[column] for column in columns)],
         rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
-        shares=values if step.name == "weights" else [],
+        shares=values if step.name.startswith(("weights", "chances")) else [],
         sums=list(worked_out(sheet, step, look, columns)),
         remark=f"Part of {height:,} × {width:,} numbers; the JSON has them all." if None in (*rows, *columns) else "",
     )
@@ -119,7 +122,7 @@ def as_json(sheet: Sheet) -> dict[str, object]:
         "key_tokens": list(sheet.key_tokens),
         "remarks": list(sheet.remarks),
         **matrices,
-        "masked": _plain(sheet.masked.tolist()),
+        **({"masked": _plain(sheet.masked.tolist())} if "scores" in sheet.steps else {}),
         "steps": {name: step.title for name, step in sheet.steps.items()},
     }
 
@@ -175,7 +178,8 @@ def sheet_view(sheet: Sheet, look: Look) -> SheetView:
 
 def worksheet_page(sheet: Sheet, steps: Sequence[Shown]) -> str:
     """The HTML of a sheet."""
-    page = Page(sheet.title, _LEAD.format(held=_HELD if sheet.place else ""))
+    lead = f"{sheet.lead} {_CELLS}" if sheet.lead else _LEAD.format(held=_HELD if sheet.place else "")
+    page = Page(sheet.title, lead)
     page.story(sheet.text if sheet.target is None else f"{sheet.text}\n→ {sheet.target}")
     for remark in sheet.remarks:
         page.note(remark)

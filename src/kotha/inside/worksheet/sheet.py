@@ -62,10 +62,14 @@ class Sheet:
     head: int
     target: str | None = None
     remarks: tuple[str, ...] = ()
+    heading: str = ""  # of a sheet that is not one attention head
+    lead: str = ""  # what such a sheet shows
 
     @property
     def title(self) -> str:
         """What it is of, in a line."""
+        if self.heading:
+            return self.heading
         return f"Worksheet: {self.place}, head {self.head}" if self.place else "Self-attention by hand"
 
     @property

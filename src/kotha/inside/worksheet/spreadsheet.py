@@ -104,8 +104,9 @@ def spreadsheet(sheet: Sheet) -> bytes:
 
 
 def _refuse_large(sheet: Sheet) -> None:
-    n_tokens, width = max(len(sheet.tokens), len(sheet.key_tokens)), sheet.steps["X"].values.shape[1]
-    head_width = sheet.steps["Q"].values.shape[1]
+    n_tokens, given = max(len(sheet.tokens), len(sheet.key_tokens)), sheet.matrices
+    width = given["X"].shape[1] if "X" in given else max(each.shape[1] for each in given.values())
+    head_width = given["Q"].shape[1] if "Q" in given else 0
     for size, most, what, instead in (
         (n_tokens, MOST_TOKENS, "tokens", "give a shorter text"),
         (head_width, MOST_HEAD_WIDTH, "numbers a head", "look at the page or the JSON"),
@@ -140,7 +141,9 @@ def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict
         page.write_string(area.row - 1, area.column + place, label, formats["label"])
     for place, label in enumerate(rows):
         page.write_string(area.row + place, 0, label, formats["token"])
-    style = formats["given" if step.operation is None else "result" if step.name == "output" else "formula"]
+    style = formats[
+        "given" if step.operation is None else "result" if step.name == list(sheet.steps)[-1] else "formula"
+    ]
     for row in range(area.height):
         for column in range(area.width):
             at = (column, row) if area.turned else (row, column)
@@ -150,7 +153,7 @@ def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict
                 continue
             formula = step.operation.formula(areas, sheet.matrices, *at)
             page.write_formula(*where, f"={formula}", style, MINUS_INFINITY if value == float("-inf") else value)
-    if step.name == "weights":
+    if step.name.startswith(("weights", "chances")):
         last = (area.row + area.height - 1, area.column + area.width - 1)
         shading = {"type": "2_color_scale", "min_color": "#ffffff", "max_color": "#8fcdb4"}
         page.conditional_format(area.row, area.column, *last, {**shading, "min_type": "num", "min_value": 0})
@@ -162,7 +165,7 @@ def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any]
     lines = [
         f"Blue numbers (page “{inputs}”) are given: change one, and every formula after it follows.",
         "Black numbers are formulas: click on one to see which cells it reads.",
-        "The last matrix, output, is what this head hands on.",
+        *([] if sheet.heading else ["The last matrix, output, is what this head hands on."]),
         f"{MINUS_INFINITY} is what the mask hides: a word, since a spreadsheet has no infinity; e to it is 0.",
         "Text: " + sheet.text + ("" if sheet.target is None else f" → {sheet.target}"),
         *sheet.remarks,
