@@ -13,7 +13,20 @@ if TYPE_CHECKING:
     from kotha.lessons.result import LessonResult
 
 # Minutes with three seeds, on two cores that have nothing else to do.
-_MINUTES = {"positions": 4, "mask": 3}
+_MINUTES = {
+    "positions": 4,
+    "joined": 3,
+    "encoder": 4,
+    "mask": 3,
+    "parameters": 0.1,
+    "heads": 2,
+    "residuals": 4,
+    "dropout": 4,
+    "width": 4,
+    "coreference": 2,
+    "lstm": 4,
+    "vision": 3,
+}
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Sizes:
     """How large everything is: the course's GPT made so small that two cores teach a dozen of them in minutes."""
 
     documents: int = 500  # texts to learn from
+    most_tokens: int | None = None  # of them so many are read; None: all
     held_out: int = 40  # and others that nothing learns from
     tokens: Literal["char", "unigram"] = "char"  # what a token is: a letter's code point, or a piece of a word
     vocab_size: int = 128  # at most
@@ -44,6 +45,7 @@ class Sizes:
     n_heads: int = 4
     batch_size: int = 32
     steps: int = 400
+    optimizer: Literal["muon", "adamw"] = "muon"
 
     def __post_init__(self) -> None:
         numbers = {name: value for name, value in asdict(self).items() if isinstance(value, int)}
@@ -56,8 +58,11 @@ class Sizes:
         return replace(self, **changes)
 
     def training(self, seed: int) -> TrainConfig:
-        """How all of them learn: Muon for the matrices of the blocks, AdamW for the rest, a warm-up, a cosine."""
-        rates: dict[str, Any] = {"optimizer": "muon", "learning_rate": 3e-3, "muon_learning_rate": 2e-2}
+        """How all of them learn: Muon for the matrices of the blocks, AdamW for the rest, a warm-up, a cosine.
+
+        Where a transformer stands beside another kind of model, AdamW moves everything: Muon is made for its blocks.
+        """
+        rates: dict[str, Any] = {"optimizer": self.optimizer, "learning_rate": 3e-3, "muon_learning_rate": 2e-2}
         return TrainConfig(
             steps=self.steps, batch_size=self.batch_size, warmup_steps=self.steps // 20, seed=seed, **rates
         )
@@ -71,7 +76,8 @@ class Classroom:
         self.texts = _texts(_LEARNED, sizes.documents)
         self.held_out_texts = _texts(_HELD_OUT, sizes.held_out)
         self.tokenizer: Tokenizer = train_pieces(self.texts[:_TOKENIZER_DOCUMENTS], sizes.tokens, sizes.vocab_size)
-        self.learned, self.held_out = self._line(self.texts), self._line(self.held_out_texts)
+        self.learned = self._line(self.texts)[: sizes.most_tokens]
+        self.held_out = self._line(self.held_out_texts)
         shortest = min(len(self.learned), len(self.held_out))
         if shortest <= sizes.context_length + 1:
             raise UsageError(f"{shortest} tokens of text fill no context of {sizes.context_length}; read more")
@@ -103,10 +109,17 @@ class Classroom:
 
     def windows(self, most: int | None = None) -> Tensor:
         """Held-out sequences that do not overlap, each one token longer than the context: (N, T + 1)."""
+        return self._cut(self.held_out, most)
+
+    def windows_read(self, most: int | None = None) -> Tensor:
+        """Such sequences of the text that is learned from."""
+        return self._cut(self.learned, most)
+
+    def _cut(self, line: NDArray[np.int64], most: int | None) -> Tensor:
         length = self.sizes.context_length
-        count = (len(self.held_out) - 1) // length
+        count = (len(line) - 1) // length
         places = np.arange(count if most is None else min(most, count))[:, None] * length + np.arange(length + 1)
-        return torch.from_numpy(self.held_out[places])
+        return torch.from_numpy(line[places])
 
     def _line(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """All texts behind each other, each with the mark of its end."""

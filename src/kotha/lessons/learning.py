@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kotha.lessons.classroom import Classroom, Sizes
+from kotha.lessons.classroom import Sizes
 from kotha.lessons.occasion import Occasion
 from kotha.lessons.result import Condition, Line
 from kotha.model.evaluating import evaluating
@@ -40,7 +40,19 @@ class Pupil(Protocol):
         ...
 
 
-# The loss of a batch of sequences at a step.
+class Desk(Protocol):
+    """What a model learns from: the texts of the classroom, or a made-up task."""
+
+    def batch(self, seed: int, step: int) -> Tensor:
+        """What a step reads, one example a row; it depends on the seed and the step alone."""
+        ...
+
+    def windows(self, most: int | None = None) -> Tensor:
+        """Examples that nothing learns from."""
+        ...
+
+
+# The loss of a batch of examples at a step.
 Objective = Callable[[Any, Tensor, int], Tensor]
 Maker = Callable[[], nn.Module]
 
@@ -78,7 +90,7 @@ def held_out_loss(model: Any, windows: Tensor) -> float:
 
 def learn(
     make: Maker,
-    room: Classroom,
+    room: Desk,
     sizes: Sizes,
     seed: int,
     objective: Objective = next_tokens,
@@ -121,13 +133,16 @@ def gradients_by_block(model: nn.Module) -> list[float]:
     return found
 
 
-def learn_all(occasion: Occasion, conditions: Mapping[str, Maker], **how: Any) -> dict[str, list[Taught]]:
+def learn_all(
+    occasion: Occasion, conditions: Mapping[str, Maker], desk: Desk | None = None, **how: Any
+) -> dict[str, list[Taught]]:
     """Every condition with every seed, seed by seed: what slows a machine for a while slows all alike."""
+    desk = desk or occasion.room
     step = occasion.counter(len(conditions) * len(occasion.seeds) * occasion.sizes.steps)
     found: dict[str, list[Taught]] = {name: [] for name in conditions}
     for seed in occasion.seeds:
         for name, make in conditions.items():
-            found[name].append(learn(make, occasion.room, occasion.sizes, seed, on_step=step, **how))
+            found[name].append(learn(make, desk, occasion.sizes, seed, on_step=step, **how))
     return found
 
 

@@ -38,6 +38,11 @@ class Occasion:
         """The same with other sizes; a lesson asks for what it needs."""
         return replace(self, sizes=self.sizes.change(**changes))
 
+    def prefer(self, **sizes: Any) -> "Occasion":
+        """The same with a lesson's own sizes, where nobody asked for others."""
+        usual, asked = asdict(Sizes()), asdict(self.sizes)
+        return self.change(**{name: value for name, value in sizes.items() if asked[name] == usual[name]})
+
     def counter(self, total: int) -> Callable[[], None]:
         """A function to call after each of so many steps, which tells how far the lesson is."""
         done = 0

@@ -1,0 +1,92 @@
+"""Made-up digits: ten small bitmaps, drawn somewhere on a square, larger or smaller, with specks.
+
+An example is one row: which digit it is, then its pixels.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+SIDE = 16
+# Five columns by seven rows each, a row as five bits.
+_BITMAPS = (
+    (14, 17, 19, 21, 25, 17, 14),
+    (4, 12, 4, 4, 4, 4, 14),
+    (14, 17, 1, 2, 4, 8, 31),
+    (31, 2, 4, 2, 1, 17, 14),
+    (2, 6, 10, 18, 31, 2, 2),
+    (31, 16, 30, 1, 1, 17, 14),
+    (6, 8, 16, 30, 17, 17, 14),
+    (31, 1, 2, 4, 8, 8, 8),
+    (14, 17, 17, 14, 17, 17, 14),
+    (14, 17, 17, 15, 1, 2, 12),
+)
+N_DIGITS = len(_BITMAPS)
+_HEIGHT, _WIDTH = 7, 5
+# Places of the left upper corner: where digits stand that are learned from, and where they never stood.
+_HOME, _ELSEWHERE = range(3), range(6, SIDE - _HEIGHT + 1)
+_SPECKS = 0.15  # how strong the noise is beside the ink
+_HELD_OUT = 500
+
+
+def bitmap(digit: int) -> NDArray[np.float32]:
+    """A digit in ink: (7, 5).
+
+    >>> "".join("#" if ink else "." for ink in bitmap(7)[0])
+    '#####'
+    """
+    rows = [[row >> (_WIDTH - 1 - column) & 1 for column in range(_WIDTH)] for row in _BITMAPS[digit]]
+    return np.array(rows, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class DrawnDigits:
+    """So many digits to learn from, and others that stand where those do, or elsewhere."""
+
+    count: int
+    rows: int
+
+    def batch(self, seed: int, step: int) -> Tensor:
+        """The examples of a step, out of the few that there are: (B, 1 + pixels)."""
+        chosen = np.random.default_rng([seed, step]).integers(0, self.count, self.rows)
+        return _learned(seed, self.count)[torch.from_numpy(chosen)]
+
+    def windows(self, most: int | None = None) -> Tensor:
+        """Digits that nothing learns from, in the places of those that are."""
+        return draw([2**31], _HELD_OUT)[:most]
+
+    def elsewhere(self) -> Tensor:
+        """The same in places where no digit stood before."""
+        return draw([2**31], _HELD_OUT, _ELSEWHERE)
+
+
+def draw(seed: list[int], count: int, corners: range = _HOME) -> Tensor:
+    """Digits, each in a place of its own: (count, 1 + pixels)."""
+    random = np.random.default_rng(seed)
+    digits = random.integers(0, N_DIGITS, count)
+    down, across = (random.choice(corners, count) for _ in range(2))
+    images = random.normal(0, _SPECKS, (count, SIDE, SIDE)).astype(np.float32)
+    ink = random.uniform(0.6, 1.0, count)
+    for number, digit in enumerate(digits):
+        top, left = down[number], across[number]
+        images[number, top : top + _HEIGHT, left : left + _WIDTH] += ink[number] * bitmap(digit)
+    return torch.from_numpy(np.concatenate((digits[:, None].astype(np.float32), images.reshape(count, -1)), axis=1))
+
+
+@lru_cache(maxsize=4)
+def _learned(seed: int, count: int) -> Tensor:
+    return draw([seed, 2**30], count)
+
+
+def images_of(rows: Tensor) -> Tensor:
+    """The pixels of examples: (B, 1 + pixels) -> (B, 1, side, side)."""
+    return rows[:, 1:].view(-1, 1, SIDE, SIDE)
+
+
+def digits_of(rows: Tensor) -> Tensor:
+    """Which digits they are: (B, 1 + pixels) -> (B,)."""
+    return rows[:, 0].long()

@@ -1,0 +1,106 @@
+"""Lesson: an encoder against a decoder alone, of the same size, in the same number of steps.
+
+The decoder sees the past and learns to guess what comes next at every place. The encoder sees both sides and learns to
+fill holes. Each is measured at its own trade and at the other's: a hole in the middle of a text, and writing on.
+"""
+
+import torch
+from torch import Tensor
+
+from kotha.lessons.learning import Maker, curves, learn_all, next_tokens
+from kotha.lessons.measuring import cuts, let_write
+from kotha.lessons.occasion import Occasion
+from kotha.lessons.result import Condition, Drawing, Figure, LessonResult, Sample
+from kotha.lessons.variants import Filler
+from kotha.lessons.wordbook import Wordbook
+from kotha.model.evaluating import evaluating
+from kotha.model.gpt import GPT
+from kotha.model.loss import IGNORED, next_token_loss
+from kotha.wording import Words
+
+_WORDS = Wordbook("encoder")
+_HOLES = 0.2  # of the tokens, while the encoder learns
+_WINDOWS = 64
+_FIGURES = (
+    Figure("hole", _WORDS["hole"]),
+    Figure("next", _WORDS["next"]),
+    Figure("words", _WORDS["words"], 0, "high", percent=True),
+)
+
+
+def objective(model: GPT, sequences: Tensor, step: int) -> Tensor:
+    """What each of them learns by."""
+    return filled_holes(model, sequences) if isinstance(model, Filler) else next_tokens(model, sequences, step)
+
+
+def filled_holes(model: Filler, sequences: Tensor) -> Tensor:
+    """Guess some tokens from all that stands around them: (B, T + 1) -> ()."""
+    tokens = sequences[:, 1:]
+    holes = torch.rand(tokens.shape) < _HOLES
+    holes[:, 0] |= ~holes.any(dim=1)  # each row has one
+    hidden = model.hidden(tokens.masked_fill(holes, model.hole))
+    return next_token_loss(hidden, model.head.weight, tokens.masked_fill(~holes, IGNORED))
+
+
+@torch.no_grad()
+def loss_at_holes(model: GPT, windows: Tensor) -> float:
+    """Nats of tokens inside a text: the encoder sees all but the token, the decoder what stands before it."""
+    windows, losses = windows[:_WINDOWS], []
+    with evaluating(model):
+        for place in cuts(windows.shape[1] - 1)[:-1]:
+            losses.append(-_guess(model, windows, place).gather(1, windows[:, place : place + 1]))
+    return torch.cat(losses).mean().item()
+
+
+def _guess(model: GPT, windows: Tensor, place: int) -> Tensor:
+    """Log-probabilities of the token at a place: (N, T + 1) -> (N, V)."""
+    if isinstance(model, Filler):
+        tokens = windows.clone()
+        tokens[:, place] = model.hole
+        scores: Tensor = model.head(model.hidden(tokens[:, 1:])[:, place - 1])
+    else:
+        scores = model.head(model.hidden(windows[:, :place])[:, -1])
+    return scores.log_softmax(dim=-1)
+
+
+@torch.no_grad()
+def loss_behind(model: GPT, windows: Tensor) -> float:
+    """Nats of a next token where there is nothing but the past, as when a model writes."""
+    windows, losses = windows[:_WINDOWS], []
+    with evaluating(model):
+        for place in cuts(windows.shape[1] - 1)[:-1]:
+            chances = model(windows[:, :place])[:, -1].log_softmax(dim=-1)  # (N, V)
+            losses.append(-chances.gather(1, windows[:, place : place + 1]))
+    return torch.cat(losses).mean().item()
+
+
+def teach(occasion: Occasion) -> LessonResult:
+    """Train both, and measure each at both trades."""
+    room, windows = occasion.room, occasion.room.windows()
+    makers: dict[str, Maker] = {"decoder": lambda: GPT(room.gpt()), "encoder": lambda: Filler(room.gpt())}
+    found = learn_all(occasion, makers, objective=objective, look=lambda model: loss_at_holes(model, windows))
+    conditions, samples = [], []
+    for key, runs in found.items():
+        written = [let_write(run.model, room, seed) for run, seed in zip(runs, occasion.seeds, strict=True)]
+        figures = {
+            "hole": [loss_at_holes(run.model, windows) for run in runs],
+            "next": [loss_behind(run.model, windows) for run in runs],
+            "words": [each.share for each in written],
+        }
+        conditions.append(Condition(key, _WORDS[key], figures))
+        samples.append(Sample(_WORDS[key], written[0].texts[0]))
+    drawing = Drawing(_WORDS["filling"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions), from_zero=True)
+    return LessonResult("encoder", _FIGURES, conditions, read(*conditions), drawing, samples)
+
+
+def read(decoder: Condition, encoder: Condition) -> list[Words]:
+    """What the figures say, whatever they are."""
+    sees_more = max(encoder.figures["hole"]) < min(decoder.figures["hole"])
+    writes_worse = min(encoder.figures["next"]) > max(decoder.figures["next"])
+    holes = {"encoder": encoder.mean("hole"), "decoder": decoder.mean("hole")}
+    behind = {"encoder": encoder.mean("next"), "decoder": decoder.mean("next")}
+    known = {"share": encoder.mean("words"), "known": decoder.mean("words")}
+    return [
+        _WORDS.say("both_sides" if sees_more else "too_early", **holes),
+        _WORDS.say("writes_worse" if writes_worse else "writes_too", **behind, **known),
+    ]

@@ -1,0 +1,69 @@
+"""Lesson: the same model with its residual connections and without, shallow and deep.
+
+Without them each part replaces what came in instead of adding to it. What a token was must then survive every softmax
+and every matrix on the way, and so must the gradient on its way back.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from kotha.lessons.learning import Taught, curves, held_out_loss, learn_all
+from kotha.lessons.occasion import Occasion
+from kotha.lessons.result import Condition, Drawing, Figure, LessonResult, below
+from kotha.lessons.variants import without_residuals
+from kotha.lessons.wordbook import Wordbook
+from kotha.model.gpt import GPT
+from kotha.wording import Words
+
+_WORDS = Wordbook("residuals")
+_SHALLOW = 2
+_FIGURES = (
+    Figure("training", _WORDS["training"]),
+    Figure("held_out", _WORDS["held_out"]),
+    Figure("gradient", _WORDS["gradient"], 2, None),
+)
+
+
+def teach(occasion: Occasion) -> LessonResult:
+    """Train all four, and look at the first gradients, before anything was learned."""
+    occasion = occasion.prefer(n_layers=6, d_model=32, steps=250)
+    room, windows, deep = occasion.room, occasion.room.windows(), occasion.sizes.n_layers
+    makers = {
+        f"{depth}_{way}": partial(make, room.gpt(n_layers=layers))
+        for depth, layers in (("shallow", _SHALLOW), ("deep", deep))
+        for way, make in (("with", GPT), ("without", without_residuals))
+    }
+    found = learn_all(occasion, makers)
+    conditions = [
+        Condition(
+            key,
+            _WORDS.say(key, shallow=_SHALLOW, deep=deep),
+            {
+                "training": [run.training_loss for run in runs],
+                "held_out": [held_out_loss(run.model, windows) for run in runs],
+                "gradient": first_to_last(runs),
+            },
+        )
+        for key, runs in found.items()
+    ]
+    drawing = Drawing(_WORDS["on_the_way"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions))
+    return LessonResult("residuals", _FIGURES, conditions, read(*conditions), drawing)
+
+
+def first_to_last(runs: Sequence[Taught]) -> list[float]:
+    """How large the first block's gradient is beside the last one's, before the first step."""
+    return [run.first_gradients[0] / run.first_gradients[-1] for run in runs]
+
+
+def read(shallow: Condition, shallow_without: Condition, deep: Condition, deep_without: Condition) -> list[Words]:
+    """What the figures say, whatever they are."""
+    losses = {
+        "shallow": shallow.mean("held_out"),
+        "shallow_without": shallow_without.mean("held_out"),
+        "deep": deep.mean("held_out"),
+        "deep_without": deep_without.mean("held_out"),
+    }
+    clear = below(shallow, shallow_without, "held_out") and below(deep, deep_without, "held_out")
+    fades = below(deep_without, deep, "gradient")
+    seen = {"kept": deep.mean("gradient"), "left": deep_without.mean("gradient")}
+    return [_WORDS.say("worth" if clear else "unclear", **losses), _WORDS.say("fades" if fades else "reaches", **seen)]
