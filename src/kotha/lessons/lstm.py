@@ -74,7 +74,7 @@ class Echo:
 
 
 @dataclass(frozen=True)
-class Task:
+class Contest:
     """Something to learn: from what, by which loss, by which of the two, in how many of the transformer's steps."""
 
     desk: Desk
@@ -83,7 +83,7 @@ class Task:
     steps: int
 
 
-def seconds_a_step(make: Maker, task: Task, sizes: Sizes) -> float:
+def seconds_a_step(make: Maker, task: Contest, sizes: Sizes) -> float:
     """How long a step takes, the median of a few."""
     taken: list[float] = []
     last = time.perf_counter()
@@ -134,15 +134,15 @@ def teach(occasion: Occasion) -> LessonResult:
     return LessonResult("lstm", _FIGURES, conditions, read(*conditions), drawing, about=about)
 
 
-def tasks_of(occasion: Occasion) -> dict[str, Task]:
+def tasks_of(occasion: Occasion) -> dict[str, Contest]:
     """Text, and saying again what stood near and far."""
     sizes = occasion.sizes
-    tasks = {"text": Task(occasion.room, next_tokens, _pair(occasion.room.gpt()), sizes.steps)}
+    tasks = {"text": Contest(occasion.room, next_tokens, _pair(occasion.room.gpt()), sizes.steps)}
     config = occasion.room.gpt(vocab_size=_SYMBOLS, d_model=sizes.d_model // 2)
     longest = sizes.context_length // 2
     for name, back in (("near", _NEAR), ("far", _FAR)):
         echo = Echo(sizes.batch_size, sizes.context_length, min(back, longest))
-        tasks[name] = Task(echo, echo.loss, _pair(config), max(1, sizes.steps // 2))
+        tasks[name] = Contest(echo, echo.loss, _pair(config), max(1, sizes.steps // 2))
     return tasks
 
 
@@ -150,17 +150,17 @@ def _pair(config: GPTConfig) -> dict[str, Maker]:
     return {"gpt": partial(GPT, config), "lstm": partial(as_large_as, config)}
 
 
-def _echo(task: Task) -> Echo:
+def _echo(task: Contest) -> Echo:
     assert isinstance(task.desk, Echo), "text is not said again"
     return task.desk
 
 
-def _look(task: Task) -> dict[str, Callable[[GPT], float]]:
+def _look(task: Contest) -> dict[str, Callable[[GPT], float]]:
     """What is measured on the way: nothing, where the loss on windows is not the task's."""
     return {"look": task.desk.share_right} if isinstance(task.desk, Echo) else {}
 
 
-def steps_in_the_same_time(task: Task, sizes: Sizes) -> dict[str, int]:
+def steps_in_the_same_time(task: Contest, sizes: Sizes) -> dict[str, int]:
     """The transformer's steps, and how many of the LSTM's fit into their time."""
     seconds = {key: seconds_a_step(make, task, sizes) for key, make in task.makers.items()}
     return {"gpt": task.steps, "lstm": max(1, round(task.steps * seconds["gpt"] / seconds["lstm"]))}
