@@ -1,0 +1,123 @@
+"""The page of answers, written by the tutor itself: ``python -m scripts.book.answers``.
+
+Every question of the workshop and of the assessment is answered right, half right and wrong, as a student would type
+it, and the tutor's verdict is written down; then ten recognised mistakes. A test holds the page to what the tutor says
+today.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scripts.book.chapters import LEARN, ROOT
+
+LANGUAGES = ("en", "bn")
+MARK = "<!-- written below by scripts/book/answers.py -->"
+_LONGEST = 70
+# The slips that are shown, by the name under which the catalogue speaks of each.
+SLIPS = (
+    "noRoot",
+    "widthForRoot",
+    "notTurned",
+    "rowForColumn",
+    "otherMatrix",
+    "maskForgotten",
+    "softmaxDown",
+    "noE",
+    "early",
+    "hiddenOne",
+)
+_SETS = {
+    "workshop": {"en": "The twelve of the workshop", "bn": "কর্মশালার বারোটি"},
+    "assessment": {"en": "The six of the assessment", "bn": "শেষের ছয়টি"},
+}
+_HEADER = {"en": ("", "typed", "points", "what is said"), "bn": ("", "যা লেখা হলো", "নম্বর", "শিক্ষক যা বলেন")}
+_KINDS = {
+    "right": {"en": "right", "bn": "ঠিক"},
+    "half": {"en": "half right", "bn": "আংশিক ঠিক"},
+    "wrong": {"en": "wrong", "bn": "ভুল"},
+}
+_TEN = {"en": "Ten recognised mistakes", "bn": "দশটি চেনা ভুল"}
+_TEN_HEADER = {
+    "en": ("cell", "right", "typed", "what is said"),
+    "bn": ("ঘর", "ঠিক মান", "যা লেখা হলো", "শিক্ষক যা বলেন"),
+}
+
+
+def pages() -> dict[Path, str]:
+    """The page of each language."""
+    sys.path.insert(0, str(ROOT / "src"))
+    made = {}
+    for language in LANGUAGES:
+        end = "" if language == "en" else ".bn"
+        page = LEARN / f"answers{end}.md"
+        by_hand, mark, _ = page.read_text(encoding="utf-8").partition(MARK)
+        assert mark, f"{page.name} does not say where the tutor's part begins"
+        parts = [f"{by_hand}{mark}\n", *_answered(language), f"## {_TEN[language]}\n", _recognised(language)]
+        made[page] = "\n".join(parts).rstrip("\n") + "\n"
+    return made
+
+
+def _answered(language: Any) -> Iterator[str]:
+    from tests.inside.exercises.typed import half_right, marked, right, wrong
+
+    from kotha.inside.exercises.sets import QuestionChoice
+
+    for name, titles in _SETS.items():
+        yield f"## {titles[language]}\n"
+        choice = QuestionChoice(set=name)  # type: ignore[arg-type]
+        for question in choice.prepare()[1]:
+            yield f"**{question.id}.** {_in_a_line(question.text.to(language))}\n"
+            rows = [_HEADER[language], ("---",) * 4]
+            for kind, typed in (
+                ("right", (right(question, language),)),
+                ("half", half_right(choice, question, language)),
+                ("wrong", (wrong(choice, question, language),)),
+            ):
+                outcome = marked(choice, question, language, *typed)
+                points = f"{outcome.points:g} / {outcome.possible}"
+                shown = " → ".join(_short(each) for each in typed)
+                said = marked(choice, question, language, typed[0]).said  # of two tries, the first
+                rows.append((_KINDS[kind][language], shown, points, _cell(" ".join(said)) or "—"))
+            yield _table(rows)
+
+
+def _recognised(language: Any) -> str:
+    from tests.inside.exercises.typed import recognised_slips
+
+    rows = [_TEN_HEADER[language], ("---",) * 4]
+    for slip in recognised_slips(SLIPS):
+        cell = f"{slip.step}[{slip.row},{slip.column}]"
+        rows.append((cell, slip.truth, slip.typed, _cell(" ".join(words.to(language) for words in slip.said))))
+    return _table(rows)
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def _in_a_line(text: str) -> str:
+    return _cell(" ".join(text.split()))
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return _cell(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…")
+
+
+def _cell(text: str) -> str:
+    """A text that a table's cell can hold as it is."""
+    return " ".join(text.split()).replace("|", "\\|").replace("_", "\\_").replace("*", "\\*").replace("<", "&lt;")
+
+
+def write() -> int:
+    """Write them; how many."""
+    made = pages()
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
+    return len(made)
+
+
+if __name__ == "__main__":
+    print(f"{write()} files written")
