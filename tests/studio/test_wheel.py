@@ -1,0 +1,89 @@
+"""The wheel, installed alone, has the studio: no checkout, and no node, anywhere that it could look."""
+
+import contextlib
+import gzip
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+pytest.importorskip("hatchling", reason="the build backend, which the tests' environment has")
+pytest.importorskip("fastapi", reason="the server stands on FastAPI")
+
+from hatchling.builders.wheel import WheelBuilder
+
+from kotha.studio.files import FOLDER, STATIC
+
+ROOT = Path(__file__).parents[2]
+MOST_BYTES = 500_000  # what a browser loads, compressed, fonts aside
+_PART = re.compile(r"[\w.]+-[\w-]{8}\.(?:js|css|woff2)\b")  # as the builder names them
+# The libraries of these tests, and of Kotha only what was installed: a checkout that is installed to be edited is taken
+# off the path, and it is said whence Kotha then comes.
+_START = """
+import sys
+sys.path = [sys.argv.pop(1), *(each for each in sys.path if "site-packages" in each or "lib/python" in each)]
+import kotha
+print(kotha.__file__, flush=True)
+from kotha.__main__ import run
+run()
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the wheel of this checkout, and nothing else, is installed."""
+    made, folder = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("installed")
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(made), versions=["standard"])
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-compile", "--target"]
+    subprocess.run([*command, str(folder), wheel], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where ``kotha serve`` of that folder is, begun where no checkout is and no program can be found."""
+    nowhere = tmp_path_factory.mktemp("nowhere")
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PATH")}
+    environment |= {"PATH": str(nowhere), "HOME": str(nowhere), "OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-c", _START, str(installed), "serve", "--port", "0", "--device", "cpu"],
+        cwd=nowhere, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert server.stdout is not None and server.stderr is not None
+    with contextlib.closing(server.stdout) as said, contextlib.closing(server.stderr) as told:
+        try:
+            assert Path(said.readline().strip()).is_relative_to(installed)
+            yield told.readline().split(" at ")[1].split("/v1")[0]
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def test_the_wheel_has_what_the_studio_is_made_of() -> None:
+    packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    of_the_studio = [each for each in FOLDER.rglob("*") if each.is_file() and "__pycache__" not in each.parts]
+    assert {f"kotha/studio/{each.relative_to(FOLDER).as_posix()}" for each in of_the_studio} <= packed
+    assert not [name for name in packed if "node_modules" in name or name.endswith((".svelte", ".ts"))]
+
+
+def test_the_studio_is_served_from_the_wheel_alone(served: str) -> None:
+    page = httpx.get(served)
+    assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+    code, asked = [page.content], {"/"}
+    waiting = set(re.findall(r'(?:src|href)="(/[^"]+)"', page.text))
+    while waiting:  # scripts name the parts that each room loads, styles name the fonts
+        asked.add(path := waiting.pop())
+        found = httpx.get(f"{served}{path}")
+        assert found.status_code == 200, path
+        if "font" not in found.headers["content-type"]:
+            code.append(found.content)
+            waiting |= {f"/studio/{name}" for name in _PART.findall(found.text)} - asked
+    assert {Path(each).suffix for each in asked} >= {".js", ".css", ".woff2"}
+    assert sum(len(gzip.compress(each)) for each in code) < MOST_BYTES
+    assert {f"/{each.relative_to(STATIC).as_posix()}" for each in (STATIC / "studio").iterdir()} <= asked
+    assert httpx.get(f"{served}/v1/models").json()["data"][0]["id"] == "box"
