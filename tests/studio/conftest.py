@@ -1,6 +1,6 @@
 """The studio in a real browser: a server with models of each family that have learned, and pages that are watched.
 
-Whatever a page asks for must be the server's own; what it logs as an error fails the test.
+Whatever a page asks for must be the server's own; what it logs as an error, and what its library warns of, fails the test.
 """
 
 import itertools
@@ -52,6 +52,11 @@ def studio(families: Path, work: Path) -> Iterator[str]:
 Opened = Callable[..., Any]
 
 
+def _is_wrong(said: Any) -> bool:
+    """An error, or a warning of the library that the page is drawn with."""
+    return said.type == "error" or (said.type == "warning" and "svelte" in said.text)
+
+
 @pytest.fixture
 def enter(browser: Any, studio: str) -> Iterator[Opened]:  # noqa: F811
     """Open a room: ``enter("look", "blocks.0", m="box", x="…", lang="en", width=390)``."""
@@ -61,7 +66,7 @@ def enter(browser: Any, studio: str) -> Iterator[Opened]:  # noqa: F811
     def opened(*place: str, width: int = 1400, height: int = 900, lang: str = "en", **query: str) -> Any:
         page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
         page.set_default_timeout(60_000)  # two cores may be busy with other tests
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda said: wrong.append(said.text) if _is_wrong(said) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
             "request",

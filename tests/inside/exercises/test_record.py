@@ -157,6 +157,8 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path, key: Path) -> None:
     assert rows["mina"].percent == 100 and rows["raju"].note == "the same sheet and answers as mina"
     assert rows["রহিমা"].points == 30 and rows[""].state == "unreadable"
     assert rows["=cmd()"].note == "6 questions not reached" and rows["=cmd()"].points == 3
+    assert rows["raju"].noted("bn") == "প্রশ্ন আর উত্তর হুবহু mina-এর মতো"
+    assert rows["=cmd()"].noted("bn") == "৬টি প্রশ্নে পৌঁছানো হয়নি"
     names = [str(file) for file in files]
     table = tmp_path / "class.csv"
     assert main(["inside", "score", *names, "--key-file", str(key), "--csv", str(table)]) == 0

@@ -15,10 +15,13 @@ export type Say<C extends Catalogue> = (key: keyof C & string, filling?: Filling
 // A sentence with code, a formula, a shape or a power has Latin digits; every other Bangla sentence has Bangla ones.
 const FORMULA = /[`=×/^√→]|\(\s*\{|\d\s*,\s*\d+\s*\)|\de[-+]?\d/;
 
+// Who has no pointer is told to tap, where a phrase has a twin that says so.
+const finger = globalThis.matchMedia?.("(hover: none)").matches ?? false;
+
 /** How the words of one catalogue are said now; reads the language, so what shows it follows. */
 export function phrases<C extends Catalogue>(catalogue: C): Say<C> {
   return (key, filling = {}) => {
-    const entry = catalogue[key];
+    const entry = (finger ? catalogue[`${key}.touch`] : undefined) ?? catalogue[key];
     if (entry === undefined) throw new Error(`no words for ${key}`);
     return fill(entry[preferences.language], filling, preferences.language);
   };

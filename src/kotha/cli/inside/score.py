@@ -51,7 +51,7 @@ def _print(rows: "list[FileScore]", language: "Language") -> None:
             f"{row.percent:g}%",
             f"{row.right} / {row.asked}",
             row.state_words.to(language),
-            row.note,
+            row.noted(language),
         ]
         for row in rows
     ]

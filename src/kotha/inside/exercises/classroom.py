@@ -7,7 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ _STEP = Words(
     "{name:<9} {right} of {cells} right, {shown} shown, {points} points",
     "{name:<9} {cells}টির মধ্যে {right}টি ঠিক, {shown}টি দেখে নেওয়া, {points} নম্বর",
 )
+_SAME = Words("the same sheet and answers as {who}", "প্রশ্ন আর উত্তর হুবহু {who}-এর মতো")
+_NOT_REACHED = Words("{n} questions not reached", "{n}টি প্রশ্নে পৌঁছানো হয়নি")
+_CLAIMS = Words("claims {n} points", "ফাইলে লেখা আছে {n} নম্বর")
+_REFUSED = Words("not right: {cells}", "ঠিক নয়: {cells}")
 HEADINGS = {
     "name": Words("name", "নাম"),
     "sheet": Words("questions", "প্রশ্ন"),
@@ -57,7 +61,7 @@ class FileScore:
     right: int
     asked: int
     state: str  # one of the states above
-    note: str = ""
+    notes: tuple[Words, ...] = ()
     by_question: tuple[Outcome, ...] = ()
     steps: tuple[score.StepScore, ...] = ()  # of the page By hand
     typed: str = ""  # all that was typed, to find two that are alike
@@ -66,6 +70,15 @@ class FileScore:
     def percent(self) -> float:
         """Of what the questions are worth; a bonus may lead beyond a hundred."""
         return round(100 * self.points / self.possible, 1) if self.possible else 0.0
+
+    @property
+    def note(self) -> str:
+        """What a teacher should know of it, in English, as files have it."""
+        return self.noted("en")
+
+    def noted(self, language: Language) -> str:
+        """What a teacher should know of it."""
+        return "; ".join(words.to(language) for words in self.notes)
 
     @property
     def state_words(self) -> Words:
@@ -98,8 +111,7 @@ def read_class(files: Sequence[Path], key: bytes = b"") -> list[FileScore]:
     found = []
     for row in rows:
         twin = seen.setdefault((row.sheet, row.typed), row) if row.typed else row
-        note = row.note if twin is row else f"the same sheet and answers as {twin.name or twin.file}"
-        found.append(FileScore(**{**vars(row), "note": note}))
+        found.append(row if twin is row else replace(row, notes=(_SAME.fill(who=twin.name or twin.file),)))
     return sorted(found, key=lambda row: (row.name, row.file))
 
 
@@ -110,7 +122,7 @@ def _row(file: Path, key: bytes) -> FileScore:
             return _of_page(file, score.check_score(told), told)
         return _of_tutor(file, *record.parse(told), key)
     except KothaError as error:
-        return FileScore(str(file), "", "", 0.0, 0.0, 0, 0, "unreadable", str(error))
+        return FileScore(str(file), "", "", 0.0, 0.0, 0, 0, "unreadable", (Words(str(error), str(error)),))
 
 
 def _of_tutor(file: Path, kept: record.AnswerFile, told: dict[str, Any], key: bytes) -> FileScore:
@@ -120,7 +132,7 @@ def _of_tutor(file: Path, kept: record.AnswerFile, told: dict[str, Any], key: by
     right = sum(outcome.verdict == "right" for outcome in outcomes)
     typed = json.dumps([each.tries for each in kept.answers], ensure_ascii=False)
     points = sum(outcome.points for outcome in outcomes)
-    note = f"{len(questions) - len(outcomes)} questions not reached" if len(outcomes) < len(questions) else ""
+    missing = len(questions) - len(outcomes)
     return FileScore(
         str(file),
         kept.name,
@@ -130,7 +142,7 @@ def _of_tutor(file: Path, kept: record.AnswerFile, told: dict[str, Any], key: by
         right,
         len(questions),
         _state(told, key),
-        note,
+        (_NOT_REACHED.fill(n=missing),) if missing else (),
         outcomes,
         typed=typed if kept.answers else "",
     )
@@ -143,8 +155,8 @@ def _state(told: dict[str, Any], key: bytes) -> str:
 
 
 def _of_page(file: Path, graded: score.Score, told: dict[str, Any]) -> FileScore:
-    notes = [f"claims {graded.claimed} points"] if graded.claimed != graded.points else []
-    notes += [f"not right: {', '.join(graded.refused)}"] if graded.refused else []
+    notes = [_CLAIMS.fill(n=graded.claimed)] if graded.claimed != graded.points else []
+    notes += [_REFUSED.fill(cells=", ".join(graded.refused))] if graded.refused else []
     right, cells = (sum(getattr(step, name) for step in graded.steps) for name in ("right", "cells"))
     typed = json.dumps([each["tries"] for each in told["answers"]], ensure_ascii=False)
     state = "unsigned" if graded.checksum_fits else "changed"
@@ -157,7 +169,7 @@ def _of_page(file: Path, graded: score.Score, told: dict[str, Any]) -> FileScore
         right,
         cells,
         state,
-        "; ".join(notes),
+        tuple(notes),
         steps=graded.steps,
         typed=typed,
     )
