@@ -1,6 +1,6 @@
 """The studio in a real browser: a server with models of each family that have learned, and pages that are watched.
 
-Whatever a page asks for must be the server's own; what it logs as an error, and what its library warns of, fails the test.
+Whatever a page asks for must be the server's own; an error that it logs, or a warning of its library, fails the test.
 """
 
 import itertools

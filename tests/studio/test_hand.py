@@ -266,3 +266,32 @@ def test_a_verdict_stays_in_its_step_and_the_example_is_no_answer(enter: Opened)
     assert page.get_by_text(said("right.before", cell="Q[1,1]", n="4")).count() == 0
     example = float(said("answer.example").split(",")[0])
     assert not any(abs(value - example) < 0.01 for matrix in SHEET.values() for value in matrix.ravel().tolist())
+
+
+def paste(page: Any, field: Any, text: str) -> None:
+    """What Ctrl V does with a text from elsewhere."""
+    field.focus()
+    field.evaluate(
+        """(field, text) => {
+          const held = new DataTransfer();
+          held.setData("text/plain", text);
+          field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: held, bubbles: true, cancelable: true }));
+        }""",
+        text,
+    )
+
+
+def test_a_matrix_of_a_spreadsheet_is_pasted(enter: Opened) -> None:
+    page = enter("hand", "Q")
+    page.get_by_role("button", name=said("edit")).click()
+    paste(page, page.locator('.beside [data-cell="1,1"]'), "০.৫\t০.২৫\n১\t২\n9\t9")
+    # the last row is below X: it is left out
+    page.get_by_text(said("pasted.given", n="4", all="6", name="X")).wait_for()
+    x = SHEET["X"].copy()
+    x[1:3, 1:3] = [[0.5, 0.25], [1, 2]]
+    q = x @ SHEET["W_Q"]
+    paste(page, cell(page, 0, 0), "\n".join("\t".join(f"{value:.4f}" for value in row) for row in q.tolist()))
+    page.get_by_text(said("pasted.open", n="6", all="6", name="Q")).wait_for()
+    for row, column in ((0, 0), (1, 1), (2, 0), (2, 1)):
+        cell(page, row, column).press("Enter")
+        assert "right" in page.locator("td", has=cell(page, row, column)).last.get_attribute("class").split()

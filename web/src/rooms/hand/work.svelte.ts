@@ -183,11 +183,19 @@ export class Work {
 
   /** Another number for a given one; what is below flows. */
   edit(name: string, row: number, column: number, value: number): void {
+    this.editAll(name, [{ row, column, value }]);
+  }
+
+  /** Other numbers for given ones, at once; what is given back undoes that. */
+  editAll(name: string, cells: readonly { row: number; column: number; value: number }[]): () => void {
     const before = this.truth;
-    const original = this.base.find((each) => each.name === name)?.values[row]?.[column];
+    const [kept, tried] = [this.edits, this.#tried];
+    const own = this.base.find((each) => each.name === name);
     const edits = { ...this.edits };
-    if (value === original) delete edits[key(name, row, column)];
-    else edits[key(name, row, column)] = value;
+    for (const { row, column, value } of cells) {
+      if (value === own?.values[row]?.[column]) delete edits[key(name, row, column)];
+      else edits[key(name, row, column)] = value;
+    }
     const starting = !this.isOwn;
     if (starting) this.#tried = flowing(this.#counted);
     this.edits = edits;
@@ -199,6 +207,11 @@ export class Work {
     if (this.isOwn) this.#tried = Object.fromEntries(Object.entries(this.#tried).map(([cell, answer]) => [cell, changed.has(cell) && answer.verdict === "right" ? { ...answer, verdict: "shown" as const } : answer]));
     this.changed = changed;
     this.#store();
+    return () => {
+      this.edits = kept;
+      this.#tried = tried;
+      this.#store();
+    };
   }
 
   /** The sheet's own numbers again; what is given back undoes that. */
