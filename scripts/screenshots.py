@@ -3,12 +3,14 @@
 ``python scripts/screenshots.py`` starts ``kotha serve`` with the model in the box and a folder for jobs. In a new one
 it first lets the studio train twice, for two minutes and for ten, and teaches the model in the box three classes; a
 folder that it has filled once (``--work``) is used again. Then it opens each room, does there what a reader would do,
-and takes the picture: on a desk in English and light, on a desk, a tablet and a phone in Bangla. ``--all FOLDER`` takes
+and takes the picture: on a desk in English and light, on a desk, a tablet and a phone in Bangla; and a moving one,
+of writing and looking inside. ``--all FOLDER`` takes
 every width, language and theme instead, whole pages, to be looked at one by one. Needs what the tests need: playwright,
 pillow and a chromium.
 """
 
 import argparse
+import base64
 import io
 import itertools
 import json
@@ -29,6 +31,7 @@ ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "images" / "studio"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 HEIGHTS = {1400: 900, 820: 1100, 390: 844}
+FILM = (1050, 675)  # three quarters of a desk
 PHONE = 390  # has a finger for a pointer, and fine pixels
 PATIENCE = 1800
 BANGLA_DIGITS = str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯")
@@ -109,7 +112,8 @@ def prepare(url: str) -> Work:
     return Work(longer, shorter, classifier)
 
 
-Scene = Callable[[Any, Work], None]
+Scene = Callable[[Any, Work | None], None]
+Image = bytes  # as the browser gives it
 
 
 def room(page: Any, *place: str, **query: str) -> None:
@@ -196,9 +200,9 @@ def mini(page: Any, work: Work) -> None:
     """A model of a few hundred weights that has learned a sentence."""
     room(page, "hand", "mini")
     page.locator("figcaption").wait_for()
-    page.locator(".fields select").first.select_option("20")
+    page.locator(".fields select").first.select_option("5")
     page.locator(".controls .primary").click()
-    page.wait_for_timeout(1500)
+    page.wait_for_timeout(400)
     page.locator(".controls .primary").click()
     page.locator(".matrices button").nth(9).click()
 
@@ -222,6 +226,8 @@ def train(page: Any, work: Work) -> None:
     room(page, "train", run=work.longer, **{"with": work.shorter})
     page.get_by_role("img").first.wait_for()
     page.locator("#doctor").wait_for()
+    if page.viewport_size["width"] == PHONE:
+        page.locator("figure").first.evaluate("figure => scrollBy(0, figure.getBoundingClientRect().top - 64)")
 
 
 def compare(page: Any, work: Work) -> None:
@@ -259,11 +265,11 @@ CLOSER: dict[str, Scene] = {
 }  # fmt: skip
 
 
-def opened(browser: Any, url: str, look: Look) -> Any:
+def opened(browser: Any, url: str, look: Look, reduced_motion: str | None = "reduce") -> Any:
     """A page that is looked at like this."""
     size = {"width": look.width, "height": HEIGHTS[look.width]}
     phone = {"is_mobile": True, "has_touch": True, "device_scale_factor": 2} if look.width == PHONE else {}
-    page = browser.new_page(viewport=size, reduced_motion="reduce", **phone)
+    page = browser.new_page(viewport=size, reduced_motion=reduced_motion, **phone)
     page.set_default_timeout(120_000)
     page.goto(f"{url}/#/compare?lang={look.language}&theme={look.theme}")
     page.locator("h1").wait_for()
@@ -275,7 +281,58 @@ def keep(shot: bytes, place: Path) -> None:
     from PIL import Image
 
     place.parent.mkdir(parents=True, exist_ok=True)
-    Image.open(io.BytesIO(shot)).convert("RGB").save(place, quality=82, method=6)
+    Image.open(io.BytesIO(shot)).convert("RGB").save(place, lossless=True, quality=100, method=6)
+
+
+def filmed(page: Any, act: Callable[[], None]) -> list[tuple[Image, int]]:
+    """What the browser paints while something is done, as fast as it was."""
+    painted: list[tuple[Image, float]] = []
+    session = page.context.new_cdp_session(page)
+
+    def take(frame: dict[str, Any]) -> None:
+        painted.append((base64.b64decode(frame["data"]), frame["metadata"]["timestamp"]))
+        session.send("Page.screencastFrameAck", {"sessionId": frame["sessionId"]})
+
+    session.on("Page.screencastFrame", take)
+    session.send("Page.startScreencast", {"format": "png", "everyNthFrame": 1})
+    act()
+    session.send("Page.stopScreencast")
+    painted.sort(key=lambda each: each[1])
+    return [(shot, round(1000 * (after - at))) for (shot, at), (_, after) in itertools.pairwise(painted)]
+
+
+def film(page: Any) -> list[tuple[Image, int]]:
+    """Letters as they are written, what else could have stood, and inside: pictures, and how many ms each is seen."""
+    seen: list[tuple[Image, int]] = []
+
+    def shoot(milliseconds: int) -> None:
+        seen.append((page.screenshot(), milliseconds))
+
+    room(page, "write", m="box", x=OPENING, n="90", seed="3")
+    page.locator(".bars li").nth(5).wait_for()
+    shoot(900)
+    seen += filmed(page, lambda: let_it_write(page))
+    page.wait_for_timeout(400)
+    shoot(900)
+    point_at(page, 9)
+    page.wait_for_timeout(300)
+    shoot(2200)
+    for scene, milliseconds in ((look, 2400), (look_block, 2400), (look_attention, 2400), (look_number, 3000)):
+        scene(page, None)
+        page.wait_for_timeout(600)
+        shoot(milliseconds)
+    return seen
+
+
+def keep_film(seen: list[tuple[Image, int]], place: Path) -> None:
+    """Write moving pictures as one small file."""
+    from PIL import Image as Pictures
+
+    frames = [
+        Pictures.open(io.BytesIO(shot)).convert("RGB").resize(FILM, Pictures.Resampling.LANCZOS) for shot, _ in seen
+    ]
+    lengths = [milliseconds for _, milliseconds in seen]
+    frames[0].save(place, save_all=True, append_images=frames[1:], duration=lengths, loop=0, quality=80, method=6)
 
 
 def main() -> int:
@@ -286,13 +343,14 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=ROOT / "kotha-studio", help="where the trainings are, or will be")
     parser.add_argument("--only", nargs="*", default=[], help="these rooms alone")
     parser.add_argument("--all", type=Path, help="every width, language and theme, whole pages, into this folder")
+    parser.add_argument("--film", action="store_true", help="the moving picture alone")
     parser.add_argument("--url", help="a server that runs already, with what the folder holds")
     given = parser.parse_args()
     with served(given.work) if given.url is None else nullcontext(given.url) as url, sync_playwright() as playwright:
         work = prepare(url)
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
         for name, scene in (ROOMS | CLOSER).items():
-            if given.only and name not in given.only:
+            if given.film or (given.only and name not in given.only):
                 continue
             for look in KEPT if given.all is None else ALL:
                 if name in CLOSER and given.all is None and look != KEPT[0]:
@@ -304,6 +362,10 @@ def main() -> int:
                 keep(page.screenshot(full_page=given.all is not None), place)
                 print(f"{place} {place.stat().st_size / 1000:.0f} kB", flush=True)
                 page.close()
+        if given.all is None and not given.only:
+            page = opened(browser, url, KEPT[0], reduced_motion=None)
+            keep_film(film(page), PICTURES / "studio.webp")
+            print(f"{PICTURES / 'studio.webp'} {(PICTURES / 'studio.webp').stat().st_size / 1000:.0f} kB")
         browser.close()
     return 0
 

@@ -30,7 +30,7 @@ SECTIONS = {
 }
 # Pages that are as they are in both languages.
 WHY = ("design.md", "family.md", "experiments.md")
-REFERENCE = ("serving.md", "modules.md")
+REFERENCE = ("studio.md", "serving.md", "modules.md")
 LANGUAGES = ("en", "bn")
 # Where a word ends: as Zensical has it, and Bangla's own signs.
 SEPARATOR = r"""[\s\-_,:!=\[\]()\\"`/।॥?;“”‘’…|+×]+|\.(?!\d)"""

@@ -10,11 +10,11 @@ export function pastedTable(text: string): string[][] | null {
   const count = rows.reduce((sum, row) => sum + row.length, 0);
   if (count < 2 || rows.some((row) => row.length !== width)) return null;
   // Words are nobody's matrix; a cell that is left empty may stand.
-  return rows.flat().every((cell) => cell === "" || /[\d০-৯∞]/.test(cell)) ? rows : null;
+  return rows.flat().every((cell) => cell === "" || /[\p{Nd}∞]/u.test(cell)) ? rows : null;
 }
 
 function cellsOf(line: string): string[] {
   // Between tabs or semicolons a comma is a decimal point; else it parts the cells, or a space does.
-  for (const mark of ["\t", ";"]) if (line.includes(mark)) return line.split(mark).map((cell) => cell.trim().replace(/^([-−+]?[\d০-৯]+),([\d০-৯]+)$/, "$1.$2"));
+  for (const mark of ["\t", ";"]) if (line.includes(mark)) return line.split(mark).map((cell) => cell.trim().replace(/^([-−+]?\p{Nd}+),(\p{Nd}+)$/u, "$1.$2"));
   return line.includes(",") ? line.split(",") : line.trim().split(/\s+/);
 }
