@@ -96,11 +96,14 @@ def test_what_is_said_of_positions_put_otherwise() -> None:
 
 
 def test_what_is_said_of_residuals() -> None:
-    good, bad = ({"held_out": [loss], "gradient": [size]} for loss, size in ((1.5, 0.9), (2.9, 0.01)))
-    worth, fades = residuals.read(row("a", **good), row("b", **bad), row("c", **good), row("d", **bad))
-    assert "stays at 2.90" in worth.en and "shrinks to 0.01" in fades.en
+    good, bad = (
+        {"held_out": [loss], "gradient": [size], "alike": [near]}
+        for loss, size, near in ((1.5, 0.9, 0.1), (2.9, 0.01, 0.9))
+    )
+    worth, fades, blurred = residuals.read(row("a", **good), row("b", **bad), row("c", **good), row("d", **bad))
+    assert "stays at 2.90" in worth.en and "shrinks to 0.01" in fades.en and "0.90 alike" in blurred.en
     unclear, reaches = residuals.read(row("a", **bad), row("b", **good), row("c", **bad), row("d", **good))
-    assert "Not every seed agrees" in unclear.en and "not the gradient" in reaches.en
+    assert "Not every seed agrees" in unclear.en and "the norms keep it" in reaches.en
 
 
 def test_what_is_said_of_dropout() -> None:

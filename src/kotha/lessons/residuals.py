@@ -2,12 +2,19 @@
 
 Without them each part replaces what came in instead of adding to it. What a token was must then survive every softmax
 and every matrix on the way, and so must the gradient on its way back.
+Every softmax averages: without a way around, all places come to look alike (Dong et al. 2021,
+https://arxiv.org/abs/2103.03404).
 """
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
-from kotha.lessons.learning import Taught, curves, held_out_loss, learn_all
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from kotha.lessons.learning import Maker, Taught, curves, held_out_loss, learn_all
 from kotha.lessons.occasion import Occasion
 from kotha.lessons.result import Condition, Drawing, Figure, LessonResult, below
 from kotha.lessons.variants import without_residuals
@@ -16,11 +23,12 @@ from kotha.model.gpt import GPT
 from kotha.wording import Words
 
 _WORDS = Wordbook("residuals")
-_SHALLOW = 2
+_SHALLOW, _WINDOWS = 2, 32
 _FIGURES = (
     Figure("training", _WORDS["training"]),
     Figure("held_out", _WORDS["held_out"]),
     Figure("gradient", _WORDS["gradient"], 2, None),
+    Figure("alike", _WORDS["alike"], 2, None),
 )
 
 
@@ -28,7 +36,7 @@ def teach(occasion: Occasion) -> LessonResult:
     """Train all four, and look at the first gradients, before anything was learned."""
     occasion = occasion.prefer(n_layers=6, d_model=32, steps=250)
     room, windows, deep = occasion.room, occasion.room.windows(), occasion.sizes.n_layers
-    makers = {
+    makers: dict[str, Maker] = {
         f"{depth}_{way}": partial(make, room.gpt(n_layers=layers))
         for depth, layers in (("shallow", _SHALLOW), ("deep", deep))
         for way, make in (("with", GPT), ("without", without_residuals))
@@ -42,6 +50,7 @@ def teach(occasion: Occasion) -> LessonResult:
                 "training": [run.training_loss for run in runs],
                 "held_out": [held_out_loss(run.model, windows) for run in runs],
                 "gradient": first_to_last(runs),
+                "alike": [alike(makers[key], windows, seed) for seed in occasion.seeds],
             },
         )
         for key, runs in found.items()
@@ -55,6 +64,17 @@ def first_to_last(runs: Sequence[Taught]) -> list[float]:
     return [run.first_gradients[0] / run.first_gradients[-1] for run in runs]
 
 
+@torch.no_grad()
+def alike(make: Maker, windows: Tensor, seed: int) -> float:
+    """How alike the vectors of different places are before anything was learned: their cosine, 1 for all the same."""
+    torch.manual_seed(seed)
+    model: Any = make()
+    rows = functional.normalize(model.hidden(windows[:_WINDOWS, :-1]), dim=-1)  # (N, T, C)
+    cosines = rows @ rows.mT  # (N, T, T)
+    apart = ~torch.eye(rows.shape[1], dtype=torch.bool)
+    return cosines[:, apart].mean().item()
+
+
 def read(shallow: Condition, shallow_without: Condition, deep: Condition, deep_without: Condition) -> list[Words]:
     """What the figures say, whatever they are."""
     losses = {
@@ -66,4 +86,7 @@ def read(shallow: Condition, shallow_without: Condition, deep: Condition, deep_w
     clear = below(shallow, shallow_without, "held_out") and below(deep, deep_without, "held_out")
     fades = below(deep_without, deep, "gradient")
     seen = {"kept": deep.mean("gradient"), "left": deep_without.mean("gradient")}
-    return [_WORDS.say("worth" if clear else "unclear", **losses), _WORDS.say("fades" if fades else "reaches", **seen)]
+    said = [_WORDS.say("worth" if clear else "unclear", **losses), _WORDS.say("fades" if fades else "reaches", **seen)]
+    if below(deep, deep_without, "alike"):
+        said.append(_WORDS.say("blurred", kept=deep.mean("alike"), lost=deep_without.mean("alike")))
+    return said
