@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from kotha.cli.flags import Json, flag
+from kotha.cli.flags import InLanguage, Json, flag
 from kotha.cli.terminal import notes, print_json, results
 from kotha.errors import UsageError
 
@@ -15,7 +15,7 @@ def doctor(
     run: Annotated[Path, flag("A run folder, finished or not.")],
     /,
     *,
-    language: Annotated[Literal["en", "bn"], flag("English or Bangla.")] = "en",
+    language: InLanguage = "en",
     data: Annotated[Path | None, flag("The run's data folder, where it is not where it was.")] = None,
     ngrams: Annotated[bool, flag("Also count n-grams in the data, to compare with.")] = False,
     as_json: Json = False,

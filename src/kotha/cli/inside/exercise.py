@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from kotha.cli.flags import flag, written
+from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.terminal import print_json
 from kotha.errors import UsageError
 
@@ -19,7 +19,7 @@ def exercise(
     /,
     *,
     set: Annotated[Literal["workshop", "assessment"], flag("The workshop's twelve, or the course's six.")] = "workshop",
-    language: Annotated[Literal["en", "bn"], flag("Of the questions.")] = "en",
+    language: InLanguage = "en",
     preset: Annotated[str, flag("Whose sizes questions 6 to 11 are about.")] = "bangla-58m",
     batch_size: Annotated[int | None, flag("Sequences a step, in the questions; left out: 64, or drawn.")] = None,
     steps: Annotated[int | None, flag("max_iters of question 7c; left out: the course recipe's.")] = None,

@@ -1,9 +1,9 @@
 """``kotha inside score``: score files of the tutor and of the page By hand, marked anew, a class in one table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-from kotha.cli.flags import flag, written
+from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.terminal import notes, print_json, results, table
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ def score(
     *files: Annotated[Path, flag("Files of answers, as the tutor or the page By hand saves them.")],
     key_file: Annotated[Path | None, flag("The key that the tutor's files were signed with.")] = None,
     csv: Annotated[Path | None, written("Write the table to this file, for a spreadsheet.", ".csv")] = None,
-    language: Annotated[Literal["en", "bn"], flag("Of what is said.")] = "en",
+    language: InLanguage = "en",
     as_json: Annotated[bool, flag("As JSON.", name="--json")] = False,
 ) -> None:
     """Mark score files again, from the answers up, and say whether each signature fits."""

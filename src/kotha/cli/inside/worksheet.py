@@ -1,10 +1,10 @@
 """``kotha inside worksheet``: one attention head, or a whole block, as arithmetic."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from kotha import box
-from kotha.cli.flags import flag, written
+from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.inside.opening import Html, RunOrNone, open_model
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
@@ -38,7 +38,7 @@ def worksheet(
         list[str] | None,
         flag("As `kotha inside exercise`: all, or one such as 7.", consume_multiple=(0, 1)),
     ] = None,
-    language: Annotated[Literal["en", "bn"], flag("Of the questions, and of the word with two meanings.")] = "en",
+    language: InLanguage = "en",
     size: Annotated[str | None, flag("A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3.")] = None,
     seed: Annotated[
         int | None, flag("Draw other numbers: the sheet of `kotha inside exercise` with this seed.")
@@ -46,6 +46,7 @@ def worksheet(
     as_json: Annotated[bool, flag("One JSON object on stdout; −∞ is null.", name="--json")] = False,
 ) -> None:
     """Lay out one attention head step by step: products, sums, scaling, mask, exponentials, weights, output."""
+    look: dict[str, Any] = {"language": language, "rows": rows, "precision": precision}
     which = {"layer": layer, "head": head, "stack": stack, "part": part}
     if exercise is not None:
         from kotha.cli.inside.exercise import exercise as practise
@@ -66,8 +67,7 @@ def worksheet(
 
         if run is not None or text is not None or size is not None or (given is not None and sheet != "attention"):
             raise UsageError("--sheet and --given each stand alone: leave --run, --text and --size out")
-        look = {"rows": rows, "precision": precision}
-        view = own_view(given, **look) if given else paper_view(sheet, seed=seed, language=language, **look)
+        view = own_view(given, **look) if given else paper_view(sheet, seed=seed, **look)
     elif run is None and text is None:
         from kotha.inside.worksheet.workshop import workshop_view
 
@@ -75,7 +75,7 @@ def worksheet(
             raise UsageError("--target is read by a Seq2Seq: name one with --run, and give it --text")
         if which != {"layer": 0, "head": 0, "stack": None, "part": "attention"}:
             raise UsageError("--layer, --head, --stack and --part choose in a model: give it --text to read")
-        view = workshop_view(size, seed, rows=rows, precision=precision)
+        view = workshop_view(size, seed, **look)
     else:
         from kotha.inside.worksheet.model import worksheet_view
 
@@ -83,9 +83,7 @@ def worksheet(
             raise UsageError("--size draws a sheet to compute by hand; leave --run and --text out for it")
         if text is None:
             raise UsageError('give the model something to read: --text "…"')
-        view = worksheet_view(
-            open_model(run or box.FOLDER), text, target=target, rows=rows, precision=precision, **which
-        )
+        view = worksheet_view(open_model(run or box.FOLDER), text, target=target, **look, **which)
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
             notes().print(f"kotha: wrote {write(file)}", markup=False)

@@ -5,6 +5,7 @@ The norm comes last, as in the paper of 2017 and in the book's chapter 5, whose 
 matrix against torch's own LayerNorm, attention and softmax.
 """
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -113,9 +114,14 @@ def _of_head(head: Given, number: int) -> dict[str, SheetStep]:
         if operation is not None:
             operands = tuple(names[each] for each in operation.operands)
             operation = replace(operation, operands=operands)  # type: ignore[arg-type]  # as many as before
-        title = step.title if name in _SHARED else f"head {number}: {step.title}"
+        title = step.title if name in _SHARED else f"head {number}: {_renamed(step.title, names)}"
         made[names[name]] = replace(step, name=names[name], title=title, operation=operation)
     return made
+
+
+def _renamed(title: str, names: dict[str, str]) -> str:
+    """A title in which every matrix has its new name."""
+    return re.sub(r"[A-Za-z_]+", lambda found: names.get(found[0], found[0]), title)
 
 
 def _add_and_norm(steps: GrowingSheet, before: str, part: str, number: int) -> str:

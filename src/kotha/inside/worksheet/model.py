@@ -24,6 +24,7 @@ from kotha.model.attention import Attention
 from kotha.model.norm import RMSNorm
 from kotha.model.position import RotaryPositions
 from kotha.model.vit import ViT
+from kotha.wording import Language
 
 # Steps of the sheet, and the places of a trace that show the same.
 SAME = {
@@ -43,7 +44,13 @@ _TURN_PER_PLACE = 2e-7
 
 
 def worksheet_view(
-    bundle: Bundle, text: str, *, rows: int | None = None, precision: int | None = None, **which: Any
+    bundle: Bundle,
+    text: str,
+    *,
+    language: Language = "en",
+    rows: int | None = None,
+    precision: int | None = None,
+    **which: Any,
 ) -> SheetView:
     """One head as arithmetic over a text, to look at; ``which`` head as in ``model_sheet``.
 
@@ -51,7 +58,7 @@ def worksheet_view(
     numbers how many digits that count.
     """
     # A sheet of a model has more numbers than the workshop's, and each needs less room.
-    return sheet_view(model_sheet(bundle, text, **which), Look(4 if precision is None else precision, rows))
+    return sheet_view(model_sheet(bundle, text, **which), Look(4 if precision is None else precision, rows), language)
 
 
 def model_sheet(

@@ -15,20 +15,33 @@ from pathlib import Path
 from kotha.errors import UsageError
 from kotha.files import whole_file
 from kotha.inside.view import View
+from kotha.inside.worksheet.bangla import in_bangla
 from kotha.inside.worksheet.operations import decimals_for, with_decimals, written
 from kotha.inside.worksheet.sheet import Sheet, SheetStep
 from kotha.inside.worksheet.spreadsheet import spreadsheet
 from kotha.page import Page
+from kotha.wording import Language, Words
 
 # Up to this many cells each one is worked out; above, only first rows.
 _ALL_CELLS = 24
 _GAP = "…"
 # What has no decimals to show.
 _WHOLE = ("mask", "places", "pairs", "width", "d_k", "eps", "guess")
-_LEAD = "What one attention head does, as arithmetic: each number is worked out from those above it{held}. "
-_CELLS = "Q[2,1] is row 2, column 1."
-_LEAD += _CELLS
-_HELD = ", and each was compared with what torch computes"
+_LEAD = Words(
+    "What one attention head does, as arithmetic: each number is worked out from those above it{held}.",
+    "একটি অ্যাটেনশন হেড যা করে, হিসাব ধরে ধরে: প্রতিটি সংখ্যা আসে ওপরের সংখ্যাগুলো থেকে{held}।",
+)
+_HELD = Words(", and each was compared with what torch computes", ", আর প্রতিটি torch-এর হিসাবের সঙ্গে মেলানো")
+_CELLS = Words("Q[2,1] is row 2, column 1.", "Q[2,1] মানে সারি 2, কলাম 1।")
+_PART = Words(
+    "Part of {height:,} × {width:,} numbers; the JSON has them all.",
+    "{height:,} × {width:,} সংখ্যার একটি অংশ; JSON-এ সব আছে।",
+)
+_FOLDED = Words("the arithmetic of {count} cells", "{count}টি ঘরের হিসাব")
+_FOOTER = Words(
+    "Made by kotha inside worksheet. Numbers are rounded to be read, and were not on the way.",
+    "kotha inside worksheet দিয়ে বানানো। পড়ার সুবিধার জন্য সংখ্যাগুলো গোল করা, হিসাবের মাঝপথে করা হয়নি।",
+)
 # A sheet of a model has many lines of arithmetic a step; more than this are folded.
 _OPEN_LINES = 12
 
@@ -86,7 +99,7 @@ def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
         rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
         shares=values if step.name.startswith(("weights", "chances")) else [],
         sums=list(worked_out(sheet, step, look, columns)),
-        remark=f"Part of {height:,} × {width:,} numbers; the JSON has them all." if None in (*rows, *columns) else "",
+        remark=_PART.fill(height=height, width=width).to(sheet.language) if None in (*rows, *columns) else "",
     )
 
 
@@ -169,8 +182,9 @@ class SheetView(View[Sheet]):
         return Path(path)
 
 
-def sheet_view(sheet: Sheet, look: Look) -> SheetView:
+def sheet_view(sheet: Sheet, look: Look, language: Language = "en") -> SheetView:
     """A sheet to look at."""
+    sheet = in_bangla(sheet) if language == "bn" else sheet
     steps = tuple(show(sheet, step, look) for step in sheet.steps.values())
     page, plain = partial(worksheet_page, sheet, steps), partial(as_json, sheet)
     return SheetView(sheet.title, sheet, page, plain, sheet.remarks, steps)
@@ -178,8 +192,10 @@ def sheet_view(sheet: Sheet, look: Look) -> SheetView:
 
 def worksheet_page(sheet: Sheet, steps: Sequence[Shown]) -> str:
     """The HTML of a sheet."""
-    lead = f"{sheet.lead} {_CELLS}" if sheet.lead else _LEAD.format(held=_HELD if sheet.place else "")
-    page = Page(sheet.title, lead)
+    language = sheet.language
+    held = _HELD.to(language) if sheet.place else ""
+    lead = f"{sheet.lead or _LEAD.to(language).format(held=held)} {_CELLS.to(language)}"
+    page = Page(sheet.title, lead, language)
     page.story(sheet.text if sheet.target is None else f"{sheet.text}\n→ {sheet.target}")
     for remark in sheet.remarks:
         page.note(remark)
@@ -189,8 +205,8 @@ def worksheet_page(sheet: Sheet, steps: Sequence[Shown]) -> str:
         if step.remark:
             page.paragraph(step.remark)
         if len(step.sums) > _OPEN_LINES:
-            with page.folded(f"the arithmetic of {len(step.sums)} cells"):
+            with page.folded(_FOLDED.fill(count=len(step.sums)).to(language)):
                 page.sums(step.sums)
         elif step.sums:
             page.sums(step.sums)
-    return page.html("Made by kotha inside worksheet. Numbers are rounded to be read, and were not on the way.")
+    return page.html(_FOOTER.to(language))

@@ -36,9 +36,11 @@ def paper_view(
         "bank": lambda: bank_sheet(_TWO_MEANINGS[language]),
         "positions": positions_sheet,
     }
-    return sheet_view(made[name](), Look(4 if precision is None else precision, rows))
+    return sheet_view(made[name](), Look(4 if precision is None else precision, rows), language)
 
 
-def own_view(path: Path, *, rows: int | None = None, precision: int | None = None) -> SheetView:
+def own_view(
+    path: Path, *, language: Language = "en", rows: int | None = None, precision: int | None = None
+) -> SheetView:
     """The sheet of the reader's own matrices, to look at."""
-    return sheet_view(sheet_of_file(path), Look(6 if precision is None else precision, rows))
+    return sheet_view(sheet_of_file(path), Look(6 if precision is None else precision, rows), language)

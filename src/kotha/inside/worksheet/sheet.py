@@ -12,6 +12,7 @@ import numpy as np
 
 from kotha.inside.worksheet import operations
 from kotha.inside.worksheet.operations import Array, Operation, Product, Turned
+from kotha.wording import Language
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Sheet:
     remarks: tuple[str, ...] = ()
     heading: str = ""  # of a sheet that is not one attention head
     lead: str = ""  # what such a sheet shows
+    language: Language = "en"  # of all that is said on it
 
     @property
     def title(self) -> str:

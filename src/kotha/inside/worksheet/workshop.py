@@ -12,6 +12,7 @@ from kotha.errors import UsageError
 from kotha.inside.worksheet.operations import Array
 from kotha.inside.worksheet.page import Look, SheetView, sheet_view
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
+from kotha.wording import Language
 
 # Sizes that one can compute by hand, and that still have something to compute.
 _FEWEST, _MOST = 2, 12
@@ -83,10 +84,15 @@ def workshop_sheet(given: Given = WORKSHOP) -> Sheet:
 
 
 def workshop_view(
-    size: str | None = None, seed: int | None = None, *, rows: int | None = None, precision: int | None = None
+    size: str | None = None,
+    seed: int | None = None,
+    *,
+    language: Language = "en",
+    rows: int | None = None,
+    precision: int | None = None,
 ) -> SheetView:
     """The workshop's sheet to look at, or one of another ``size`` such as ``4x6x3``, or with numbers that are drawn."""
-    return sheet_view(sheet_of_student(size, seed), Look(6 if precision is None else precision, rows))
+    return sheet_view(sheet_of_student(size, seed), Look(6 if precision is None else precision, rows), language)
 
 
 def sheet_by_hand(size: str | None = None, seed: int = 0) -> Sheet:
