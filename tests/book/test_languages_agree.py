@@ -8,14 +8,14 @@ from tests.book.long import LONG
 
 
 class _WithoutWords(ast.NodeTransformer):
-    """Strings are what may differ: names of a picture, what is printed. What stands in their braces may not."""
+    """Strings may differ: names of a picture, what is printed. What their braces hold may not, but for its order."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         return ast.Constant("") if isinstance(node.value, str) else node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Tuple:
         held = [self.visit(each.value) for each in node.values if isinstance(each, ast.FormattedValue)]
-        return ast.Tuple(held, ast.Load())
+        return ast.Tuple(sorted(held, key=ast.dump), ast.Load())
 
 
 def code(chapter: Chapter) -> list[str]:
