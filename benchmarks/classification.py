@@ -1,7 +1,8 @@
 """Is pre-training worth it for telling texts apart? Scratch, pre-trained, LoRA and TF-IDF, side by side.
 
-    python benchmarks/classification.py ../shared/data/classify [BASE] [--tasks sentiment news] [--seeds 3]
-        [--epochs 8] [--limit 200] [--out FOLDER]
+    python benchmarks/classification.py ../shared/data/classify [BASE] [--tasks sentiment news] [--seeds 0 1 2]
+        [--ways scratch pre-trained lora] [--epochs 8] [--limit 200] [--set learning_rate=1e-4] [--name classification]
+        [--out FOLDER]
 
 BASE is a trained model (a run or model folder), GPT or BERT; without one, the baselines alone are measured, into
 classification_baselines.json. Pre-train it first, on a GPU, for as long as it takes:
@@ -28,8 +29,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 import torch
+from wishes import from_words
 
-from kotha.adapt.classify import ClassifyRequest, start_classifier
+from kotha.adapt.classify import ClassifyRequest, learning_rate, start_classifier
 from kotha.adapt.splits import divide
 from kotha.api.run import origin_at
 from kotha.bundle import Bundle
@@ -40,6 +42,8 @@ from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 from kotha.train.origin import Origin
 
 LORA = 8
+_FROM_CHANCE = 3  # times the rate for a model that has nothing to lose
+WAYS = ["scratch", "pre-trained", "lora"]
 TASKS = {
     "sentiment": ("sentiment_mixed_train", "sentiment_mixed_dev", "sentiment_mixed_test"),
     "emotion": ("emotion_train", "emotion_dev", "emotion_test"),
@@ -62,22 +66,27 @@ def from_chance(base: Origin, seed: int) -> Origin:
     return Origin("chance", Bundle(build(base.bundle.config), base.bundle.tokenizer))
 
 
-def figures(summary: dict[str, Any]) -> dict[str, float]:
-    return {name: round(summary[name], 4) for name in ("accuracy", "macro_f1")} | {"steps": summary["steps"]}
+def figures(summary: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a run: the held-out part's scores, and the validation part's to choose settings by."""
+    chosen = {"validation": summary["validation"], "best_step": summary["best_step"]}
+    return {name: round(summary[name], 4) for name in ("accuracy", "macro_f1")} | {"steps": summary["steps"]} | chosen
 
 
 def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
     """One task with one seed: each way's figures."""
     parts = read(folder, task, given.limit)
     held_out = {"validation": parts[1], "test": parts[2]} if len(parts) == 3 else {}
+    chance = from_chance(base, seed) if "scratch" in given.ways else base
     ways: dict[str, tuple[Origin, dict[str, Any]]] = {
-        "scratch": (from_chance(base, seed), {}),
+        "scratch": (chance, {"learning_rate": _FROM_CHANCE * learning_rate(base.bundle.config.d_model)}),
         "pre-trained": (base, {}),
-        f"pre-trained, LoRA {LORA}": (base, {"lora": LORA}),
+        "lora": (base, {"lora": LORA}),
     }
-    found: dict[str, Any] = {}
-    for way, (origin, settings) in ways.items():
-        request = ClassifyRequest(**held_out, epochs=given.epochs, changes={**settings, "seed": seed})
+    found: dict[str, Any] = {"seed": seed}
+    for way in given.ways:
+        origin, settings = ways[way]
+        changes = {**settings, **from_words(given.set), "seed": seed}
+        request = ClassifyRequest(**held_out, epochs=given.epochs, changes=changes)
         with tempfile.TemporaryDirectory() as place:
             summary = start_classifier(parts[0], origin, RunFolder(Path(place) / "run"), request)
         found[way] = figures(summary)
@@ -102,7 +111,7 @@ def baselines_alone(folder: Path, task: str, seed: int, limit: int | None) -> di
 def means(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Mean macro-F1 and accuracy of each way, and how far a seed is from it at most."""
     found = {}
-    for way in runs[0]:
+    for way in [name for name in runs[0] if name != "seed"]:
         for figure in ("macro_f1", "accuracy"):
             values = [run[way][figure] for run in runs]
             mean = statistics.mean(values)
@@ -116,7 +125,10 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("base", nargs="?")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=["sentiment", "news"])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--set", nargs="+", default=[])
+    parser.add_argument("--name", default="classification")
     parser.add_argument("--epochs", type=float, default=8.0)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=record.RESULTS)
@@ -127,18 +139,18 @@ def main() -> None:
         count = sum(parameter.numel() for parameter in base.bundle.model.parameters())
         result |= {"base": base.name, "parameters": count}
     for task in given.tasks:
-        n_seeds = given.seeds if base is not None or len(TASKS[task]) == 1 else 1  # a given split has one answer
+        seeds = given.seeds if base is not None or len(TASKS[task]) == 1 else given.seeds[:1]  # a split has one answer
         runs = [
             baselines_alone(given.data, task, seed, given.limit)
             if base is None
             else compare(given.data, base, task, seed, given)
-            for seed in range(n_seeds)
+            for seed in seeds
         ]
         result["tasks"][task] = {"means": means(runs), "seeds": runs}
         for way, each in result["tasks"][task]["means"].items():
             print(f"{task:<12} {way:<32} macro-F1 {each['macro_f1']:.4f} (±{each['macro_f1_spread']:.4f})")
-    name = "classification" if base is not None else "classification_baselines"
-    record.save(name, result, ["torch", "scikit-learn"], given.out)
+    name = given.name if base is not None else "classification_baselines"
+    record.save(name, result, ["torch"] if base is not None else ["torch", "scikit-learn"], given.out)
 
 
 if __name__ == "__main__":

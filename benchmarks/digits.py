@@ -1,6 +1,6 @@
 """Digits told apart by a small ViT and by a CNN of equal size, beside the nearest neighbour and the commonest class.
 
-    python benchmarks/digits.py TRAIN [--test TEST] [--preset vit-digits] [--minutes 10] [--seeds 3]
+    python benchmarks/digits.py TRAIN [--test TEST] [--preset vit-digits] [--minutes 10] [--seeds 0 1 2]
         [--cnn-rate 2e-3] [--limit 500] [--out FOLDER] [--set augment=none]
 
 TRAIN and TEST are archives (.npz) or folders by class, as ``kotha train`` takes them; without TEST, the test part of
@@ -189,19 +189,20 @@ def main() -> None:
     parser.add_argument("--preset", default="vit-digits")
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--cnn-rate", type=float, default=2e-3)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--name", default="digits")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=record.RESULTS)
     parser.add_argument("--set", nargs="+", default=[])
     given = parser.parse_args()
-    runs = [compare(given, seed) for seed in range(given.seeds)]
+    runs = [compare(given, seed) for seed in given.seeds]
     means = {}
     for name in ("vit", "cnn", "nearest neighbour", "majority"):
         values = [run[name]["accuracy"] for run in runs]
         mean = statistics.mean(values)
         means[name] = [round(mean, 4), round(max(abs(value - mean) for value in values), 4)]
     print(means)
-    record.save("digits", {"means": means, "seeds": runs, "limit": given.limit}, ["torch"], given.out)
+    record.save(given.name, {"means": means, "seeds": runs, "limit": given.limit}, ["torch"], given.out)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ def machine() -> dict[str, Any]:
 
 def save(name: str, figures: Any, libraries: list[str], folder: Path = RESULTS) -> Path:
     """Write benchmarks/results/NAME.json, or NAME.json elsewhere."""
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     command = ["python", *(argument.replace(str(Path.home()), "~") for argument in sys.argv)]
     record = {
@@ -39,3 +40,8 @@ def save(name: str, figures: Any, libraries: list[str], folder: Path = RESULTS) 
     path.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     print(f"written to {path}", file=sys.stderr)
     return path
+
+
+def figures(path: Path) -> Any:
+    """What an earlier run of a benchmark has written."""
+    return json.loads(path.read_text(encoding="utf-8"))["figures"]

@@ -1,8 +1,8 @@
 """A translator of ours beside ``torch.nn.Transformer`` with the same recipe: BLEU and chrF++ on unseen pairs.
 
     python benchmarks/translation.py ../shared/data/parallel/en-bn.tsv.zst [--tests supara_test risingnews_test]
-        [--directions en-bn bn-en] [--preset pocket-seq2seq] [--steps 20000] [--seeds 3] [--limit 200] [--out FOLDER]
-        [--set dropout=0.3 batch_size=128]
+        [--directions en-bn bn-en] [--preset pocket-seq2seq] [--steps 20000] [--seeds 0 1 2] [--limit 200]
+        [--out FOLDER] [--done RESULTS.json …] [--set dropout=0.3 batch_size=128]
 
 The file has a column ``source``, which says where each pair is from: those of the tests are held out. For each
 direction and seed both learn from the same pairs, in the same batches, with one tokenizer of both languages, the same
@@ -13,7 +13,8 @@ weights are put into a model of ours (tests hold the two equal, and so does a lo
 decoded by the same beam search. Pairs that give a test sentence away are left out of training.
 
 ``--limit`` takes that many pairs of each part, to try the script. Ten translations of each test set are printed and
-kept, to be read. The mean over seeds and the largest distance from it come last.
+kept, to be read. ``--done`` takes what other processes have measured (one seed and direction each, side by side on one
+GPU) from their files instead of measuring it. The mean over seeds and the largest distance from it come last.
 """
 
 import argparse
@@ -245,7 +246,12 @@ def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, A
         "best_step": summary["best_step"],
         "seconds": round(summary["seconds"], 1),
     }
-    found: dict[str, Any] = {"pairs": len(parts.train), "vocabulary": tokenizer.vocab_size, "steps": config.steps}
+    found: dict[str, Any] = {
+        "seed": seed,
+        "pairs": len(parts.train),
+        "vocabulary": tokenizer.vocab_size,
+        "steps": config.steps,
+    }
     for name, model_and_words, how in (("kotha", ours, own), ("nn.Transformer", theirs, learned)):
         count = sum(weight.numel() for weight in model_and_words.model.parameters())
         found[name] = {"parameters": count, **how}
@@ -278,14 +284,18 @@ def main() -> None:
     parser.add_argument("--directions", nargs="+", default=["en-bn", "bn-en"])
     parser.add_argument("--preset", default="pocket-seq2seq")
     parser.add_argument("--steps", type=int)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--done", type=Path, nargs="+", default=[])
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=record.RESULTS)
     parser.add_argument("--set", nargs="+", default=[])
     given = parser.parse_args()
     result: dict[str, Any] = {"preset": given.preset, "limit": given.limit, "directions": {}}
+    done = [run for path in given.done for run in record.figures(path)["directions"].items()]
     for direction in given.directions:
-        runs = [compare(given, direction, seed) for seed in range(given.seeds)]
+        runs = [run for name, each in done if name == direction for run in each["seeds"]]
+        measured = {run["seed"] for run in runs}
+        runs += [compare(given, direction, seed) for seed in given.seeds if seed not in measured]
         result["directions"][direction] = {"means": means(runs, given.tests), "seeds": runs}
         for test in given.tests:
             for row in runs[0]["kotha"][test]["read"]:

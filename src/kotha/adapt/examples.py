@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kotha import runs
+from kotha import bundle, runs
+from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, ConfigError, KothaError
 from kotha.files import as_json, write_whole
 from kotha.model.config import ModelConfig
@@ -31,7 +32,7 @@ EXAMPLES, PARTS = "examples", ("train", "validation", "test")
 
 OnRemark = Callable[[str], None]
 Row = tuple[str, ...]
-Measure = Callable[[], dict[str, Any]]  # what is found on the held-out part, for the summary
+Measure = Callable[[Bundle], dict[str, Any]]  # what is found on the held-out part, for the summary
 
 
 def training_of(
@@ -120,7 +121,7 @@ def finish(training: Training, measure: Measure, say: OnRemark) -> dict[str, Any
     summary = {**of_the_run, "validation": chosen_by}
     if not summary["stopped"]:
         say("measuring on the held-out part …")
-        summary = {**measure(), **summary}
+        summary = {**measure(bundle.load(folder.best_model, training.arithmetic.device)), **summary}
     folder.write(runs.SUMMARY, summary)
     write_report(folder.path)
     return summary

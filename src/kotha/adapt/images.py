@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from kotha import bundle
 from kotha.adapt import examples
 from kotha.adapt.examples import EXAMPLES, PARTS, OnRemark
 from kotha.adapt.splits import Parts, divide_images
+from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, ConfigError
 from kotha.evaluate.classes_page import classes_page
 from kotha.evaluate.images import evaluate_images
@@ -202,8 +202,8 @@ def _training(
 def _finish(training: Training, parts: Parts[LabelledImages], folder: RunFolder, say: OnRemark) -> dict[str, Any]:
     """Train to the end; then, and only then, look at the held-out part."""
 
-    def measure() -> dict[str, Any]:
-        score = evaluate_images(bundle.load(folder.best_model), parts.test, parts.train)
+    def measure(best: Bundle) -> dict[str, Any]:
+        score = evaluate_images(best, parts.test, parts.train)
         lead = f"Measured on {counted(score.examples, 'image')} that were kept out of training and out of every choice."
         title = f"{folder.path.name}: {len(score.labels):,} classes"
         write_whole(folder.path / PAGE, classes_page(score, title, lead, called="image"))

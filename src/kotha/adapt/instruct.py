@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from kotha import bundle
 from kotha.adapt import examples
 from kotha.adapt.classify import learning_rate
 from kotha.adapt.examples import EXAMPLES, PARTS, OnRemark
+from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.evaluate.instructions import evaluate_instructions
 from kotha.model.config import GPTConfig
@@ -48,6 +48,7 @@ _USUAL: dict[str, Any] = {
     "patience": _PATIENCE,
     "keep_checkpoints": 1,
     "spike": None,
+    "compile": "off",  # batches change their shape from step to step, and each new one would be compiled
 }
 _WARMUP = 0.05
 # Of many conversations no more are asked: to write all the answers takes longer than it is worth.
@@ -216,8 +217,8 @@ def _finish(training: Training, parts: dict[str, Dialogues], folder: RunFolder, 
         gone = counted(training.task.left_out, "conversation")
         say(f"{gone} longer than {training.task.context_length:,} tokens left out")
 
-    def measure() -> dict[str, Any]:
-        score = evaluate_instructions(bundle.load(folder.best_model), _asked(parts["test"]), parts["train"])
+    def measure(best: Bundle) -> dict[str, Any]:
+        score = evaluate_instructions(best, _asked(parts["test"]), parts["train"])
         return {**score.to_dict(), "before": folder.about().get("before")}
 
     return examples.finish(training, measure, say)

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kotha import bundle
 from kotha.adapt import examples
 from kotha.adapt.examples import PARTS, OnRemark
 from kotha.adapt.splits import Parts, divide_pairs
+from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, ConfigError
 from kotha.evaluate.translation import can_score, evaluate_pairs
 from kotha.evaluate.translation_page import translations_page
@@ -62,6 +62,7 @@ _USUAL: dict[str, Any] = {
     "patience": _PATIENCE,
     "keep_checkpoints": 1,
     "spike": None,
+    "compile": "off",  # batches change their shape from step to step, and each new one would be compiled
 }
 
 
@@ -276,11 +277,11 @@ def _finish(training: Training, parts: Parts[TextPairs], folder: RunFolder, say:
     if task.left_out:
         say(f"{counted(task.left_out, 'pair')} longer than {task.context_length - 1} tokens on a side were left out")
 
-    def measure() -> dict[str, Any]:
+    def measure(best: Bundle) -> dict[str, Any]:
         if not can_score():
             say("no BLEU and no chrF++: they need sacrebleu (pip install 'kotha[scores]')")
             return {}
-        score = evaluate_pairs(bundle.load(folder.best_model), parts.test, parts.train)
+        score = evaluate_pairs(best, parts.test, parts.train)
         lead = f"{counted(score.sentences, 'pair')} that were kept out of training and out of every choice."
         write_whole(folder.path / PAGE, translations_page(score, parts.test, f"{folder.path.name}: translations", lead))
         return score.to_dict()
