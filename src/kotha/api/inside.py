@@ -136,7 +136,7 @@ class LooksInside:
         """
         from kotha.inside.worksheet.model import worksheet_view
 
-        which = {"layer": layer, "head": head, "target": target, "stack": stack, "part": part}
+        which: dict[str, Any] = {"layer": layer, "head": head, "target": target, "stack": stack, "part": part}
         return worksheet_view(self.bundle, _as_text(text), rows=rows, precision=precision, **which)
 
 

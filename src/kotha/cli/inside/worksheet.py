@@ -47,7 +47,7 @@ def worksheet(
 ) -> None:
     """Lay out one attention head step by step: products, sums, scaling, mask, exponentials, weights, output."""
     look: dict[str, Any] = {"language": language, "rows": rows, "precision": precision}
-    which = {"layer": layer, "head": head, "stack": stack, "part": part}
+    which: dict[str, Any] = {"layer": layer, "head": head, "stack": stack, "part": part}
     if exercise is not None:
         from kotha.cli.inside.exercise import exercise as practise
 
