@@ -14,6 +14,7 @@ from tests.serve.conftest import Address
 
 from kotha import bundle
 from kotha.inside.worksheet.model import model_sheet
+from kotha.inside.worksheet.papers import PAPERS, Paper, paper_sheet
 from kotha.inside.worksheet.workshop import sheet_by_hand
 
 
@@ -40,6 +41,30 @@ def test_a_sheet_without_a_model(house: Address, asked: dict[str, Any]) -> None:
 def test_the_page_s_tests_stand_on_the_same_sheet(house: Address) -> None:
     kept = Path(__file__).parents[2] / "web" / "tests" / "data" / "workshop.json"
     assert json.loads(kept.read_text(encoding="utf-8")) == post(house).json()
+
+
+@pytest.mark.parametrize("paper", PAPERS[1:])
+def test_a_sheet_by_its_name_is_the_library_s_and_the_one_of_the_page_s_tests(house: Address, paper: Paper) -> None:
+    said, sheet = post(house, paper=paper).json(), paper_sheet(paper)
+    for name, values in sheet.matrices.items():
+        assert np.array_equal(matrix(said, name), values)
+    kept = Path(__file__).parents[2] / "web" / "tests" / "data" / "papers.json"
+    steps = [{name: value for name, value in step.items() if name != "title"} for step in said["steps"]]
+    assert json.loads(kept.read_text(encoding="utf-8"))[paper]["steps"] == steps
+
+
+def test_a_named_sheet_has_its_own_numbers_and_a_block_other_ones_too(house: Address) -> None:
+    drawn = post(house, paper="block", seed=5).json()
+    assert np.array_equal(matrix(drawn, "attended"), paper_sheet("block", 5).matrices["attended"])
+    assert post(house, paper="bank", language="bn").json()["tokens"] == ["তীর"]
+    for asked in ({"size": "4x6x3"}, {"model": "gpt", "text": "নদী"}):
+        assert post(house, paper="block", **asked).status_code == 400
+    assert post(house, paper="robot", seed=5).status_code == 400
+    given = {"W_O": [[1.0] * 4] * 4}
+    file = post(house, "/spreadsheet", paper="block", given=given)
+    assert file.status_code == 200 and zipfile.is_zipfile(io.BytesIO(file.content))
+    refused = post(house, "/spreadsheet", paper="block", given={"W_O": [[1.0] * 3] * 4})
+    assert refused.status_code == 400 and "W_O has shape (4, 3)" in refused.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 from kotha import box, bundle
 from kotha.inside.exercises.score import read_score
 from kotha.inside.worksheet.model import model_sheet
+from kotha.inside.worksheet.papers import paper_sheet
 from kotha.inside.worksheet.workshop import sheet_by_hand, workshop_sheet
 from kotha.studio.files import WORDS
 from kotha.wording import bangla_digits
@@ -266,6 +267,30 @@ def test_a_verdict_stays_in_its_step_and_the_example_is_no_answer(enter: Opened)
     assert page.get_by_text(said("right.before", cell="Q[1,1]", n="4")).count() == 0
     example = float(said("answer.example").split(",")[0])
     assert not any(abs(value - example) < 0.01 for matrix in SHEET.values() for value in matrix.ravel().tolist())
+
+
+def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -> None:
+    page = enter("hand", "output_2", s="block")
+    sheet = paper_sheet("block")
+    asked = [name for name, step in sheet.steps.items() if step.operation is not None]
+    for name in asked[: asked.index("joined")]:  # both heads by the machine
+        page.locator("nav.steps li button").nth(asked.index(name)).click()
+        page.locator(".tools button", has_text="Let the machine do").click()
+    for name in ("joined", "attended", "sum_1", "mean_1"):
+        page.locator("nav.steps li button").nth(asked.index(name)).click()
+        for column, value in enumerate(sheet.matrices[name][0].tolist()):
+            assert answer(page, 0, column, f"{value:.4f}").get_attribute("class").split()[0] == "right", (name, column)
+    page.locator("nav.steps li button").nth(asked.index("joined")).click()
+    answer(page, 1, 0, f"{sheet.matrices['output_2'][1, 0]:.4f}")
+    page.get_by_text(said("wrong.otherHead")).wait_for()
+    page.locator("nav.tabs a").nth(2).click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=said("score.save")).click()
+    waiting.value.save_as(tmp_path / "score.json")
+    score = read_score(tmp_path / "score.json")
+    steps = {step.name: step for step in score.steps}
+    assert score.checksum_fits and not score.refused and score.points == 4 * (4 + 4 + 4 + 1)
+    assert steps["attended"].right == 4 and steps["output_2"].shown == 6
 
 
 def paste(page: Any, field: Any, text: str) -> None:

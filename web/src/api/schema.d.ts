@@ -2607,6 +2607,13 @@ export interface components {
              */
             head: number;
             /**
+             * Language
+             * @description Of a sheet whose words are an example.
+             * @default en
+             * @enum {string}
+             */
+            language: "en" | "bn";
+            /**
              * Layer
              * @description Which layer of the model.
              * @default 0
@@ -2617,6 +2624,11 @@ export interface components {
              * @description Whose head; left out, a sheet without a model.
              */
             model?: string | null;
+            /**
+             * Paper
+             * @description A sheet by its name: a whole block, or one of the notes' examples.
+             */
+            paper?: ("attention" | "block" | "thinking" | "robot" | "bank" | "positions") | null;
             /**
              * Part
              * @description Cross-attention is a Seq2Seq decoder's.
@@ -5213,11 +5225,25 @@ export interface components {
          */
         SpreadsheetRequest: {
             /**
+             * Given
+             * @description For a sheet with a name: other numbers, by the names of their matrices.
+             */
+            given?: {
+                [key: string]: number[][];
+            } | null;
+            /**
              * Head
              * @description Which head of the layer.
              * @default 0
              */
             head: number;
+            /**
+             * Language
+             * @description Of a sheet whose words are an example.
+             * @default en
+             * @enum {string}
+             */
+            language: "en" | "bn";
             /**
              * Layer
              * @description Which layer of the model.
@@ -5231,6 +5257,11 @@ export interface components {
             model?: string | null;
             /** @description For a sheet without a model: other numbers given. */
             own?: components["schemas"]["OwnNumbers"] | null;
+            /**
+             * Paper
+             * @description A sheet by its name: a whole block, or one of the notes' examples.
+             */
+            paper?: ("attention" | "block" | "thinking" | "robot" | "bank" | "positions") | null;
             /**
              * Part
              * @description Cross-attention is a Seq2Seq decoder's.

@@ -1,5 +1,5 @@
 /** Which mistake was it? The wrong ways are computed for these very numbers; the one that fits what was typed is named. */
-import { at, compute, isProduct, pairs, type Matrices, type Matrix, type Step } from "./sheet";
+import { at, compute, isProduct, pairs, plainName, sourceOf, type Matrices, type Matrix, type Step } from "./sheet";
 import { termsOf } from "./sums";
 import type { Typed } from "./typed";
 
@@ -55,10 +55,18 @@ function wrongTerm(text: string, step: Step, given: Matrices, row: number, colum
 }
 
 /** Every wrong way to this cell that people take, with the number it leads to. */
-export function ways(steps: readonly Step[], step: Step, given: Matrices, row: number, column: number): Way[] {
+export function ways(steps: readonly Step[], step: Step, numbers: Matrices, row: number, column: number): Way[] {
+  const given = ofHead(step, numbers);
   const truth = compute(step, given, row, column);
   const found = [...(isProduct(step.operation) ? ofProduct(steps, step, given, row, column) : ofCell(step, given, row, column)), ...ofEvery(step, given, row, column, truth)];
   return found.filter((way) => Math.abs(way.value - truth) > 1e-9 || way.value === -Infinity !== (truth === -Infinity));
+}
+
+/** The matrices as the step's own head calls them: of the second head, its scores are the scores. */
+function ofHead(step: Step, numbers: Matrices): Matrices {
+  const [number] = /_\d$/.exec(step.name) ?? [];
+  if (number === undefined) return numbers;
+  return { ...numbers, ...Object.fromEntries(Object.entries(numbers).flatMap(([name, matrix]) => (name.endsWith(number) ? [[plainName(name), matrix]] : []))) };
 }
 
 function ofProduct(steps: readonly Step[], step: Step, given: Matrices, row: number, column: number): Way[] {
@@ -84,7 +92,7 @@ function ofProduct(steps: readonly Step[], step: Step, given: Matrices, row: num
   products.forEach((product, k) => k > 0 && k < products.length - 1 && add("missing", truth - product, { n: k + 1 }));
   products.forEach((product, k) => add("signOfTerm", truth - 2 * product, { n: k + 1 }));
   for (const decimals of [2, 1]) add("early", total(products.map((product) => Number(product.toFixed(decimals)))), { n: decimals });
-  if (leftName === "weights" && given.scores !== undefined) {
+  if (plainName(leftName) === "weights" && given.scores !== undefined) {
     const open = softmax(given.scores[row] ?? []);
     add("maskForgotten", total(open.map((weight, k) => weight * at(right, k, column))));
   }
@@ -95,7 +103,7 @@ function ofProduct(steps: readonly Step[], step: Step, given: Matrices, row: num
 function others(steps: readonly Step[], step: Step): string[] {
   const wanted = steps.find((each) => each.name === step.operands[1]);
   if (wanted === undefined) return [];
-  const family = wanted.name.startsWith("W_") ? /^W_/ : /^[QKV]$/;
+  const family = wanted.name.startsWith("W_") ? /^W_/ : /^[QKV](_\d)?$/;
   return steps
     .filter((each) => family.test(each.name) && each.name !== wanted.name && each.values.length === wanted.values.length && each.values[0]?.length === wanted.values[0]?.length)
     .map((each) => each.name);
@@ -138,6 +146,25 @@ function ofCell(step: Step, given: Matrices, row: number, column: number): Way[]
       return [way("columnSum", Math.max(...(left ?? []).map((each) => each[row] ?? -Infinity))), way("smallest", Math.min(...line))];
     case "add_row":
       return [way("biasForgotten", read), way("biasTakenOff", read - at(right, 0, column))];
+    case "added":
+      return [way("residualForgotten", at(right, row, column)), way("partForgotten", read)];
+    case "means":
+      return [way("meanNotDivided", total(line)), way("columnSum", total(down(left)) / (left?.length ?? 1))];
+    case "less":
+      return [way("meanNotTaken", read), way("addedInstead", read + at(right, row, 0))];
+    case "kept_positive":
+      return [way("negativeKept", read), way("madePositive", Math.abs(read))];
+    case "column_of_largest":
+      return [way("largestItself", Math.max(...line)), way("countedFromZero", line.indexOf(Math.max(...line)))];
+    case "waves": {
+      const angle = at(left, row, Math.floor(column / 2));
+      return [way("sineForCosine", (column % 2 === 0 ? Math.cos : Math.sin)(angle)), way("degrees", (column % 2 === 0 ? Math.sin : Math.cos)((angle * Math.PI) / 180))];
+    }
+    case "joined": {
+      const read = step.operands.map((name) => given[name]);
+      const [whose, own] = sourceOf(read, column);
+      return [way("otherHead", at(read[1 - whose], row, own))];
+    }
     case "normed":
       return [way("gainForgotten", read / at(right, row, 0)), way("sizeForgotten", read * at(gain, 0, column))];
     default:

@@ -38,6 +38,20 @@ export function pairs(operation: string | null, left: Matrix, right: Matrix, row
 
 const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
+/** Of matrices that stand side by side: which one a column comes from, and which of its own it is. */
+export function sourceOf(read: readonly (Matrix | undefined)[], column: number): [whose: number, own: number] {
+  let own = column;
+  for (const [whose, matrix] of read.entries()) {
+    const width = matrix?.[0]?.length ?? 0;
+    if (own < width) return [whose, own];
+    own -= width;
+  }
+  return [read.length - 1, NaN];
+}
+
+/** A matrix's name without the number of its head or norm: Q of Q_2. */
+export const plainName = (name: string): string => name.replace(/_\d$/, "");
+
 type Cellwise = (read: readonly (Matrix | undefined)[], row: number, column: number) => number;
 const CELLWISE: Record<string, Cellwise> = {
   add_row: ([left, bias], r, c) => at(left, r, c) + lent(bias, r, c),
@@ -56,6 +70,17 @@ const CELLWISE: Record<string, Cellwise> = {
   row_sums: ([of], r) => total(of?.[r] ?? []),
   powers: ([of], r, c) => Math.exp(at(of, r, c)),
   shifted_powers: ([of, most], r, c) => Math.exp(at(of, r, c) - lent(most, r, 0)),
+  added: ([left, right], r, c) => at(left, r, c) + at(right, r, c),
+  means: ([of], r) => total(of?.[r] ?? []) / (of?.[r]?.length ?? 1),
+  less: ([left, right], r, c) => at(left, r, c) - lent(right, r, c),
+  kept_positive: ([of], r, c) => Math.max(0, at(of, r, c)),
+  column_of_largest: ([of], r) => 1 + (of?.[r] ?? []).indexOf(Math.max(...(of?.[r] ?? []))),
+  speeds: ([pair, width], r, c) => 10_000 ** ((-2 * at(pair, r, c)) / lent(width, 0, 0)),
+  waves: ([angles], r, c) => (c % 2 === 0 ? Math.sin : Math.cos)(at(angles, r, Math.floor(c / 2))),
+  joined: (read, r, c) => {
+    const [whose, column] = sourceOf(read, c);
+    return at(read[whose], r, column);
+  },
   shares: ([of, sums], r, c) => at(of, r, c) / lent(sums, r, 0),
 };
 
@@ -95,7 +120,15 @@ export function reads(step: Step, sizes: Matrices, row: number, column: number):
       return [{ name: first, row, column: null }, single(second)];
     case "largest":
     case "row_sums":
+    case "means":
+    case "column_of_largest":
       return [{ name: first, row, column: null }];
+    case "waves":
+      return [{ name: first, row, column: Math.floor(column / 2) }];
+    case "joined": {
+      const [whose, own] = sourceOf(step.operands.map((name) => sizes[name]), column);
+      return [{ name: step.operands[whose] ?? "", row, column: own }];
+    }
     case "turned": {
       const half = sizes[second]?.[0]?.length ?? 1;
       const pair = column < half ? column : column - half;
@@ -153,11 +186,11 @@ export function factor(value: number, decimals: number): string {
 /** Decimals of numbers that the machine shows. */
 export const DECIMALS = 4;
 
-const COUNTS = ["mask", "d_k", "places"];
+const COUNTS = ["mask", "d_k", "places", "pairs", "width", "guess"];
 
 /** A number of a step as it stands in its cell: counts and marks have no decimals. */
 export const inCell = (step: Step, value: number): string =>
-  written(value, COUNTS.includes(step.name) && Number.isInteger(value) ? 0 : DECIMALS);
+  written(value, COUNTS.includes(plainName(step.name)) && Number.isInteger(value) ? 0 : DECIMALS);
 
 /** The number that is read where the machine shows one. */
 export function asShown(value: number): number {
@@ -166,8 +199,10 @@ export function asShown(value: number): number {
 
 // Whoever carries three decimals along, or 1.414 for a root, stays within this; as in the library's questions.
 const CARRIED = 0.0005;
+// Products of numbers that were rounded before; as in `inside/exercises/score.py`.
+const OF_ROUNDED = ["output", "attended", "wide", "fed", "logits"];
 
 /** How far an answer may be off that was computed from rounded numbers. */
 export function slackOf(step: Step): number {
-  return isProduct(step.operation) && step.name !== "output" ? 0 : CARRIED;
+  return isProduct(step.operation) && !OF_ROUNDED.includes(plainName(step.name)) ? 0 : CARRIED;
 }

@@ -1,5 +1,5 @@
 /** How a cell is worked out, as lines on paper: the terms, all but the last sum, and the whole. */
-import { at, factor, isProduct, pairs, written, type Matrices, type Step } from "./sheet";
+import { at, factor, isProduct, pairs, sourceOf, written, type Matrices, type Step } from "./sheet";
 
 /** So many terms are written out; of more, the ends. */
 const MOST_TERMS = 8;
@@ -39,6 +39,22 @@ function side(operation: string | null, first: string, second: string, third: st
       return `e^(${first} − ${second})`;
     case "shares":
       return `${first} / ${second}`;
+    case "added":
+      return `${first} + ${second}`;
+    case "means":
+      return `Σ${first} / n`;
+    case "less":
+      return `${first} − ${second}`;
+    case "kept_positive":
+      return `max(0, ${first})`;
+    case "column_of_largest":
+      return `argmax ${first}`;
+    case "speeds":
+      return `1 / 10000^(2×${first}/${second})`;
+    case "waves":
+      return `sin, cos ${first}`;
+    case "joined":
+      return `${first} | ${second}`;
     default:
       return first;
   }
@@ -85,6 +101,24 @@ export function arithmetic(step: Step, given: Matrices, row: number, column: num
       return `e^${factor(one(), decimals)}`;
     case "shifted_powers":
       return `e^(${say(one())} − ${factor(one(right), decimals)})`;
+    case "added":
+      return `${factor(one(), decimals)} + ${factor(one(right), decimals)}`;
+    case "means":
+      return `(${shortened(line.map((value) => factor(value, decimals))).join(" + ")})/${line.length}`;
+    case "less":
+      return `${say(one())} − ${factor(one(right), decimals)}`;
+    case "kept_positive":
+      return `max(0, ${say(one())})`;
+    case "column_of_largest":
+      return `argmax(${shortened(line.map(say)).join(", ")})`;
+    case "speeds":
+      return `1 / 10000^(2×${one()}/${one(right)})`;
+    case "waves":
+      return `${column % 2 === 0 ? "sin" : "cos"}(${say(at(left, row, Math.floor(column / 2)))})`;
+    case "joined": {
+      const [whose, own] = sourceOf(step.operands.map((name) => given[name]), column);
+      return say(at(given[step.operands[whose] ?? ""], row, own));
+    }
     default:
       return `${say(one())} / ${say(one(right))}`;
   }

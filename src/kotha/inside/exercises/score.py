@@ -8,6 +8,7 @@ accident. It is no proof: whoever can write a file can write its checksum.
 
 import json
 import math
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from kotha.errors import DataError
+from kotha.errors import DataError, UsageError
 from kotha.inside.exercises.grading import Expected, Verdict, grade, readings
 from kotha.inside.exercises.sums import worked_sum
 from kotha.inside.worksheet.operations import Array, Product, written
-from kotha.inside.worksheet.sheet import Sheet, SheetStep
+from kotha.inside.worksheet.papers import PAPERS, paper_sheet
+from kotha.inside.worksheet.sheet import Sheet, SheetStep, recomputed
 from kotha.inside.worksheet.workshop import Given, workshop_sheet
 
 FULL_POINTS = 4
@@ -28,6 +30,9 @@ _LEAST, _MOST_LOST_BY_TRIES = 1, 2
 # Whoever carries three decimals along, or 1.414 for a root, stays within this.
 _CARRIED = 0.0005
 _SHOWN_DECIMALS = 4
+# Products of numbers that were rounded before; the page knows the same names (``slackOf`` in web/src/math/sheet.ts).
+_OF_ROUNDED = ("output", "attended", "wide", "fed", "logits")
+_HEADS_NUMBER = re.compile(r"_\d$")
 KIND, VERSION = "kotha-score", 1
 _MOST_BYTES, _MOST_SIDE = 4 << 20, 12
 _GIVEN = ("X", "W_Q", "W_K", "W_V")
@@ -109,7 +114,7 @@ def check_score(told: Any) -> Score:
     if told.get("version") != VERSION:
         raise DataError(f"this score file has version {told.get('version')!r}; version {VERSION} is known here")
     try:
-        sheet = _sheet(told["given"])
+        sheet = _sheet(told["given"], str(told["sheet"]))
         answers: dict[str, Any] = {str(each["cell"]): each for each in told["answers"]}
         steps, refused = _grade_all(sheet, answers)
         return Score(
@@ -120,7 +125,7 @@ def check_score(told: Any) -> Score:
             checksum(told) == told.get("checksum"),
             refused,
         )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, UsageError) as error:
         raise DataError(f"the score file is not whole: {error!r}") from error
 
 
@@ -135,14 +140,22 @@ def checksum(told: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(chr(10).join(lines).encode()):08x}"
 
 
-def _sheet(given: Mapping[str, Any]) -> Sheet:
-    """The sheet of the numbers that a file gives, each a text."""
-    matrices = [np.array([[float(value) for value in row] for row in given[name]]) for name in _GIVEN]
-    if any(matrix.ndim != 2 or max(matrix.shape) > _MOST_SIDE or not np.isfinite(matrix).all() for matrix in matrices):
-        raise ValueError("the given numbers are no matrices")
+def _sheet(given: Mapping[str, Any], name: str) -> Sheet:
+    """The sheet of the numbers that a file gives, each a text; one with a name has its own steps."""
+    paper = next((each for each in PAPERS if each == name.split(",")[0]), None)
+    if paper is not None:
+        return recomputed(paper_sheet(paper), {each: _matrix(rows) for each, rows in given.items()})
+    matrices = [_matrix(given[name]) for name in _GIVEN]
     if {matrix.shape[0] for matrix in matrices[1:]} != {matrices[0].shape[1]}:
         raise ValueError("the given matrices do not fit")
     return workshop_sheet(Given(tuple(f"token {row + 1}" for row in range(len(matrices[0]))), *matrices))
+
+
+def _matrix(rows: Any) -> Array:
+    matrix = np.array([[float(value) for value in row] for row in rows])
+    if matrix.ndim != 2 or max(matrix.shape) > _MOST_SIDE or not np.isfinite(matrix).all():
+        raise ValueError("the given numbers are no matrices")
+    return matrix
 
 
 def _grade_all(sheet: Sheet, answers: Mapping[str, Any]) -> tuple[tuple[StepScore, ...], tuple[str, ...]]:
@@ -174,7 +187,8 @@ def _grade_all(sheet: Sheet, answers: Mapping[str, Any]) -> tuple[tuple[StepScor
 
 def _is_right(step: SheetStep, typed: str, *values: float) -> bool:
     """Whether an answer fits the true number, or what one's own earlier numbers lead to."""
-    carried = 0.0 if isinstance(step.operation, Product) and step.name != "output" else _CARRIED
+    rounded = _HEADS_NUMBER.sub("", step.name) in _OF_ROUNDED
+    carried = 0.0 if isinstance(step.operation, Product) and not rounded else _CARRIED
     return any(grade(typed, Expected((value,), slack=carried)).verdict is Verdict.RIGHT for value in values)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from kotha.errors import UsageError
 from kotha.inside.worksheet.block import BLOCK, block_sheet, drawn_block
@@ -11,9 +11,11 @@ from kotha.inside.worksheet.own import sheet_of_file
 from kotha.inside.worksheet.page import Look, SheetView, sheet_view
 from kotha.inside.worksheet.places import positions_sheet
 from kotha.inside.worksheet.sheet import Sheet
+from kotha.inside.worksheet.workshop import workshop_sheet
 from kotha.wording import Language
 
 Paper = Literal["attention", "block", "thinking", "robot", "bank", "positions"]
+PAPERS: tuple[Paper, ...] = get_args(Paper)
 # A word with two meanings: the notes' in English; in Bangla তীর is a shore and an arrow.
 _TWO_MEANINGS = {"en": ("bank", "account", "river"), "bn": ("তীর", "ধনুক", "নদী")}
 
@@ -27,16 +29,26 @@ def paper_view(
     precision: int | None = None,
 ) -> SheetView:
     """A sheet other than the workshop's own, to look at; a ``seed`` draws other numbers for the block."""
+    return sheet_view(paper_sheet(name, seed, language), Look(4 if precision is None else precision, rows), language)
+
+
+def paper_sheet(name: Paper, seed: int | None = None, language: Language = "en") -> Sheet:
+    """A sheet by its name; a ``seed`` draws other numbers for the block.
+
+    >>> paper_sheet("thinking").steps["scores"].values.tolist()
+    [[14.0, 12.0]]
+    """
     if seed is not None and name != "block":
         raise UsageError(f"the numbers of the sheet {name!r} are given and are not drawn; leave the seed out")
     made: dict[str, Callable[[], Sheet]] = {
+        "attention": workshop_sheet,
         "block": lambda: block_sheet(BLOCK if seed is None else drawn_block(seed)),
         "thinking": thinking_sheet,
         "robot": robot_sheet,
         "bank": lambda: bank_sheet(_TWO_MEANINGS[language]),
         "positions": positions_sheet,
     }
-    return sheet_view(made[name](), Look(4 if precision is None else precision, rows), language)
+    return made[name]()
 
 
 def own_view(

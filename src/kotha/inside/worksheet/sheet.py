@@ -5,11 +5,12 @@ keys (biases, norms, turning by place). ``lay_out`` makes the steps. Everything 
 by the operations' own few lines; ``model.py`` holds the result against what torch computed.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kotha.errors import UsageError
 from kotha.inside.worksheet import operations
 from kotha.inside.worksheet.operations import Array, Operation, Product, Turned
 from kotha.wording import Language
@@ -119,6 +120,22 @@ class GrowingSheet:
         assert all(operand in self.made for operand in operation.operands), f"{name} reads what is not there yet"
         values = operation.compute({each: self.made[each].values for each in operation.operands})
         return self.give(name, title, values, rows, columns, operation)
+
+
+def recomputed(sheet: Sheet, given: Mapping[str, Array]) -> Sheet:
+    """The sheet with other numbers given, each matrix in its shape; what is worked out is worked out anew."""
+    made: dict[str, Array] = {}
+    steps = {}
+    for name, step in sheet.steps.items():
+        if step.operation is not None:
+            values = step.operation.compute(made)
+        else:
+            values = np.asarray(given.get(name, step.values), dtype=np.float64)
+            if values.shape != step.values.shape:
+                raise UsageError(f"{name} has shape {values.shape}, and the sheet's is {step.values.shape}")
+        made[name] = values
+        steps[name] = replace(step, values=values)
+    return replace(sheet, steps=steps)
 
 
 def lay_out(

@@ -14,7 +14,8 @@ from pydantic import Field, model_validator
 
 from kotha.inside.exercises.paper import MOST_TOKENS, for_paper
 from kotha.inside.worksheet.model import model_sheet
-from kotha.inside.worksheet.sheet import Sheet
+from kotha.inside.worksheet.papers import Paper, paper_sheet
+from kotha.inside.worksheet.sheet import Sheet, recomputed
 from kotha.inside.worksheet.spreadsheet import spreadsheet
 from kotha.inside.worksheet.workshop import Given, sheet_by_hand, workshop_sheet
 from kotha.model.vit import ViT
@@ -59,6 +60,8 @@ class ExerciseRequest(WireRequest):
     size: str | None = Field(
         None, max_length=12, examples=["4x6x3"], description="Tokens, width and head width of a drawn sheet."
     )
+    paper: Paper | None = Field(None, description="A sheet by its name: a whole block, or one of the notes' examples.")
+    language: Literal["en", "bn"] = Field("en", description="Of a sheet whose words are an example.")
     seed: int = Field(0, ge=0, lt=1 << 32, description="Which numbers are drawn.")
     model: ModelName | None = Field(None, description="Whose head; left out, a sheet without a model.")
     text: str | None = Field(None, examples=[EXAMPLE], description="What the model reads; a few words.")
@@ -74,6 +77,10 @@ class ExerciseRequest(WireRequest):
             raise ValueError("model and text go together: a head needs something to read")
         if self.model is not None and self.size is not None:
             raise ValueError("size is for a sheet that is drawn; leave it out, or leave out the model")
+        if self.paper is not None and (self.model is not None or self.size is not None):
+            raise ValueError("a sheet with a name has its own numbers; leave out the model and the size")
+        if self.paper not in (None, "block") and self.seed:
+            raise ValueError("only the numbers of a block are drawn; leave the seed out")
         return self
 
 
@@ -81,11 +88,18 @@ class SpreadsheetRequest(ExerciseRequest):
     """… and numbers of one's own in it."""
 
     own: OwnNumbers | None = Field(None, description="For a sheet without a model: other numbers given.")
+    given: dict[str, _Rows] | None = Field(
+        None, max_length=24, description="For a sheet with a name: other numbers, by the names of their matrices."
+    )
 
     @model_validator(mode="after")
     def _own_or_model(self) -> "SpreadsheetRequest":
         if self.own is not None and self.model is not None:
             raise ValueError("own numbers are for a sheet without a model; a head's are its own")
+        if self.given is not None and self.paper is None:
+            raise ValueError("given numbers are for a sheet with a name; own is for the others")
+        if any(len({len(row) for row in rows}) != 1 for rows in (self.given or {}).values()):
+            raise ValueError("the rows of a matrix are as long as each other")
         return self
 
 
@@ -118,7 +132,7 @@ class ExerciseSheet(WireAnswer):
 async def exercise(request: Request, asked: ExerciseRequest) -> Response:
     """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
     if asked.model is None:
-        return Response(_told(sheet_by_hand(asked.size, asked.seed)).model_dump_json(), media_type="application/json")
+        return Response(_told(_by_hand(asked)).model_dump_json(), media_type="application/json")
 
     def work(served: Served, _: OnProgress) -> ExerciseSheet:
         return _told(for_paper(_of_model(served, asked)))
@@ -135,13 +149,21 @@ async def exercise_spreadsheet(request: Request, asked: SpreadsheetRequest) -> R
     """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
     state = state_of(request)
     if asked.model is None:
-        sheet = sheet_by_hand(asked.size, asked.seed) if asked.own is None else _of_own(asked.own)
+        sheet = _by_hand(asked) if asked.own is None else _of_own(asked.own)
+        if asked.given is not None:
+            sheet = recomputed(sheet, {name: np.array(rows) for name, rows in asked.given.items()})
         made = await asyncio.to_thread(spreadsheet, sheet)
     else:
         async with state.shelf.use(asked.model) as served:
             seconds = state.settings.limits.seconds
             made = await served.turns.take(request, seconds, lambda _: spreadsheet(_of_model(served, asked)))
     return Response(made, media_type=XLSX, headers={"content-disposition": 'attachment; filename="worksheet.xlsx"'})
+
+
+def _by_hand(asked: ExerciseRequest) -> Sheet:
+    if asked.paper is None:
+        return sheet_by_hand(asked.size, asked.seed)
+    return paper_sheet(asked.paper, asked.seed or None, asked.language)
 
 
 def _of_own(own: OwnNumbers) -> Sheet:

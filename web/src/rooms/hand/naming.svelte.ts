@@ -6,9 +6,11 @@ import { phrases } from "@/words/index.svelte";
 const say = phrases(words);
 
 export function nameOf(name: string): string {
-  const word = `name.${name}`;
-  return word in words ? say(word as keyof typeof words) : name;
+  const [whole = "", plain = "", number = ""] = /^(.*?)(?:_(\d))?$/.exec(name) ?? [];
+  const word = `name.${plain}`;
+  return (word in words ? say(word as keyof typeof words) : plain || whole) + (SMALL[Number(number || NaN)] ?? "");
 }
+const SMALL = "₀₁₂₃₄₅₆₇₈₉";
 
 /** A cell by name, as on paper. */
 export const cellName = (name: string, row: number, column: number): string => key(nameOf(name), row, column);

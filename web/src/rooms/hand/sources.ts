@@ -1,5 +1,6 @@
 /** Which sheet is worked on: the workshop's, one drawn by a seed, or a head of a model. All of it is in the address. */
 import { post, request, type Schemas } from "@/api/client";
+import { preferences } from "@/state/preferences.svelte";
 import { fromTold, type Step } from "@/math/sheet";
 import type { Work } from "./work.svelte";
 
@@ -19,11 +20,16 @@ export interface Opened {
   work: Work;
 }
 
-/** What the address asks for: `s` is a size such as 4x6x3, or `head`; nothing is the workshop's. */
+/** Sheets with a name: a whole block of two heads, and the notes' examples. */
+export const PAPERS = ["block", "thinking", "robot", "bank", "positions"] as const;
+
+/** What the address asks for: `s` is a size such as 4x6x3, a paper's name, or `head`; nothing is the workshop's. */
 export function askedFor(query: Record<string, string>, model: string, text: string): Asked {
-  const usual = { seed: 0, layer: 0, head: 0, part: "attention" as const };
+  const usual = { language: "en" as const, seed: 0, layer: 0, head: 0, part: "attention" as const };
   const kind = query.s ?? "";
   if (kind === "") return usual;
+  const paper = PAPERS.find((each) => each === kind);
+  if (paper !== undefined) return { ...usual, paper, language: preferences.language, seed: paper === "block" ? count(query.seed) : 0 };
   if (kind !== "head") return { ...usual, size: kind, seed: count(query.seed) };
   const crossing = query.part === "cross";
   return {
@@ -39,7 +45,7 @@ export function askedFor(query: Record<string, string>, model: string, text: str
 
 /** The name under which a browser keeps the work on a sheet. */
 export const keptAs = (asked: Asked): string =>
-  `kotha.hand.${JSON.stringify([asked.size ?? "", asked.seed, asked.model ?? "", asked.text ?? "", asked.layer, asked.head, asked.part, asked.target ?? ""])}`;
+  `kotha.hand.${JSON.stringify([asked.size ?? "", asked.seed, asked.paper ?? asked.model ?? "", asked.text ?? "", asked.layer, asked.head, asked.part, asked.target ?? ""])}`;
 
 export async function fetchSheet(asked: Asked, signal?: AbortSignal): Promise<Laid> {
   const told = await post("/api/exercise", asked, signal);
@@ -48,7 +54,8 @@ export async function fetchSheet(asked: Asked, signal?: AbortSignal): Promise<La
 
 /** The sheet as a spreadsheet of live formulas, with the numbers that stand on it now. */
 export async function fetchSpreadsheet({ asked, work }: Opened): Promise<Blob> {
-  const own = asked.model == null && work.isOwn ? { own: Object.fromEntries(["X", "W_Q", "W_K", "W_V"].map((name) => [name, work.step(name)?.values])) } : {};
+  const given = Object.fromEntries(work.steps.flatMap((step) => (step.operation === null ? [[step.name, step.values]] : [])));
+  const own = asked.paper != null ? { given } : asked.model == null && work.isOwn ? { own: Object.fromEntries(["X", "W_Q", "W_K", "W_V"].map((name) => [name, work.step(name)?.values])) } : {};
   const answer = await request("/api/exercise/spreadsheet", { method: "POST", body: JSON.stringify({ ...asked, ...own }) });
   return answer.blob();
 }
