@@ -49,6 +49,7 @@ def test_the_page_has_nothing_that_its_policy_forbids() -> None:
     assert "http" not in page
 
 
+@pytest.mark.slow  # minutes of node; that the page is of these sources is asked above, each time
 def test_sources_build_the_same_page_again(tmp_path: Path) -> None:
     npm = shutil.which("npm") or shutil.which("npm", path=str(Path(sys.executable).parent))
     if npm is None:
