@@ -1,0 +1,115 @@
+"""The glossary holds the book, the studio and every catalogue to the same words."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from scripts.book.chapters import LEARN, Chapter, chapters
+
+ROOT = Path(__file__).parents[2]
+PAGE = LEARN / "glossary.md"
+# Labels whose English word has another sense there.
+OTHER_SENSES = {
+    "design.json, part.head",  # the last layer
+    "hand.json, mini.value",  # of any number
+    "shell.json, key.field",  # to the server
+    "shell.json, tokens",  # rooms, named by nouns in Bangla
+    "shell.json, train",
+}
+
+
+class Term(NamedTuple):
+    english: str
+    bangla: str
+    chapter: str
+    avoided: tuple[str, ...]
+
+
+@cache
+def terms() -> list[Term]:
+    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [Term(row[0], row[1], row[2], tuple(filter(None, row[3].split(", ")))) for row in cells]
+
+
+@cache
+def spoken() -> dict[str, str]:
+    """Every Bangla text by where it stands: prose of the book, and what the catalogues say."""
+    found = {
+        path.relative_to(ROOT).as_posix(): "\n".join(
+            re.sub(r"`[^`]*`", "", part.plain) for part in Chapter(path).parts if part.kind == "prose"
+        )
+        for path in sorted((ROOT / "docs").rglob("*.bn.md"))
+    }
+    for path in sorted((ROOT / "src" / "kotha").rglob("*.json")):
+        if "static" not in path.parts and path.parent.name != "box":
+            found[path.relative_to(ROOT).as_posix()] = "\n".join(_bangla(json.loads(path.read_text(encoding="utf-8"))))
+    return found
+
+
+def _bangla(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from [each] if key == "bn" and isinstance(each, str) else _bangla(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _bangla(each)
+
+
+def pairs() -> list[tuple[str, str, str]]:
+    """Entries of the catalogues that say one thing in both languages: where, English, Bangla."""
+    found = []
+    for path in sorted((ROOT / "src" / "kotha").rglob("*/words/*.json")):
+        for key, entry in json.loads(path.read_text(encoding="utf-8")).items():
+            if isinstance(entry, dict) and set(entry) == {"en", "bn"}:
+                found.append((f"{path.name}, {key}", entry["en"], entry["bn"]))
+    return found
+
+
+def test_the_page_has_what_the_tests_read() -> None:
+    assert len(terms()) > 100
+    assert len({term.english for term in terms()}) == len(terms()), "an English word stands there once"
+    assert any("টোকেন" in text for text in spoken().values())
+    assert len(pairs()) > 500
+
+
+@pytest.mark.parametrize("word", sorted({word for term in terms() for word in term.avoided}))
+def test_nobody_writes_a_word_that_a_better_one_is_agreed_on_for(word: str) -> None:
+    whole = re.compile(rf"(?<![\u0980-\u09ff]){re.escape(word)}")
+    assert [where for where, text in spoken().items() if whole.search(text)] == []
+
+
+@pytest.mark.parametrize("term", [each for each in terms() if each.chapter], ids=lambda each: each.english)
+def test_a_chapter_that_is_named_uses_the_word(term: Term) -> None:
+    number, name = re.fullmatch(r"\[(\d+)\]\((.+)\.md\)", term.chapter).groups()  # type: ignore[union-attr]
+    users = [
+        each.name
+        for each in chapters()
+        if each.language == "bn" and term.bangla in spoken()[f"docs/learn/{each.path.name}"]
+    ]
+    assert users[:1] == [name], f"{term.bangla} is first in {users[:1]}"
+    assert name.startswith(f"{int(number):02}-")
+
+
+def test_a_term_that_is_put_in_brackets_is_that_of_the_glossary() -> None:
+    """“**লস** (loss)”: the one word stands for the other wherever a chapter says so."""
+    wanted = {term.english.lower(): term.bangla for term in terms()}
+    seen = 0
+    for where, text in spoken().items():
+        for bangla, english in re.findall(r"([\u0980-\u09ff\-]+)\*{0,2} \(([a-z][a-z -]+)\)", text):
+            if english in wanted:
+                seen += 1
+                last = wanted[english].removesuffix(" করা").split()[-1]
+                assert bangla.startswith(last), f"{where}: {bangla} ({english}), and it is {wanted[english]}"
+    assert seen > 10
+
+
+def test_a_label_that_is_a_term_says_it_as_the_glossary_does() -> None:
+    wanted = {term.english.lower(): term.bangla.removesuffix(" করা") for term in terms()}
+    labels = [each for each in pairs() if each[1].lower() in wanted and each[0] not in OTHER_SENSES]
+    assert len(labels) > 5
+    assert [each for each in labels if wanted[each[1].lower()] not in each[2]] == []
