@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 # The files in the order of tests/conftest.py, the longest first, or the last minutes are one process alone with them.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-slow check format map studio docs clean setup-demo setup-dev
+.PHONY: help demo test test-slow check format map reference studio docs clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make format     put the code into shape"
 	@echo "make map        write docs/modules.md: every module with its first line"
+	@echo "make reference  write docs/reference: every command, name, format and error"
 	@echo "make studio     build web/ into the package, after it was changed"
 	@echo "make docs       build the book in both languages, into build/book"
 	@echo "make clean      remove the environment and everything that was made"
@@ -39,6 +40,9 @@ format: setup-dev
 
 map:
 	@$(PYTHON) scripts/modules.py
+
+reference: setup-dev
+	@$(RUN) scripts/reference.py
 
 studio: setup-dev
 	$(RUN) scripts/studio.py build
