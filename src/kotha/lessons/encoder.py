@@ -1,13 +1,16 @@
-"""Lesson: an encoder against a decoder alone, of the same size, in the same number of steps.
+"""Lesson: an encoder against a decoder alone, of the same size, after the same number of guesses.
 
 The decoder sees the past and learns to guess what comes next at every place. The encoder sees both sides and learns to
-fill holes. Each is measured at its own trade and at the other's: a hole in the middle of a text, and writing on.
+fill holes; only there does it guess, so it reads more text for as many guesses. Each is measured at its own trade and
+at the other's: a hole in the middle of a text, and writing on.
 """
+
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from kotha.lessons.learning import Maker, curves, learn_all, next_tokens
+from kotha.lessons.learning import Maker, Taught, curves, learn, next_tokens
 from kotha.lessons.measuring import cuts, let_write
 from kotha.lessons.occasion import Occasion
 from kotha.lessons.result import Condition, Drawing, Figure, LessonResult, Sample
@@ -19,9 +22,10 @@ from kotha.model.loss import IGNORED, next_token_loss
 from kotha.wording import Words
 
 _WORDS = Wordbook("encoder")
-_HOLES = 0.2  # of the tokens, while the encoder learns
+_HOLES = 0.25  # of the tokens, while the encoder learns
 _WINDOWS = 64
 _FIGURES = (
+    Figure("steps", _WORDS["steps"], 0, None),
     Figure("hole", _WORDS["hole"]),
     Figure("next", _WORDS["next"]),
     Figure("words", _WORDS["words"], 0, "high", percent=True),
@@ -76,13 +80,22 @@ def loss_behind(model: GPT, windows: Tensor) -> float:
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train both, and measure each at both trades."""
-    room, windows = occasion.room, occasion.room.windows()
-    makers: dict[str, Maker] = {"decoder": lambda: GPT(room.gpt()), "encoder": lambda: Filler(room.gpt())}
-    found = learn_all(occasion, makers, objective=objective, look=lambda model: loss_at_holes(model, windows))
+    occasion = occasion.prefer(context_length=16)
+    room, windows, sizes = occasion.room, occasion.room.windows(), occasion.sizes
+    config = room.gpt(positions="rotary")  # a neighbour is one thing wherever it stands: learned sooner
+    makers: dict[str, Maker] = {"decoder": lambda: GPT(config), "encoder": lambda: Filler(config)}
+    steps = {"decoder": sizes.steps, "encoder": round(sizes.steps / _HOLES)}
+    counter = occasion.counter(len(occasion.seeds) * sum(steps.values()))
+    found: dict[str, list[Taught]] = {key: [] for key in makers}
+    for seed in occasion.seeds:
+        for key, make in makers.items():
+            own = sizes.change(steps=steps[key])
+            found[key].append(learn(make, room, own, seed, objective, partial(loss_at_holes, windows=windows), counter))
     conditions, samples = [], []
     for key, runs in found.items():
         written = [let_write(run.model, room, seed) for run, seed in zip(runs, occasion.seeds, strict=True)]
         figures = {
+            "steps": [float(steps[key])] * len(runs),
             "hole": [loss_at_holes(run.model, windows) for run in runs],
             "next": [loss_behind(run.model, windows) for run in runs],
             "words": [each.share for each in written],

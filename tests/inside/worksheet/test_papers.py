@@ -14,10 +14,10 @@ from kotha.inside.worksheet.block import BLOCK, EPS, BlockGiven, block_sheet, dr
 from kotha.inside.worksheet.examples import bank_sheet, robot_sheet, thinking_sheet
 from kotha.inside.worksheet.own import sheet_of, sheet_of_file
 from kotha.inside.worksheet.papers import own_view, paper_view
-from kotha.inside.worksheet.places import positions_picture, positions_sheet
+from kotha.inside.worksheet.places import in_halves, positions_picture, positions_sheet
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.workshop import workshop_sheet
-from kotha.model.position import SinusoidalPositions
+from kotha.model.position import HalvesPositions, SinusoidalPositions
 
 ONE = [[1.0, 0.0], [0.0, 1.0]]
 PLAIN = {"X": ONE, "W_Q": ONE, "W_K": ONE, "W_V": ONE}
@@ -101,6 +101,8 @@ def test_positions_are_the_model_s(n_places: int, width: int) -> None:
     ours = positions_sheet(n_places, width).steps["positions"].values
     theirs = SinusoidalPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
     np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-6)
+    halves = HalvesPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
+    np.testing.assert_allclose(in_halves(ours), halves.numpy(), atol=1e-6)
 
 
 def test_the_picture_of_positions_has_a_cell_for_each_number() -> None:

@@ -44,15 +44,33 @@ def positions_sheet(n_places: int = 6, width: int = 4) -> Sheet:
 
 
 def positions_picture(n_places: int = PICTURE[0], width: int = PICTURE[1]) -> Picture:
-    """The same as a picture: a row for each place, a column for each number, green above zero and brown below."""
+    """The same as a picture, a row for each place: green above zero, brown below.
+
+    All sines stand left of all cosines, as in the notes; a sheet has them in pairs, as the paper prints them.
+    """
     _check(n_places, width)
     names = [str(number) for number in range(n_places)]
-    return grid(waves(n_places, width), names, title=f"{n_places} × {width}", digits=None, cell=3 if width > 64 else 24)
+    return grid(
+        in_halves(waves(n_places, width)),
+        names,
+        title=f"{n_places} × {width}",
+        digits=None,
+        cell=3 if width > 64 else 24,
+    )
 
 
 def waves(n_places: int, width: int) -> Array:
     """All positions: (n_places, width)."""
     return positions_sheet(n_places, width).steps["positions"].values
+
+
+def in_halves(pairs: Array) -> Array:
+    """Columns in another order: all sines, then all cosines.
+
+    >>> in_halves(np.array([[0.0, 1.0, 2.0, 3.0]])).tolist()
+    [[0.0, 2.0, 1.0, 3.0]]
+    """
+    return np.concatenate((pairs[:, 0::2], pairs[:, 1::2]), axis=1)
 
 
 def _check(n_places: int, width: int) -> None:
