@@ -103,7 +103,7 @@ def has_twin(path: Path) -> bool:
 def page_text(path: Path, language: str) -> str:
     """A page as the builder gets it: no hidden comments, links to where the pages will be."""
     text = _DIRECTIVES.sub("", path.read_text(encoding="utf-8"))
-    text = text.replace("<!-- chapters -->", listing(language))
+    text = text.replace("<!-- chapters -->", listing(language)).replace("<!-- how-tos -->", how_tos(language))
 
     def placed(found: re.Match[str]) -> str:
         target, anchor = found[1], found[2] or ""
@@ -126,6 +126,14 @@ def listing(language: str) -> str:
     """The chapters of a language, a line each."""
     lines = [f"- [{each.title}](learn/{each.path.name})" for each in chapters() if each.language == language]
     return "\n".join([*lines, *(f"- [{title}](learn/{path.name})" for title, path in others(language))])
+
+
+def how_tos(language: str) -> str:
+    """The pages that say how something is done, a line each."""
+    pages = [
+        path for path in sorted((DOCS / "howto").glob("*.md")) if language_of(path) == language or not has_twin(path)
+    ]
+    return "\n".join(f"- [{Chapter(path).title}](howto/{path.name})" for path in pages)
 
 
 def others(language: str) -> list[tuple[str, Path]]:

@@ -1,0 +1,87 @@
+"""The how-tos are true: commands in console blocks run in their order, those in others exist with every flag named."""
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.prepared import write_pairs
+from tests.test_docs import blocks
+
+import kotha
+from kotha.cli.main import COMMANDS, main
+
+HOWTO = Path(__file__).parents[1] / "docs" / "howto"
+PAGES = sorted(HOWTO.glob("*.md"))
+# What makes a command quick: a small model in place of the box, two steps in place of minutes.
+SHORTER = {
+    r"--vocab-size \d+": "--vocab-size 700",
+    r"train data --minutes \d+": "train data --preset pocket --steps 2",
+    r"(train .*)--minutes \d+": r"\1--steps 2",
+    r"(--steps 2)": r"\1 --set batch_size=4 context_length=64 d_model=64 n_heads=2 d_ff=128",
+    r"--epochs \d+": "--epochs 0.2",
+    r"export box": "export run",
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a reader has: texts, a table of comments, pairs, and a model that was trained before."""
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "texts").mkdir()
+    for seed in range(3):
+        kotha.write_stories(folder / "texts" / f"{seed}.txt", documents=20, seed=seed)
+    kotha.write_stories(folder / "stories.jsonl", documents=60)
+    rows = [json.loads(line) for line in (folder / "stories.jsonl").read_text(encoding="utf-8").splitlines()]
+    table = ["text,kind", *(f'"{row["text"].split("।")[0]}",{row["kind"]}' for row in rows)]
+    (folder / "comments.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
+    write_pairs(folder / "pairs.tsv", 12)
+    tokenizer = kotha.train_tokenizer(folder / "stories.jsonl", vocab_size=700)
+    data = kotha.prepare(folder / "stories.jsonl", tokenizer, folder / "data")
+    sizes = {"context_length": 64, "d_model": 64, "n_heads": 2, "n_kv_heads": 2, "d_head": 32, "d_ff": 128}
+    kotha.train(data, preset="pocket", steps=2, batch_size=4, out=folder / "run", **sizes)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_commands_of_a_how_to_run_in_their_order(
+    page: Path, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    shutil.copytree(world, here)
+    if page.stem == "01-own-text":  # it makes these itself
+        shutil.rmtree(here / "run")
+        shutil.rmtree(here / "data")
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody answers the tutor
+    for block in blocks(page.read_text(encoding="utf-8"), "console"):
+        for line in block.splitlines():
+            quick = line
+            for printed, shorter in SHORTER.items():
+                quick = re.sub(printed, shorter, quick)
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                code = main(shlex.split(quick)[1:])
+            assert code == 0, f"{line}\n{said.getvalue()}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_commands_that_are_only_shown_exist_with_their_flags(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page.read_text(encoding="utf-8")
+    shown = [line for block in blocks(text, "sh") for line in block.splitlines()] + re.findall(r"`(kotha [^`]+)`", text)
+    for line in shown:
+        for command in re.findall(r"\bkotha ([^&|]+)", line):
+            words = shlex.split(command)
+            assert words[0] in COMMANDS, line
+            group = words[:2] if len(words) > 1 and main([*words[:2], "--help"]) == 0 else words[:1]
+            capsys.readouterr()
+            main([*group, "--help"])
+            told = capsys.readouterr().out
+            assert [flag for flag in words if flag.startswith("--") and flag not in told] == [], line
+
+
+def test_there_is_a_page_for_each_thing_that_is_asked_for() -> None:
+    assert len([page for page in PAGES if ".bn" not in page.name]) >= 9
