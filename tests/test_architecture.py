@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pictures": set(),
     "studio": set(),
     "wording": set(),
-    "text": set(),
+    "text": {"studio"},
     "model": set(),
     "bundle": {"text", "model"},
     "runs": {"text", "model", "bundle"},

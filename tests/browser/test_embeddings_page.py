@@ -1,38 +1,34 @@
-"""The map of words and the plan in a real browser: offline, inside the window, words whole and readable."""
+"""The map of words, the tokenizers' cards and the plan in a real browser: offline, inside the window, numbers ours."""
 
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
+from tests.generate.conftest import tiny
+from tests.text.conftest import trained
 
-from kotha.inside.embeddings.near import Dot, WordMap
-from kotha.inside.embeddings.page import embeddings_page
+from kotha.inside.embeddings.near import nearest_words
+from kotha.inside.embeddings.page import NearWords, embeddings_page
+from kotha.inside.embeddings.words import Embeddings
 from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer import card
+from kotha.text.tokenizer.card_page import cards_page
 from kotha.train.plan.page import PlanText
 from kotha.train.recipes import recipe
 
-# Pairs of labels of which one covers more than a third of the other.
-COVERED = """() => {
-    const boxes = [...document.querySelectorAll("svg text")].map(each => each.getBoundingClientRect())
-        .filter(box => box.width)
-    let count = 0
-    boxes.forEach((a, place) => boxes.slice(place + 1).forEach(b => {
-        const across = Math.min(a.right, b.right) - Math.max(a.left, b.left)
-        const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)
-        if (across > 0 && down > 0 && across * down > Math.min(a.width * a.height, b.width * b.height) / 3) count += 1
-    }))
-    return [count, boxes.length]
-}"""
+MOST_BYTES = 400_000
+TEXTS = [each.text for each in islice(stories(seed=3), 12)]
+
+
+def near_words() -> NearWords:
+    table = Embeddings(tiny("modern", context_length=64), trained("unigram"))
+    known = [table.find("মা"), table.find("নদী")]
+    return NearWords(table, tuple((word, nearest_words(table, word, 5)) for word in known), True, 60)
 
 
 def words_page() -> str:
-    words = list(dict.fromkeys(" ".join(each.text for each in islice(stories(seed=3), 20)).split()))[:250]
-    dots = [
-        Dot(word, (place * 37 % 101) ** 0.9, (place * 53 % 89) ** 0.9, place >= len(words) - 2)
-        for place, word in enumerate(words)
-    ]
-    return embeddings_page("Words", WordMap(dots, (0.2, 0.1)), [])
+    return embeddings_page(near_words(), "Words")
 
 
 def a_plan() -> str:
@@ -40,25 +36,56 @@ def a_plan() -> str:
     return PlanText("", recipe("modern"), tables, ["words"], ["kotha train data --set " + "a" * 200]).html()
 
 
+def tokenizers_page() -> str:
+    loaded = {name: trained(name) for name in ("unigram", "char-codepoint")}
+    cards = [card.measure(name, tokenizer, TEXTS) for name, tokenizer in loaded.items()]
+    return cards_page(cards, loaded, " ".join(TEXTS[0].split()[:40]), "stories")
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [400, 1200])
-@pytest.mark.parametrize("made", [words_page, a_plan])
+@pytest.mark.parametrize("made", [words_page, tokenizers_page, a_plan])
 def test_it_fits_the_window_and_asks_for_nothing(browser, tmp_path: Path, made, width: int) -> None:
     path = tmp_path / "page.html"
     path.write_text(made(), encoding="utf-8")
+    assert path.stat().st_size < MOST_BYTES
     with opened(browser, path, width) as page:
+        page.locator("h1").wait_for()
         check_it_fits(page, width)
-        covered, labels = page.evaluate(COVERED)
-        assert covered <= labels / 20
 
 
 @pytest.mark.browser
-def test_a_phone_shows_fewer_labels_and_every_dot_says_its_word(browser, tmp_path: Path) -> None:
+def test_the_neighbours_are_the_library_s_and_another_word_is_picked(browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(words_page(), encoding="utf-8")
-    shown = {}
-    for width in (400, 1200):
-        with opened(browser, path, width) as page:
-            shown[width] = page.evaluate(COVERED)[1]
-            assert page.evaluate("document.querySelectorAll('circle > title').length") == 250
-    assert 20 < shown[400] < shown[1200]
+    with opened(browser, path, language="bn") as page:
+        for word, neighbours in near_words().near:
+            page.get_by_role("button", name=word.text, exact=True).first.click()
+            assert word.text in page.locator("aside h2").inner_text()
+            shown = [float(each) for each in page.locator(".near .number").all_inner_texts()]
+            assert shown == pytest.approx([each.cosine for each in neighbours], abs=5e-4)
+            assert page.locator(".near button").all_inner_texts() == [each.text for each in neighbours]
+
+
+@pytest.mark.browser
+def test_the_cards_are_the_library_s(browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(tokenizers_page(), encoding="utf-8")
+    with opened(browser, path) as page:
+        shown = [float(text.split()[0]) for text in page.locator(".measure td.number").all_inner_texts()]
+        loaded = [trained(name) for name in ("unigram", "char-codepoint")]
+        cards = [card.measure("", tokenizer, TEXTS) for tokenizer in loaded]
+        scales = {
+            "tokens_per_word": 1,
+            "bytes_per_token": 1,
+            "split_aksharas": 100,
+            "unknown_rate": 100,
+            "round_trip": 100,
+        }
+        wanted = [scale * getattr(each, name) for name, scale in scales.items() for each in cards]
+        assert shown == pytest.approx(wanted, abs=0.051)
+        counts = page.locator(".head strong").all_inner_texts()
+        sample = " ".join(TEXTS[0].split()[:40])
+        assert [int(text.replace(",", "").split()[0]) for text in counts] == [
+            len(each.encode(sample)) for each in loaded
+        ]

@@ -32,6 +32,7 @@ def card(
     """Compare tokenizers on a text: tokens a word, bytes a token, unknowns, letters cut in two, round trip."""
     from kotha.files import write_page
     from kotha.text.tokenizer import card as cards_module
+    from kotha.text.tokenizer.card_page import cards_page
     from kotha.text.tokenizer.importers import import_tokenizer
 
     documents = list(_texts(text, field, errors))
@@ -46,7 +47,7 @@ def card(
         cards = [cards_module.measure(name, tokenizer, documents) for name, tokenizer in loaded.items()]
     if html is not None:
         sample = " ".join(documents[0].split()[:60])
-        write_page(html, cards_module.cards_page(cards, loaded, sample, ", ".join(text)))
+        write_page(html, cards_page(cards, loaded, sample, ", ".join(text)))
         print(f"kotha: page in {html}", file=sys.stderr)
     if as_json:
         first, *others = cards

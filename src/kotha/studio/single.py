@@ -63,10 +63,23 @@ def view_page(
     kind: str, title: str, data: dict[str, Any], remarks: Sequence[str] = (), *, made_by: str, language: str = "bn"
 ) -> str:
     """One offline page of a finding: its ``kind`` says which component shows the data, ``made_by`` which command."""
+    return _page("views", kind, title, data, remarks, made_by, language)
+
+
+def report_page(
+    kind: str, title: str, data: dict[str, Any], remarks: Sequence[str] = (), *, made_by: str, language: str = "bn"
+) -> str:
+    """The same of what was measured; its script is another, so that no page carries what it does not show."""
+    return _page("reports", kind, title, data, remarks, made_by, language)
+
+
+def _page(
+    built: str, kind: str, title: str, data: dict[str, Any], remarks: Sequence[str], made_by: str, language: str
+) -> str:
     said = words("views")["noscript"]
     without = f"<h1>{escape(title)}</h1>" + "".join(f"<p>{escape(said[each])}</p>" for each in ("bn", "en"))
     told = {"kind": kind, "title": title, "remarks": list(remarks), "made_by": made_by, "data": data}
-    return SinglePage("views", title, told, without, language).html()
+    return SinglePage(built, title, told, without, language).html()
 
 
 def _built(name: str) -> str:

@@ -1,5 +1,7 @@
 """Embeddings: neighbours wired by hand, NumPy's own decomposition, gradients row by row."""
 
+import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from kotha.inside.embeddings.near import (
     principal_plane,
     word_map,
 )
-from kotha.inside.embeddings.page import embeddings_page
+from kotha.inside.embeddings.page import NearWords, embeddings_page
 from kotha.inside.embeddings.touched import touched_rows
 from kotha.inside.embeddings.widths import width_costs
 from kotha.inside.embeddings.words import Embeddings, token_counts
@@ -161,11 +163,15 @@ def test_the_page_escapes_what_a_vocabulary_holds(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     table.texts[row_of(tokenizer, "মা")] = " a<script>"
     word = table.find("নদী")
-    page = embeddings_page("<words>", word_map(table, [word], 8), [(word, nearest_words(table, word, 2))])
-    assert "<script" not in page
-    assert "a&lt;script&gt;" in page
-    assert "নদী" in page
-    assert "http" not in page
+    found = NearWords(table, ((word, nearest_words(table, word, 2)),), True, 8)
+    page = embeddings_page(found, "<words>")
+    assert "a<script>" not in page and "<words>" not in page
+    told = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["data"]
+    assert [(dot["text"], dot["x"]) for dot in told["dots"]] == [(dot.text, dot.x) for dot in found.map.dots]
+    (near,) = told["words"]
+    assert near["text"] == "নদী" and [each["cosine"] for each in near["neighbours"]] == [
+        each.cosine for each in found.near[0][1]
+    ]
 
 
 def test_the_courses_table_of_widths() -> None:

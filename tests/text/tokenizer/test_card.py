@@ -1,11 +1,15 @@
 """The report card counts what a person would count."""
 
+import json
+import re
+
 import pytest
 import tokenizers
 from tests.text.conftest import KINDS, SENTENCES, trained
 from tokenizers import decoders, models, pre_tokenizers
 
 from kotha.text.tokenizer import card
+from kotha.text.tokenizer.card_page import cards_page
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view
 
@@ -79,9 +83,13 @@ def test_best_and_worst_cells_are_marked() -> None:
 def test_the_page_shows_every_tokenizer() -> None:
     loaded = {name: trained(name) for name in ("unigram", "bpe-qwen35")}
     cards = [card.measure(name, tokenizer, SENTENCES) for name, tokenizer in loaded.items()]
-    html = card.cards_page(cards, loaded, SAMPLE, "sixty sentences")
-    assert "&lt;" in html and "<পিঠা>" not in html
-    assert all(f"{name}: " in html for name in loaded)
+    html = cards_page(cards, loaded, SAMPLE, "sixty sentences")
+    assert "<পিঠা>" not in html
+    told = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])["data"]
+    assert [each["name"] for each in told["cards"]] == list(loaded)
+    for shown, measured in zip(told["cards"], cards, strict=True):
+        assert shown["split_aksharas"] == measured.split_aksharas
+        assert [each["id"] for each in shown["pieces"]] == loaded[measured.name].encode(SAMPLE)
 
 
 @pytest.mark.parametrize("name", ["bpe-qwen35", "bpe-words", "unigram"])

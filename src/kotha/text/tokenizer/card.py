@@ -13,15 +13,12 @@ from typing import Any
 
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from kotha.page import Page
 from kotha.text.tokenizer.cuts import ends_inside
 from kotha.text.tokenizer.pipeline import assembled, splitter_of
 from kotha.text.tokenizer.special import GENERATIVE
 from kotha.text.tokenizer.split import GPT2
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.text.tokenizer.view import view
 from kotha.text.words import count_words
-from kotha.wording import counted
 
 
 @dataclass(frozen=True)
@@ -116,23 +113,3 @@ def marks(cards: Sequence[Card]) -> dict[tuple[int, int], str]:
             if value in (min(values), max(values)):
                 found[row, column] = "best" if value == best_of(values) else "worst"
     return found
-
-
-def cards_page(cards: Sequence[Card], tokenizers_by_name: dict[str, Tokenizer], sample: str, source: str) -> str:
-    """One offline page: the table, and a sample cut by each tokenizer."""
-    first = cards[0]
-    page = Page(
-        "Tokenizers side by side", f"{counted(first.documents, 'document')}, {counted(first.words, 'word')}: {source}"
-    )
-    page.table([title for _, title in COLUMNS], [cells(card) for card in cards], marks(cards))
-    page.paragraph(
-        "A cut inside a letter separates a vowel sign or half of a conjunct from its letter; the model must then learn "
-        "spelling before it can learn words. Fewer tokens a word mean more text in the same context."
-    )
-    for name, tokenizer in tokenizers_by_name.items():
-        tokens = view(tokenizer, sample)
-        page.heading(f"{name}: {counted(len(tokens), 'token')}")
-        page.pieces((token.text, token.is_part) for token in tokens)
-    return page.html(
-        "Made by `kotha tokenizer card`. ␣ is a space, ◌ a sign without its letter, hex a part of a character."
-    )

@@ -1,0 +1,28 @@
+/** What Python puts into a report's page: which component shows it, and its data. */
+import type { Schemas } from "@/api/client";
+import type { MapDot } from "@/parts/WordMap.svelte";
+
+export interface WordsData {
+  dots: MapDot[];
+  /** How much of all differences the two directions of the map show. */
+  shares: [number, number];
+  width: number;
+  centred: boolean;
+  /** Those that were asked for, with their neighbours. */
+  words: NonNullable<Schemas["EmbeddingsMap"]["word"]>[];
+}
+
+type Figures = Pick<Schemas["TokenizerCard"], "kind" | "vocab_size" | "words" | "tokens_per_word" | "bytes_per_token" | "unknown_rate" | "split_aksharas">;
+
+export interface TokenizersData {
+  source: string;
+  cards: (Figures & { name: string; documents: number; round_trip: number; pieces: { id: number; text: string; part: boolean; cut: boolean; bytes: number }[] })[];
+}
+
+interface Named {
+  title: string;
+  remarks: string[];
+  made_by: string;
+}
+
+export type Told = Named & ({ kind: "words"; data: WordsData } | { kind: "tokenizers"; data: TokenizersData });
