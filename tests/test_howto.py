@@ -17,6 +17,7 @@ from kotha.cli.main import COMMANDS, main
 
 HOWTO = Path(__file__).parents[1] / "docs" / "howto"
 PAGES = sorted(HOWTO.glob("*.md"))
+ENGLISH = [page for page in PAGES if not page.name.endswith(".bn.md")]
 # What makes a command quick: a small model in place of the box, two steps in place of minutes.
 SHORTER = {
     r"--vocab-size \d+": "--vocab-size 700",
@@ -47,7 +48,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", ENGLISH, ids=lambda path: path.stem)
 def test_the_commands_of_a_how_to_run_in_their_order(
     page: Path, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,5 +84,16 @@ def test_commands_that_are_only_shown_exist_with_their_flags(page: Path, capsys:
             assert [flag for flag in words if flag.startswith("--") and flag not in told] == [], line
 
 
+@pytest.mark.parametrize("page", ENGLISH, ids=lambda path: path.stem)
+def test_a_page_in_bangla_has_commands_of_its_twin(page: Path) -> None:
+    def commands(path: Path) -> list[str]:
+        lines = [line for block in blocks(path.read_text(encoding="utf-8"), "console") for line in block.splitlines()]
+        return [line.removesuffix(" --language bn") for line in lines]
+
+    bangla = commands(page.with_name(page.name.replace(".md", ".bn.md")))
+    assert bool(bangla) == bool(commands(page))
+    assert [line for line in bangla if line not in commands(page)] == []
+
+
 def test_there_is_a_page_for_each_thing_that_is_asked_for() -> None:
-    assert len([page for page in PAGES if ".bn" not in page.name]) >= 9
+    assert len(ENGLISH) >= 9
