@@ -54,6 +54,28 @@ def test_it_answers_with_probabilities_and_why(runs: dict[str, kotha.Run], name:
     assert not alone.why and len(together) == 3
 
 
+def test_a_long_text_is_the_mean_of_its_stretches(runs: dict[str, kotha.Run]) -> None:
+    for name in ("gpt", "bert"):
+        classifier = Classifier(runs[name].model.bundle)
+        tokenizer, marks = classifier.tokenizer, 2 if name == "bert" else 1
+        text = "আজ নদী চমৎকার " * 30
+        ids, room = tokenizer.encode(text), classifier.model.config.context_length - marks
+        count = -(-len(ids) // room)
+        assert 1 < count <= 8
+        special, found = tokenizer.special, []
+        for part in range(count):
+            some = ids[part * len(ids) // count : (part + 1) * len(ids) // count]
+            marked = [special["cls"], *some, special["sep"]] if name == "bert" else [*some, special["eos"]]
+            with torch.no_grad():
+                real = torch.ones(1, len(marked), dtype=torch.bool)
+                found.append(classifier.model(torch.tensor([marked]), real).softmax(-1)[0])
+        wanted = torch.stack(found).mean(dim=0)
+        assert torch.allclose(classifier.probabilities([text, "নদী"])[0], wanted, atol=1e-5)
+        [answer] = classifier.classify([text], why=True)
+        assert "".join(each.text for each in answer.why) == tokenizer.normalize(text)
+        assert classifier.truncated == 0
+
+
 def test_silencing_is_leaving_out_or_hiding(runs: dict[str, kotha.Run]) -> None:
     for name in ("gpt", "bert"):
         classifier = Classifier(runs[name].model.bundle)

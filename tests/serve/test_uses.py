@@ -89,7 +89,7 @@ def test_texts_are_classified_as_the_library_does(house: Address, model: str) ->
     )
     assert [each["text"] for each in told["why"]] == [each.text for each in expected.why]
     assert [each["change"] for each in told["why"]] == pytest.approx([each.change for each in expected.why], abs=1e-6)
-    assert ask(house, "classify", model=model, texts=[TEXT * 9])["truncated"] == 1
+    assert ask(house, "classify", model=model, texts=[TEXT * 9, TEXT * 99])["truncated"] == 1
     assert "more than 32 tokens" in refused(house, "classify", model=model, texts=[TEXT * 9], why=True)
     assert "reads no images" in refused(house, "inside/attention", model="gpt", image=png(IMAGES[0]))
     assert "no images" in refused(house, "classify", model=model, images=[png(IMAGES[0])])

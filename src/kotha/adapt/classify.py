@@ -148,7 +148,8 @@ def _settings(
     steps = config.steps if "steps" in given else max(1, round(request.epochs * per_pass))
     pace = {"steps": steps, "warmup_steps": round(_WARMUP * steps), "evaluate_every": max(1, per_pass // _LOOKS)}
     reader = MarkedTexts(tokenizer, model.marks, model.context_length)
-    pace["context_length"] = max(map(len, reader.encode((*splits.train.texts, *splits.validation.texts))))
+    read = reader.encode((*splits.train.texts, *splits.validation.texts))
+    pace["context_length"] = max(len(stretch) for stretches in read for stretch in stretches)
     config = config.change(**{name: value for name, value in pace.items() if name not in given})
     if config.dropout is not None:
         changed = model.replace(dropout=config.dropout)
@@ -188,7 +189,7 @@ def _finish(training: Training, splits: Splits, folder: RunFolder, say: OnRemark
     """Train to the end; then, and only then, look at the held-out part."""
     if isinstance(training.task, TextClasses) and training.task.truncated:
         texts = counted(training.task.truncated, "text")
-        say(f"{texts} longer than {training.task.context_length} tokens; only their beginnings are read")
+        say(f"{texts} too long to be read whole; they are read in stretches that lie apart")
 
     def measure(best: Bundle) -> dict[str, Any]:
         score = evaluate_classifier(best, splits.test, splits.train)

@@ -4,6 +4,9 @@ Why is answered by silencing (occlusion; Zeiler and Fergus 2013, https://arxiv.o
 hidden from the model, and what the probability of its answer loses is what that token was worth. A BERT knows a mark
 for a hidden word; for a GPT, which never saw one, the token is left out. Tokens work together, so what they are worth
 alone does not add up to the whole.
+
+A text that does not fit into the context is read in stretches (``text/tokenizer/marked.py``): the probabilities are the
+mean of theirs, and a token is worth what it is worth to its stretch, divided by their number.
 """
 
 from collections.abc import Sequence
@@ -63,12 +66,15 @@ class Classifier:
 
     @property
     def truncated(self) -> int:
-        """Texts so far of which only the beginning was read."""
+        """Texts so far that were too long to be read whole, even in stretches."""
         return self._reader.truncated
 
     def probabilities(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Tensor:
         """The probability of each class for each text: -> (N, K)."""
-        return self._of_ids(self._reader.encode(texts), on_progress)
+        stretches = self._reader.encode(texts)
+        found = self._of_ids([each for some in stretches for each in some], on_progress)
+        parts = torch.split(found, [len(each) for each in stretches])
+        return torch.stack([some.mean(dim=0) for some in parts])
 
     def classify(self, texts: Sequence[str], why: bool = False) -> list[Classified]:
         """What it says of each text."""
@@ -80,16 +86,23 @@ class Classifier:
         return Classified(self.labels[order[0]], {self.labels[place]: float(row[place]) for place in order}, why)
 
     def _why(self, text: str, row: Tensor) -> tuple[Influence, ...]:
-        spans = self.tokenizer.spans(text)[: self._reader.room]
+        spans, best = self.tokenizer.spans(text), int(row.argmax())
         written = self.tokenizer.normalize(text) if self.tokenizer.normalizer is not None else text
-        ids, best = [token for token, _, _ in spans], int(row.argmax())
+        ends = [start for _, start, _ in spans[1:]] + [len(written)]  # what stands between two tokens is the first's
+        parts, found = self._reader.stretches(len(spans)), []
+        for first, last in parts:
+            changes = self._worth([token for token, _, _ in spans[first:last]], best) / len(parts)
+            pieces = zip(spans[first:last], ends[first:last], changes.tolist(), strict=True)
+            found += [Influence(written[start:end], change) for (_, start, _), end, change in pieces]
+        return tuple(found)
+
+    def _worth(self, ids: list[int], best: int) -> Tensor:
+        """What the answer's probability loses in a stretch without each of its tokens: -> (n_tokens,)."""
         mask = self.tokenizer.special.get("mask") if isinstance(self.model.body, BERT) else None
         hidden = [] if mask is None else [mask]
-        silenced = [self._reader.surround([*ids[:place], *hidden, *ids[place + 1 :]]) for place in range(len(ids))]
-        changes = (row[best] - self._of_ids(silenced)[:, best]).tolist() if silenced else []
-        ends = [start for _, start, _ in spans[1:]] + [len(written) if len(spans) < self._reader.room else spans[-1][2]]
-        pieces = zip(spans, ends, changes, strict=True)
-        return tuple(Influence(written[start:end], change) for (_, start, _), end, change in pieces)
+        silenced = ([*ids[:place], *hidden, *ids[place + 1 :]] for place in range(len(ids)))
+        found = self._of_ids([self._reader.surround(each) for each in (ids, *silenced)])[:, best]
+        return found[0] - found[1:]
 
     @torch.no_grad()
     def _of_ids(self, ids: list[list[int]], on_progress: OnProgress | None = None) -> Tensor:

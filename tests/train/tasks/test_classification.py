@@ -1,6 +1,7 @@
 """Images and texts with classes: shapes, slices, scores, and what is refused."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -105,21 +106,37 @@ def texts(model: TextConfig, kind: str, given: list[str], labels: list[int]) -> 
 
 
 @pytest.mark.parametrize(("family", "kind"), [(BERTConfig, "wordpiece"), (GPTConfig, "unigram")])
-def test_texts_have_their_marks_and_long_ones_are_cut(family: type[TextConfig], kind: str) -> None:
+def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type[TextConfig], kind: str) -> None:
     tokenizer = trained(kind)
     model = family(vocab_size=tokenizer.vocab_size, context_length=6, n_layers=1, d_model=8, n_heads=1)
     given = ["আমি", "আমার সোনার বাংলা আমি তোমায় ভালোবাসি", "তুমি", ""]
     made = texts(model, kind, given, [0, 1, 2, 0])
-    assert made.truncated == 2, "one of each set"
-    batch = made.batch(0, 0, 4).tensors
+    ids = tokenizer.encode(given[1])
+    assert made.truncated == 0
+    batch = made.batch(0, 0, CONFIG.batch_size).tensors
     before = [tokenizer.special["cls"]] if family is BERTConfig else []
     after = [tokenizer.special["sep" if family is BERTConfig else "eos"]]
     room = 6 - len(before) - len(after)
-    wanted = [[*before, *tokenizer.encode(text)[:room], *after] for text in given]
-    for tokens, real, label in zip(batch["tokens"], batch["real"], batch["labels"], strict=True):
-        found = tokens[real].tolist()
-        assert found in wanted
-        assert int(label) == [0, 1, 2, 0][wanted.index(found)]
+    count = -(-len(ids) // room)
+    cuts = [part * len(ids) // count for part in range(count + 1)]
+    long = [ids[start:end] for start, end in pairwise(cuts)]
+    assert count > 1 and [each for some in long for each in some] == ids, "nothing is lost, nothing is read twice"
+    wanted = [
+        ([*before, *some, *after], label)
+        for label, stretches in (
+            (0, [tokenizer.encode(given[0])]),
+            (1, long),
+            (2, [tokenizer.encode("তুমি")]),
+            (0, [[]]),
+        )
+        for some in stretches
+    ]
+    seen = [
+        (tokens[real].tolist(), int(label))
+        for tokens, real, label in zip(batch["tokens"], batch["real"], batch["labels"], strict=True)
+    ]
+    assert all(each in wanted for each in seen)
+    assert made.sources(0) == sorted(set(made.sources(0))) and max(made.sources(0)) < len(given)
     part = made.batch(0, 1, 2).tensors
     assert all(torch.equal(part[name], batch[name][1:3]) for name in batch)
 

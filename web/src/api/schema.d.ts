@@ -1900,7 +1900,7 @@ export interface components {
             results: components["schemas"]["ClassTold"][];
             /**
              * Truncated
-             * @description Texts of which only the beginning was read.
+             * @description Texts too long to be read whole; eight stretches of each were read.
              */
             truncated: number;
         };

@@ -46,7 +46,7 @@ class ClassifyAnswer(WireAnswer):
     """An answer for each text or image."""
 
     results: list[ClassTold] = Field(description="In the order of what was sent.")
-    truncated: int = Field(description="Texts of which only the beginning was read.")
+    truncated: int = Field(description="Texts too long to be read whole; eight stretches of each were read.")
 
 
 @router.post("/classify", response_model=ClassifyAnswer)

@@ -1,7 +1,7 @@
 """Classes: what an image shows, or of which kind a text is.
 
-Both tasks are the same but for what is read; ``_Classes`` has what they share. A text longer than the context is read
-from its beginning as far as it goes, and counted in ``truncated``.
+Both tasks are the same but for what is read; ``_Classes`` has what they share. A text longer than the context is
+learned from in stretches, each an example by itself (``text/tokenizer/marked.py``); at work what they say is averaged.
 
 Where classes are unequal, a model may learn each example with the weight of its class (``class_weights="balanced"``:
 their mean is 1, as in scikit-learn), and of texts the model that is kept may be the one with the best macro-F1 (the
@@ -173,21 +173,29 @@ class TextClasses(_Classes):
             )
         check_vocabulary(model, tokenizer)
         self.context_length = config.context_length or model.context_length
-        self._reader = MarkedTexts(tokenizer, model.marks, self.context_length)
-        learned = (self._encode("training", texts), labels)
-        held_out = (self._encode("validation", validation_texts), validation_labels)
-        super().__init__(config, len(model.labels), int(held_out[0].lengths.max()), learned, held_out)
+        self._reader, n_classes = MarkedTexts(tokenizer, model.marks, self.context_length), len(model.labels)
+        self._text_of, *learned = self._encode("training", texts, labels, n_classes)
+        _, *held_out = self._encode("validation", validation_texts, validation_labels, n_classes)
+        width = int(held_out[0].lengths.max())
+        super().__init__(config, n_classes, width, (learned[0], learned[1]), (held_out[0], held_out[1]))
         self._best_by = config.best_by
 
     @property
     def truncated(self) -> int:
-        """Texts of both sets that are longer than the context."""
+        """Texts of both sets that are too long to be read whole, even in stretches."""
         return self._reader.truncated
 
-    def _encode(self, what: str, texts: Sequence[str]) -> Ragged:
+    def _encode(self, what: str, texts: Sequence[str], labels: Labels, n_classes: int) -> tuple[list[int], Ragged, Any]:
+        """Of which text each stretch is, the stretches, and their labels."""
         if not len(texts):
             raise DataError(f"there are no {what} texts; give at least one")
-        return Ragged(self._reader.encode(texts))
+        stretches = self._reader.encode(texts)
+        text_of = [number for number, some in enumerate(stretches) for _ in some]
+        known = _check_labels(what, labels, len(texts), n_classes)
+        return text_of, Ragged([each for some in stretches for each in some]), known[text_of]
+
+    def sources(self, step: int) -> list[int]:
+        return sorted({self._text_of[each] for each in super().sources(step)})
 
     def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         tokens, real = examples.padded(rows, among, self._reader.pad)
