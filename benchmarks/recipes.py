@@ -103,7 +103,8 @@ def main() -> None:
             for times in given.times:
                 for seed in given.seeds:
                     bits = learn(data, name, times, seed, given.steps)
-                    found.append({"corpus": corpus, "recipe": name, "times": times, "seed": seed, "bits_per_byte": bits})
+                    said = {"corpus": corpus, "recipe": name, "times": times, "seed": seed}
+                    found.append({**said, "bits_per_byte": bits})
                     print(f"{corpus:8} {name:8} x{times:g} seed {seed}: {bits:.4f}", flush=True)
                     record.save("recipes", {"steps": given.steps, "runs": found}, ["torch"], given.out)
 
