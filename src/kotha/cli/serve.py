@@ -19,6 +19,7 @@ def serve(
     name: Annotated[tuple[str, ...], flag("Another name under which it may be addressed; may be given again.")] = (),
     jobs: Annotated[Path | None, flag("A folder for trainings and other work; left out, none is taken.")] = None,
     index: Annotated[tuple[str, ...], flag("An index to ask, by its file's name; may be given again.")] = (),
+    book: Annotated[Path | None, flag("The built book (make docs: build/book), to be read at /book/.")] = None,
     rows: Annotated[int, flag("Texts written side by side; more wait.")] = 32,
     log: Annotated[Literal["text", "json", "none"], flag("A line for each request, on stderr.")] = "none",
     weights: Annotated[
@@ -53,6 +54,7 @@ def serve(
         weights=weights,
         jobs=jobs,
         indexes=index,
+        book=book,
         log_as=log,
         workers=workers,
         opens_ahead=True,
@@ -70,6 +72,7 @@ def serve(
             print(f"kotha: {line}", file=sys.stderr, flush=True)
 
     def ready(at: str) -> None:
-        say(f"serving {', '.join(named)} at {at}/v1; the studio is at {at}/; Ctrl-C stops it")
+        beside = "" if book is None else f", the book at {at}/book/"
+        say(f"serving {', '.join(named)} at {at}/v1; the studio is at {at}/{beside}; Ctrl-C stops it")
 
     run(named, settings, device, ready, say)

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 import kotha
 from kotha import box
 from kotha.serve import errors
+from kotha.serve.book import book_router
 from kotha.serve.indexes import Indexes
 from kotha.serve.jobs import routes as job_routes
 from kotha.serve.jobs.store import JobStore
@@ -66,6 +67,8 @@ def make_app(
     app.include_router(routes.router)
     for router in (*ROUTERS, job_routes.router, studio_router()):
         app.include_router(router)
+    if settings.book is not None:
+        app.include_router(book_router(settings.book))
     _add_running(app)
     return app
 

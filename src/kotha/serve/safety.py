@@ -3,8 +3,8 @@
 Loopback is no protection by itself: a page from elsewhere, open in the user's browser, reaches it too. So the name by
 which the server is addressed must be one of its own (a foreign name that was made to point here, DNS rebinding, is
 not), and a browser's request must come from the server's own pages. Where other machines reach it, a key (an API key)
-is needed for everything but ``/health`` and the files of the studio, which hold nothing of anybody's and ask for the
-key themselves. Bodies are bounded in size and in time before they are read, and every answer carries headers, a
+is needed for everything but ``/health``, the book, and the files of the studio, which hold nothing of anybody's and ask
+for the key themselves. Bodies are bounded in size and in time before they are read, and every answer carries headers, a
 content-security policy (CSP) among them, that keep a browser from running, framing or sharing it.
 """
 
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kotha.serve.book import book_pages
 from kotha.serve.errors import as_error
 from kotha.serve.settings import LOOPBACK, ServeSettings
 from kotha.studio.files import pages
@@ -49,6 +50,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
         self._app, self._settings = app, settings
+        self._book = frozenset() if settings.book is None else frozenset(book_pages(settings.book))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or refuse it."""
@@ -89,7 +91,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and _place_of(origin) != headers.get("host"):
             return 403, "this page is not one of the server's own, and may not speak with it"
-        is_page = scope["path"] in pages()
+        is_page = scope["path"] in pages() or scope["path"] in self._book
         if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
             return 403, "a page of another site may not speak with this server"
         key = self._settings.key
