@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "generate": {"text", "model", "bundle", "runs"},
     "export": {"text", "model", "bundle", "runs", "generate", "studio"},
     "retrieve": {"text", "model", "bundle", "runs", "generate"},
-    "evaluate": {"text", "model", "bundle", "runs", "generate", "retrieve"},
+    "evaluate": {"text", "model", "bundle", "runs", "generate", "retrieve", "studio"},
     "inside": {"text", "model", "bundle", "runs", "train", "generate", "evaluate", "retrieve", "studio"},
 }
 MAY_IMPORT["lessons"] = {*MAY_IMPORT["inside"], "inside"}

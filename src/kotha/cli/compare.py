@@ -24,6 +24,7 @@ def compare(
     where the difference is more than chance.
     """
     import kotha
+    from kotha.evaluate.comparison_page import comparison_page
     from kotha.evaluate.tables import comparison_table
     from kotha.files import write_page
 
@@ -31,7 +32,7 @@ def compare(
         found = kotha.compare(runs, text=text, field=field, whole=whole, device=device, on_progress=advance)
     shown = comparison_table(found)
     if html is not None:
-        write_page(html, shown.page())
+        write_page(html, comparison_page(found))
     if as_json:
         print_json(found.to_dict())
         return

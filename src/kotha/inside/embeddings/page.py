@@ -74,21 +74,22 @@ def embeddings_view(
         for word in known
         if not word.learned
     )
-    return View(title, found, lambda: embeddings_page(found, title, remarks), found.to_dict, remarks)
+    return View(title, found, lambda: embeddings_page(found, name, remarks), found.to_dict, remarks)
 
 
-def embeddings_page(found: NearWords, title: str, remarks: Sequence[str] = ()) -> str:
-    """The whole page as HTML: the map, and the neighbours of each word."""
+def embeddings_page(found: NearWords, name: str, remarks: Sequence[str] = ()) -> str:
+    """The whole page as HTML: the map, and the neighbours of each word; ``name`` is the model's."""
     seen = found.map
     words = [
         {"text": word.text, "pieces": list(word.pieces), "neighbours": [asdict(each) for each in near]}
         for word, near in found.near
     ]
     data = {
+        "name": name,
         "dots": [asdict(dot) for dot in seen.dots],
         "shares": list(seen.shares),
         "width": found.table.vectors.shape[1],
         "centred": found.centred,
         "words": words,
     }
-    return report_page("words", title, data, remarks, made_by="kotha inside embeddings")
+    return report_page("words", f"Words of {name}", data, remarks, made_by="kotha inside embeddings")

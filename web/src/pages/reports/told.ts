@@ -3,6 +3,8 @@ import type { Schemas } from "@/api/client";
 import type { MapDot } from "@/parts/WordMap.svelte";
 
 export interface WordsData {
+  /** Whose words. */
+  name: string;
   dots: MapDot[];
   /** How much of all differences the two directions of the map show. */
   shares: [number, number];
@@ -19,10 +21,15 @@ export interface TokenizersData {
   cards: (Figures & { name: string; documents: number; round_trip: number; pieces: { id: number; text: string; part: boolean; cut: boolean; bytes: number }[] })[];
 }
 
+export interface ComparedData extends Pick<Schemas["CompareAnswer"], "rows" | "best" | "reasons"> {
+  /** The file that all were measured on; null where each has its own. */
+  text: string | null;
+}
+
 interface Named {
   title: string;
   remarks: string[];
   made_by: string;
 }
 
-export type Told = Named & ({ kind: "words"; data: WordsData } | { kind: "tokenizers"; data: TokenizersData });
+export type Told = Named & ({ kind: "words"; data: WordsData } | { kind: "tokenizers"; data: TokenizersData } | { kind: "compare"; data: ComparedData });

@@ -1,4 +1,4 @@
-"""The map of words, the tokenizers' cards and the plan in a real browser: offline, inside the window, numbers ours."""
+"""The map of words, cards of tokenizers, a comparison and a plan in a real browser: offline, in the window, ours."""
 
 from itertools import islice
 from pathlib import Path
@@ -8,6 +8,8 @@ from tests.browser.inside_pages import check_it_fits, opened
 from tests.generate.conftest import tiny
 from tests.text.conftest import trained
 
+from kotha.evaluate.comparison import Comparison, Reason, Row
+from kotha.evaluate.comparison_page import comparison_page
 from kotha.inside.embeddings.near import nearest_words
 from kotha.inside.embeddings.page import NearWords, embeddings_page
 from kotha.inside.embeddings.words import Embeddings
@@ -42,9 +44,30 @@ def tokenizers_page() -> str:
     return cards_page(cards, loaded, " ".join(TEXTS[0].split()[:40]), "stories")
 
 
+def compared() -> Comparison:
+    rows = [
+        Row(
+            name,
+            "gpt 2x96",
+            1_008_224,
+            tokens=655_360,
+            bits_per_byte=bits,
+            bits_per_character=2.6 * bits,
+            perplexity=9.5,
+        )
+        for name, bits in (("one", 0.2997), ("other", 0.2023))
+    ]
+    reasons = (Reason("untold", ("other",)), Reason("tokenizers", ("a", "b"), 2))
+    return Comparison(rows, [], text="stories.txt", reasons=reasons)
+
+
+def comparison() -> str:
+    return comparison_page(compared())
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [400, 1200])
-@pytest.mark.parametrize("made", [words_page, tokenizers_page, a_plan])
+@pytest.mark.parametrize("made", [words_page, tokenizers_page, comparison, a_plan])
 def test_it_fits_the_window_and_asks_for_nothing(browser, tmp_path: Path, made, width: int) -> None:
     path = tmp_path / "page.html"
     path.write_text(made(), encoding="utf-8")
@@ -89,3 +112,17 @@ def test_the_cards_are_the_library_s(browser, tmp_path: Path) -> None:
         assert [int(text.replace(",", "").split()[0]) for text in counts] == [
             len(each.encode(sample)) for each in loaded
         ]
+
+
+@pytest.mark.browser
+def test_the_table_has_the_library_s_figures_and_reasons_in_both_languages(browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(comparison(), encoding="utf-8")
+    with opened(browser, path) as page:
+        bits = [float(text.split()[0]) for text in page.locator("td.bits span").all_inner_texts()]
+        assert bits == [row.bits_per_byte for row in compared().rows]
+        assert page.locator("tbody .best").count() == 1 and "stories.txt" in page.locator("main").inner_text()
+        assert "whether other learned from this text cannot be told" in page.locator("main").inner_text()
+    with opened(browser, path, language="bn") as page:
+        assert "০.২০২৩" in page.locator("td.best").inner_text()
+        assert "cannot be told" not in page.locator("main").inner_text()
