@@ -45,7 +45,8 @@ class Lesson:
         """Train, measure, and say what was seen, and where it was."""
         from kotha.lessons.occasion import told_of
 
-        return told_of(import_module(f"kotha.lessons.{self.name}").teach, occasion)
+        module = import_module(f"kotha.lessons.{self.name}")
+        return told_of(module.teach, occasion.prefer(**getattr(module, "SIZES", {})))
 
 
 def lessons() -> list[Lesson]:

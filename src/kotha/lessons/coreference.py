@@ -38,6 +38,8 @@ VOCABULARY = (*_CHILDREN, *_GROWN, *_PLACES, *_MARKS)
 PRONOUN, LENGTH = 6, 8
 _PEOPLE = (0, 3)
 _WINDOWS = 512
+# What it asks for unless somebody asks for something else.
+SIZES = {"d_model": 32, "steps": 300}
 _FIGURES = (
     Figure("right", _WORDS["right"], 0, "high", percent=True),
     Figure("on_right", _WORDS["on_right"], 0, None, percent=True),
@@ -119,7 +121,6 @@ def looks(model: GPT, rows: Tensor) -> dict[str, tuple[float, float]]:
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train one model a seed, find its heads, and silence the one that looks hardest, that half, the other half."""
-    occasion = occasion.prefer(d_model=32, steps=300)
     desk = WhoIsIt(occasion.sizes.batch_size)
     rows = desk.windows()
     found = learn_all(

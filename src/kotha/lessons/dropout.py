@@ -12,6 +12,8 @@ from kotha.wording import Words
 
 _WORDS = Wordbook("dropout")
 _RATES = {"none": 0.0, "tenth": 0.1, "fifth": 0.2, "half": 0.5}
+# What it asks for unless somebody asks for something else.
+SIZES = {"most_tokens": 6000, "batch_size": 16, "steps": 400}
 _FIGURES = (
     Figure("learned", _WORDS["learned"], better=None),
     Figure("held_out", _WORDS["held_out"]),
@@ -21,7 +23,6 @@ _FIGURES = (
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train one with each rate, and measure it without dropout on what it has read and on what it has not."""
-    occasion = occasion.prefer(most_tokens=6000, batch_size=16, steps=400)
     room, windows = occasion.room, occasion.room.windows()
     read_before = room.windows_read(len(windows))
     found = learn_all(occasion, {key: partial(make, room, rate) for key, rate in _RATES.items()})

@@ -24,6 +24,8 @@ from kotha.wording import Words
 _WORDS = Wordbook("encoder")
 _HOLES = 0.25  # of the tokens, while the encoder learns
 _WINDOWS = 64
+# What it asks for unless somebody asks for something else.
+SIZES = {"context_length": 16, "steps": 300}
 _FIGURES = (
     Figure("steps", _WORDS["steps"], 0, None),
     Figure("hole", _WORDS["hole"]),
@@ -80,7 +82,6 @@ def loss_behind(model: GPT, windows: Tensor) -> float:
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train both, and measure each at both trades."""
-    occasion = occasion.prefer(context_length=16)
     room, windows, sizes = occasion.room, occasion.room.windows(), occasion.sizes
     config = room.gpt(positions="rotary")  # a neighbour is one thing wherever it stands: learned sooner
     makers: dict[str, Maker] = {"decoder": lambda: GPT(config), "encoder": lambda: Filler(config)}

@@ -29,6 +29,8 @@ _WORDS = Wordbook("heads")
 _SYMBOLS, _LENGTH, _PLACES = 16, 12, (1, 4, 7, 10)
 _WINDOWS = 512
 _HEADS = {"one": 1, "two": 2, "four": 4}
+# What it asks for unless somebody asks for something else.
+SIZES = {"d_model": 32, "n_layers": 1, "steps": 400}
 _FIGURES = (
     Figure("right", _WORDS["right"], 0, "high", percent=True),
     Figure("whole", _WORDS["whole"], 0, "high", percent=True),
@@ -84,7 +86,6 @@ def right(model: Recaller, rows: Tensor) -> Tensor:
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train one with each number of heads, and count what each recalls."""
-    occasion = occasion.prefer(d_model=32, n_layers=1, steps=400)
     desk = FourPlaces(occasion.sizes.batch_size)
     rows = desk.windows()
     makers = {key: partial(make, occasion.sizes, n_heads) for key, n_heads in _HEADS.items()}

@@ -15,6 +15,8 @@ from kotha.model.gpt import GPT
 from kotha.wording import Words
 
 _WORDS = Wordbook("joined")
+# What it asks for unless somebody asks for something else.
+SIZES = {"steps": 300}
 _FIGURES = (
     Figure("held_out", _WORDS["held_out"]),
     Figure("token_width", _WORDS["token_width"], 0, None),
@@ -24,7 +26,6 @@ _FIGURES = (
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train one with added positions and two with joined ones, and measure their loss."""
-    occasion = occasion.prefer(steps=300)
     room, windows = occasion.room, occasion.room.windows()
     config = room.gpt()
     makers: dict[str, Maker] = {

@@ -31,6 +31,8 @@ _SYMBOLS = 16
 _NEAR, _FAR = 4, 16
 _TRIED = 6  # steps by which the time of one is measured
 _WINDOWS = 128
+# What it asks for unless somebody asks for something else.
+SIZES: dict[str, str | int] = {"optimizer": "adamw", "context_length": 48, "batch_size": 16, "steps": 240}
 _FIGURES = (
     Figure("parameters", _WORDS["parameters"], 0, None),
     Figure("read", _WORDS["read"], 0, "high"),
@@ -99,7 +101,6 @@ def seconds_a_step(make: Maker, task: Contest, sizes: Sizes) -> float:
 
 def teach(occasion: Occasion) -> LessonResult:
     """Give the LSTM as many steps as fit into the transformer's time, train both, measure both."""
-    occasion = occasion.prefer(optimizer="adamw", context_length=48, batch_size=16, steps=300)
     sizes, tasks = occasion.sizes, tasks_of(occasion)
     steps = {name: steps_in_the_same_time(task, sizes) for name, task in tasks.items()}
     step = occasion.counter(len(occasion.seeds) * sum(sum(each.values()) for each in steps.values()))

@@ -24,6 +24,8 @@ from kotha.wording import Words
 
 _WORDS = Wordbook("residuals")
 _SHALLOW, _WINDOWS = 2, 32
+# What it asks for unless somebody asks for something else.
+SIZES = {"n_layers": 6, "d_model": 32, "steps": 250}
 _FIGURES = (
     Figure("training", _WORDS["training"]),
     Figure("held_out", _WORDS["held_out"]),
@@ -34,7 +36,6 @@ _FIGURES = (
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train all four, and look at the first gradients, before anything was learned."""
-    occasion = occasion.prefer(n_layers=6, d_model=32, steps=250)
     room, windows, deep = occasion.room, occasion.room.windows(), occasion.sizes.n_layers
     makers: dict[str, Maker] = {
         f"{depth}_{way}": partial(make, room.gpt(n_layers=layers))

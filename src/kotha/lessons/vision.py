@@ -27,6 +27,8 @@ _WORDS = Wordbook("vision")
 _PATCH = 4
 _FEW, _MANY = 100, 2000
 _MOST_CHANNELS = 256
+# What it asks for unless somebody asks for something else.
+SIZES = {"d_model": 32, "steps": 500}
 _FIGURES = (
     Figure("parameters", _WORDS["parameters"], 0, None),
     Figure("right", _WORDS["right"], 0, "high", percent=True),
@@ -89,7 +91,6 @@ def share_right(model: nn.Module, rows: Tensor) -> float:
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train both with few pictures and with many, and show them digits in the same places and elsewhere."""
-    occasion = occasion.prefer(d_model=32, steps=500)
     sizes, conditions, lines = occasion.sizes, [], []
     halves = {"few": _FEW, "many": _MANY}
     counter = occasion.counter(2 * len(halves) * len(occasion.seeds) * sizes.steps)

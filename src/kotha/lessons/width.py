@@ -13,6 +13,8 @@ from kotha.wording import Words
 
 _WORDS = Wordbook("width")
 _PARTS = {"eighth": 8, "quarter": 4, "half": 2, "whole": 1}
+# What it asks for unless somebody asks for something else.
+SIZES = {"n_heads": 2, "steps": 300}
 _FIGURES = (
     Figure("table", _WORDS["table"], 0, None),
     Figure("parameters", _WORDS["parameters"], 0, None),
@@ -22,7 +24,6 @@ _FIGURES = (
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train one of each width, each twice as wide as the one before, and measure its loss."""
-    occasion = occasion.prefer(n_heads=2, steps=300)
     room, windows, widest = occasion.room, occasion.room.windows(), occasion.sizes.d_model
     widths = {key: widest // part for key, part in _PARTS.items()}
     found = learn_all(occasion, {key: partial(make, room, width) for key, width in widths.items()})

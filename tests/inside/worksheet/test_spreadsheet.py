@@ -16,7 +16,10 @@ from torch import Tensor, nn
 
 from kotha.errors import KothaError, UsageError
 from kotha.inside.trace import trace
+from kotha.inside.worksheet.block import block_sheet
+from kotha.inside.worksheet.examples import bank_sheet, robot_sheet, thinking_sheet
 from kotha.inside.worksheet.model import read_head
+from kotha.inside.worksheet.places import positions_sheet
 from kotha.inside.worksheet.sheet import Sheet
 from kotha.inside.worksheet.spreadsheet import INPUTS, README, STEPS, Areas, spreadsheet
 from kotha.inside.worksheet.workshop import WORKSHOP, workshop_sheet
@@ -37,6 +40,14 @@ MODELS: dict[str, tuple[Any, str]] = {
     "modern": (GPTConfig(**SMALL, d_model=96, n_heads=4, **MODERN), "blocks.0.attention"),
     "bert": (BERTConfig(**SMALL, d_model=24, n_heads=2), "blocks.0.attention"),
     "cross": (Seq2SeqConfig(**SMALL, d_model=12, n_heads=2), "decoder.0.cross"),
+}
+PAPERS = {
+    "workshop": workshop_sheet,
+    "block": block_sheet,
+    "thinking": thinking_sheet,
+    "robot": robot_sheet,
+    "bank": bank_sheet,
+    "positions": positions_sheet,
 }
 # Read every formula anew, whatever value the file says it has.
 RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
@@ -60,8 +71,8 @@ def made(name: str) -> tuple[nn.Module, list[Tensor], str]:
 
 
 def sheet_of(name: str) -> Sheet:
-    if name == "workshop":
-        return workshop_sheet()
+    if name in PAPERS:
+        return PAPERS[name]()
     model, inputs, place = made(name)
     labels = [f"=টোকেন{number}" for number in range(6)]  # what begins like a formula must stay a label
     return read_head(model, inputs, place, 1, labels, labels[:4] if name == "cross" else labels)
@@ -88,7 +99,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, li
     if soffice is None:
         pytest.skip("no soffice; Debian's package `libreoffice-calc-nogui` brings one")
     folder = tmp_path_factory.mktemp("sheets with a space")
-    for name in ("workshop", *MODELS):
+    for name in (*PAPERS, *MODELS):
         (folder / f"{name}.xlsx").write_bytes(spreadsheet(sheet_of(name)))
     changed = folder / "changed.xlsx"
     change_first_input(folder / "workshop.xlsx", changed, Areas(sheet_of("workshop")).of["X"])
@@ -126,6 +137,11 @@ def test_libreoffice_computes_what_torch_computes(computed: Any, name: str) -> N
     for step, where in {"scores": "scores", "weights": "weights", "output": "head_outputs"}.items():
         found = matrix(computed[name], sheet, step)
         assert found == pytest.approx(seen[f"{place}.{where}"][0, head].numpy(), abs=1e-6), step
+
+
+@pytest.mark.parametrize("name", [*PAPERS, *MODELS])
+def test_libreoffice_computes_every_step_of_the_sheet(computed: Any, name: str) -> None:
+    sheet = sheet_of(name)
     for step in sheet.steps:
         found, expected = matrix(computed[name], sheet, step), sheet.matrices[step]
         assert np.array_equal(np.isneginf(found), np.isneginf(expected)), step
