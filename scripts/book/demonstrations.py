@@ -1,0 +1,76 @@
+"""The page of measured demonstrations: ``python -m scripts.book.demonstrations`` writes it from what was measured.
+
+Nothing on it is typed by hand but its first paragraphs: tables, sentences and pictures come from
+``benchmarks/results/lessons``. A test holds the page to those files.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from scripts.book.chapters import IMAGES, LEARN, ROOT
+from scripts.book.slugs import slug
+
+RESULTS = ROOT / "benchmarks" / "results" / "lessons"
+LANGUAGES = ("en", "bn")
+MARK = "<!-- written below by scripts/book/demonstrations.py -->"
+_HEADER = {"en": ("lesson", "question", "what was seen"), "bn": ("পাঠ", "প্রশ্ন", "যা দেখা গেল")}
+_COST = {
+    "en": "`kotha lessons run {name}`: {seconds:.0f} seconds of one core with {seeds} seeds.",
+    "bn": "`kotha lessons run {name} --language bn`: {seeds}টি সিডে এক কোরের {seconds:.0f} সেকেন্ড।",
+}
+
+
+def pages() -> dict[Path, str]:
+    """Every file of the demonstrations with its text: a page a language, a picture a lesson and language."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from kotha.lessons.catalogue import lessons
+    from kotha.lessons.result import LessonResult
+
+    found = {
+        each.name: LessonResult.from_dict(json.loads((RESULTS / f"{each.name}.json").read_text(encoding="utf-8")))
+        for each in lessons()
+    }
+    made: dict[Path, str] = {}
+    for language in LANGUAGES:
+        end = "" if language == "en" else ".bn"
+        questions = {each.name: each.question.to(language) for each in lessons()}
+        rows = [_HEADER[language], ("---",) * 3]
+        rows += [
+            (f"[{name}](#{slug(questions[name], '-')})", questions[name], result.reading[0].to(language))
+            for name, result in found.items()
+        ]
+        page = LEARN / f"demonstrations{end}.md"
+        parts = [first_paragraphs(page), "\n".join(f"| {' | '.join(row)} |" for row in rows)]
+        for name, result in found.items():
+            picture = f"lesson-{name}{end}.svg"
+            made[IMAGES / picture] = result.svg(language)
+            seconds, seeds = result.about["processor_seconds"], len(result.about["seeds"])
+            parts += [
+                f"## {questions[name]}",
+                result.markdown(language),
+                "\n\n".join(sentence.to(language) for sentence in result.reading),
+                f"![{result.drawing.title.to(language)}](../images/book/{picture})",
+                _COST[language].format(name=name, seconds=seconds, seeds=seeds),
+            ]
+        made[page] = "\n\n".join(parts) + "\n"
+    return made
+
+
+def first_paragraphs(page: Path) -> str:
+    """What was written by hand: all up to the mark, which stays."""
+    by_hand, mark, _ = page.read_text(encoding="utf-8").partition(MARK)
+    assert mark, f"{page.name} does not say where the measured part begins"
+    return by_hand + mark
+
+
+def write() -> int:
+    """Write them; how many."""
+    made = pages()
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
+    return len(made)
+
+
+if __name__ == "__main__":
+    print(f"{write()} files written")

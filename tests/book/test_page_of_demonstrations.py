@@ -1,0 +1,41 @@
+"""The page of demonstrations: as the results say, every lesson with three seeds."""
+
+import inspect
+import json
+from importlib import import_module
+
+import pytest
+from scripts.book import demonstrations
+
+from kotha.lessons.catalogue import lessons
+from kotha.lessons.result import LessonResult
+
+
+def test_the_page_of_demonstrations_is_what_was_measured() -> None:
+    for path, text in demonstrations.pages().items():
+        assert path.read_text(encoding="utf-8") == text, "write it anew: python -m scripts.book.demonstrations"
+
+
+@pytest.mark.parametrize("name", [each.name for each in lessons()])
+def test_every_lesson_was_measured_with_three_seeds(name: str) -> None:
+    record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    result = LessonResult.from_dict(record)
+    assert record["command"] == f"kotha lessons run {name} --seeds 3" and result.lesson == name
+    assert all(len(values) == 3 for each in result.conditions for values in each.figures.values())
+    for row, condition in zip(record["conditions"], result.conditions, strict=True):
+        assert row["means"] == {key: pytest.approx(condition.mean(key)) for key in condition.figures}
+
+
+@pytest.mark.parametrize("name", [each.name for each in lessons()])
+def test_what_is_said_follows_from_the_figures_that_are_kept(name: str) -> None:
+    record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    result, read = LessonResult.from_dict(record), import_module(f"kotha.lessons.{name}").read
+    takes_all_at_once = "conditions" in inspect.signature(read).parameters
+    assert list(result.reading) == (read(result.conditions) if takes_all_at_once else read(*result.conditions))
+
+
+def test_a_lesson_takes_as_long_as_the_list_says() -> None:
+    for each in lessons():
+        record = json.loads((demonstrations.RESULTS / f"{each.name}.json").read_text(encoding="utf-8"))
+        measured = record["about"]["processor_seconds"] / 60
+        assert measured <= each.minutes <= max(0.1, measured + 1), each.name
