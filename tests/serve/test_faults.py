@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ from kotha.serve.app import make_app
 from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS
 from kotha.serve.jobs.notes import JobNote
 from kotha.serve.jobs.refusals import JobConflictError
-from kotha.serve.jobs.store import JobStore
+from kotha.serve.jobs.store import OUT_PLACE, JobStore
 from kotha.serve.settings import Limits, ServeSettings
 
 ASKED = {"prompt": "মা", "max_tokens": 3, "temperature": 0}
@@ -150,7 +151,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def training(data: Path, steps: int) -> list[str]:
     """The command for a small training that saves often."""
     sizes = [f"steps={steps}", "batch_size=2", "warmup_steps=1", "evaluate_every=5", "evaluate_tokens=100"]
-    return ["train", str(data), "--preset", "char", *(f"--set={size}" for size in sizes), "--out", "{out}"]
+    return ["train", str(data), "--preset", "char", *(f"--set={size}" for size in sizes), "--out", OUT_PLACE]
 
 
 def process_of(folder: Path) -> int:
@@ -193,6 +194,32 @@ def test_a_command_that_is_killed_under_its_job_is_told_so(tmp_path: Path, endle
     os.kill(command_of(process_of(tmp_path / id)), signal.SIGKILL)
     killed = waited(store, id, over)
     assert killed.state == "killed" and killed.ended is not None and "(SIGKILL)" in killed.said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a command together with its job")
+def test_a_command_does_not_outlive_its_job(tmp_path: Path, endless: list[str]) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", endless)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    job = process_of(tmp_path / id)
+    command = Path(f"/proc/{command_of(job)}/stat")
+    os.kill(job, signal.SIGKILL)
+    assert waited(store, id, over).state == "killed"
+    end = time.monotonic() + 60
+    while command.exists() and command.read_text().rpartition(") ")[2][0] != "Z" and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not command.exists() or command.read_text().rpartition(") ")[2][0] == "Z", (
+        "a second one would go on beside it"
+    )
+
+
+def test_what_people_say_is_never_a_place(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", ["presets", "{out}", "{job}/x", OUT_PLACE])
+    assert json.loads((tmp_path / id / JOB).read_text())["commands"] == [
+        ["presets", "{out}", "{job}/x", str(tmp_path / id / "out")]
+    ]
+    waited(store, id, over)
 
 
 def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:

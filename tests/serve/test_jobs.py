@@ -28,7 +28,7 @@ from kotha.serve.app import make_app
 from kotha.serve.jobs.job import EXIT, JOB, PROCESS
 from kotha.serve.jobs.notes import JobNote
 from kotha.serve.jobs.refusals import JobConflictError, NoSuchJobError
-from kotha.serve.jobs.store import JobStatus, JobStore
+from kotha.serve.jobs.store import OUT_PLACE, JobStatus, JobStore
 from kotha.serve.jobs.uploads import Uploads
 from kotha.serve.settings import Limits, ServeSettings
 from kotha.text.stories.corpus import stories
@@ -54,7 +54,7 @@ def test_a_job_runs_and_tells_how_it_ended(tmp_path: Path) -> None:
     done = waited(store, id, over)
     assert (done.state, done.kind, done.name) == ("done", "train", "প্রথম")
     assert "bangla-58m" in done.said and done.ended is not None and done.ended >= done.began
-    failing = store.begin("train", "", ["train", "nowhere", "--out", "{out}"])
+    failing = store.begin("train", "", ["train", "nowhere", "--out", OUT_PLACE])
     failed = waited(store, failing, over)
     assert failed.state == "failed" and "nowhere" in failed.said
     assert [each.id for each in store.all()] == [failing, id]
@@ -210,6 +210,12 @@ def test_a_text_is_brought_and_a_tokenizer_trained_on_it(working: Address) -> No
         ("/api/jobs", {"kind": "rm", "data": "0" * 12}, 400),
         ("/api/jobs", {"kind": "tokenizer", "texts": ["/etc/passwd"]}, 400),
         ("/api/jobs", {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "plain"}, 404),
+        ("/api/jobs", {"kind": "learn", "stories": 10, "minutes": 1, "preset": "po\0cket"}, 400),
+        (
+            "/api/jobs",
+            {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "a", "fields": ["\0", "b"]},
+            400,
+        ),
         ("/api/files", {"text": ""}, 400),
         ("/api/files", {"text": "ক", "ending": "sh"}, 400),
         ("/api/jobs/000000000000/stop", {}, 404),
@@ -340,8 +346,10 @@ def test_a_server_without_a_folder_takes_no_jobs(address: Address) -> None:
 
 
 def test_files_are_listed_and_removed(working: Address) -> None:
-    id = said(httpx.post(f"{working.url}/api/files", json={"text": "নদী", "ending": "csv"}))["id"]
+    called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as a file of anybody's may be
+    id = said(httpx.post(f"{working.url}/api/files", json={"text": "নদী", "ending": "csv", "name": called}))["id"]
     listed = {each["id"]: each for each in said(httpx.get(f"{working.url}/api/files"))}
+    assert listed[id]["name"].startswith("আমার নদী.csvxx") and len(listed[id]["name"]) == 200
     assert (listed[id]["ending"], listed[id]["n_bytes"]) == ("csv", len("নদী".encode()))
     assert said(httpx.delete(f"{working.url}/api/files/{id}")) == {"id": id}
     assert id not in [each["id"] for each in said(httpx.get(f"{working.url}/api/files"))]
@@ -447,7 +455,7 @@ def test_what_a_job_said_names_no_place_of_the_server(working: Address, tmp_path
     file = store.uploads.bring("নদী", "txt")
     model = tmp_path / "some" / "model"
     texts = [str(store.uploads.place(file)), "--tokenizer", str(model)]
-    id = store.begin("prepare", "", ["prepare", *texts, "--out", "{out}"])
+    id = store.begin("prepare", "", ["prepare", *texts, "--out", OUT_PLACE])
     failed = waited(store, id, over)
     log = (working.folder / id / "log.txt").read_text(encoding="utf-8")
     assert failed.state == "failed" and str(model) in log

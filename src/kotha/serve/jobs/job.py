@@ -8,6 +8,7 @@ A disk that is full takes no last words either. So the place for them is taken a
 written as everything else is, they are written over it.
 """
 
+import ctypes
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from kotha.files import write_whole
 
 JOB, PROCESS, LOG, EXIT = "job.json", "process.json", "log.txt", "exit.json"
 STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
+_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 _RESERVED, _RESERVED_BYTES = "reserved.txt", 4096
 
 
@@ -38,14 +40,22 @@ def main(folder: Path) -> None:
                 break
             with (folder / LOG).open("ab") as log:
                 command = [sys.executable, "-m", "kotha", *words]
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_end_with_this_one
+                )
             told.hand_on_to(process)
             code = process.wait()
-    except OSError as error:  # no place on the disk, no memory for a process
-        _write_exit(folder, 1, error.strerror)
+    except (OSError, subprocess.SubprocessError) as error:  # no place on the disk, no memory for a process
+        _write_exit(folder, 1, getattr(error, "strerror", None) or str(error))
         return
     _write_exit(folder, code)
     reserved.unlink(missing_ok=True)
+
+
+def _end_with_this_one() -> None:
+    """Have the system stop a command whose job is killed: nobody would know of it any more. On Linux alone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class _Told:

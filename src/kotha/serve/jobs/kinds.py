@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,8 +10,8 @@ from kotha.adapt.pairs import USUAL_PRESET
 from kotha.errors import nearest
 from kotha.model.presets import PRESETS, preset
 from kotha.serve.errors import RefusedError
-from kotha.serve.jobs.labels import Tags
-from kotha.serve.jobs.store import DAMAGED, JobStore
+from kotha.serve.jobs.labels import SeenName, Tags
+from kotha.serve.jobs.store import DAMAGED, JOB_PLACE, OUT_PLACE, JobStore
 from kotha.serve.wire import ModelName, WireRequest
 from kotha.train.plan.rules import choose_vocabulary
 
@@ -64,8 +64,17 @@ def brought_table(store: JobStore, id: str, param: str) -> Path:
 
 
 class _Job(WireRequest):
-    name: str = Field("", max_length=200, description="What people call it.")
+    name: SeenName = Field("", description="What people call it.")
     tags: Tags | None = Field(None, description="Words to find it by.")
+
+    @model_validator(mode="after")
+    def _can_be_said(self) -> Self:
+        """No command takes a NUL; ours are marked by it."""
+        for name, value in self:
+            words = value if isinstance(value, list | tuple) else [value]
+            if any(isinstance(word, str) and "\0" in word for word in words):
+                raise ValueError(f"{name} has a letter that cannot be seen, U+0000; leave it out")
+        return self
 
 
 class DesignedSettings(WireRequest):
@@ -93,7 +102,7 @@ class TokenizerJob(_Job):
         """The command."""
         texts = [str(brought(store, id, "texts")) for id in self.texts]
         sizes = ["--kind", self.tokenizer_kind, "--vocab-size", str(self.vocab_size)]
-        return [["tokenizer", "train", *texts, *sizes, "--out", "{out}"]]
+        return [["tokenizer", "train", *texts, *sizes, "--out", OUT_PLACE]]
 
 
 class PrepareJob(_Job):
@@ -109,7 +118,7 @@ class PrepareJob(_Job):
         texts = [str(brought(store, id, "texts")) for id in self.texts]
         tokenizer = str(came_of(store, self.tokenizer, "tokenizer", "tokenizer"))
         validation = ["--validation", str(self.validation)]
-        return [["prepare", *texts, "--tokenizer", tokenizer, *validation, "--out", "{out}"]]
+        return [["prepare", *texts, "--tokenizer", tokenizer, *validation, "--out", OUT_PLACE]]
 
 
 class TrainJob(_Job):
@@ -123,7 +132,7 @@ class TrainJob(_Job):
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
         data = str(came_of(store, self.data, "prepare", "data"))
-        return [["train", data, "--minutes", str(self.minutes), "--seed", str(self.seed), "--out", "{out}"]]
+        return [["train", data, "--minutes", str(self.minutes), "--seed", str(self.seed), "--out", OUT_PLACE]]
 
 
 class LearnJob(_Job):
@@ -169,14 +178,14 @@ class LearnJob(_Job):
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """Stories, a tokenizer, data, the training."""
-        texts, n_bytes, found = ["{job}/stories.jsonl"], self.stories * _STORY_BYTES, []
+        texts, n_bytes, found = [f"{JOB_PLACE}/stories.jsonl"], self.stories * _STORY_BYTES, []
         if self.texts:
             brought_texts = [brought(store, id, "texts") for id in self.texts]
             texts, n_bytes = [str(text) for text in brought_texts], sum(text.stat().st_size for text in brought_texts)
         else:
             count = ["--documents", str(self.stories), "--seed", str(self.seed)]
             found.append(["corpus", "stories", *count, "--out", texts[0]])
-        tokenizer, model = "{job}/tokenizer", []
+        tokenizer, model = f"{JOB_PLACE}/tokenizer", []
         if self.start is not None:
             tokenizer = str(place(self.start))
             model = ["--from", tokenizer]
@@ -188,9 +197,9 @@ class LearnJob(_Job):
             sizes = {} if self.sizes is None else self.sizes.model_dump(exclude_none=True)
             changes = [f"{name}={value}" for name, value in sizes.items()]
             model = ["--preset", self.preset, *(word for change in changes for word in ("--set", change))]
-        found.append(["prepare", *texts, "--tokenizer", tokenizer, "--out", "{job}/data"])
+        found.append(["prepare", *texts, "--tokenizer", tokenizer, "--out", f"{JOB_PLACE}/data"])
         length = ["--minutes", str(self.minutes)] if self.steps is None else ["--steps", str(self.steps)]
-        found.append(["train", "{job}/data", *model, *length, "--seed", str(self.seed), "--out", "{out}"])
+        found.append(["train", f"{JOB_PLACE}/data", *model, *length, "--seed", str(self.seed), "--out", OUT_PLACE])
         return found
 
 
@@ -220,7 +229,7 @@ class AdaptJob(_FromTable):
         if self.fields is not None:
             flags = ("--text", "--label") if self.use == "classify" else ("--instruction", "--answer")
             words += [word for pair in zip(flags, self.fields, strict=True) for word in pair]
-        return [[*words, "--errors", self.broken, "--out", "{out}"]]
+        return [[*words, "--errors", self.broken, "--out", OUT_PLACE]]
 
 
 class PairsJob(_FromTable):
@@ -247,7 +256,7 @@ class PairsJob(_FromTable):
         words += ["--minutes", str(self.minutes)] if self.steps is None else ["--steps", str(self.steps)]
         words += [] if self.fields is None else ["--pair", *self.fields]
         words += ["--reverse"] if self.reverse else []
-        return [[*words, "--errors", self.broken, "--seed", str(self.seed), "--out", "{out}"]]
+        return [[*words, "--errors", self.broken, "--seed", str(self.seed), "--out", OUT_PLACE]]
 
 
 class IndexJob(_Job):
@@ -263,7 +272,7 @@ class IndexJob(_Job):
         """The command."""
         texts = [str(brought(store, id, "texts")) for id in self.texts]
         model = [] if self.model is None else ["--model", str(place(self.model))]
-        return [["index", *texts, *model, "--errors", "replace", "--out", "{out}"]]
+        return [["index", *texts, *model, "--errors", "replace", "--out", OUT_PLACE]]
 
 
 JobRequest = Annotated[

@@ -15,6 +15,16 @@ _JOINERS = "\u200c\u200d"
 _BETWEEN = ","  # parts one tag from the next where they are typed
 
 
+def seen_name(name: str) -> str:
+    """What can be seen of a name that nobody typed, such as a file's: it is not refused, but tidied and cut.
+
+    >>> seen_name("report\u202efdp.txt\\x00")
+    'reportfdp.txt'
+    """
+    seen = "".join(letter for letter in name if letter.isspace() or not _unseen(letter))
+    return unicodedata.normalize("NFC", " ".join(seen.split()))[:LONGEST_NAME]
+
+
 def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
     """A name as it is kept: one line, NFC, single spaces.
 
@@ -22,7 +32,7 @@ def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
     'ছোট মডেল'
     """
     for letter in name:
-        if unicodedata.category(letter).startswith("C") and letter not in _JOINERS and not letter.isspace():
+        if _unseen(letter) and not letter.isspace():
             raise ValueError(f"it has a letter that cannot be seen, U+{ord(letter):04X}; leave it out")
     tidy = unicodedata.normalize("NFC", " ".join(name.split()))  # which makes two of some letters, as of য়
     if len(tidy) > longest:
@@ -46,10 +56,15 @@ def tidy_tag(tag: str) -> str:
     return tidy
 
 
+def _unseen(letter: str) -> bool:
+    return unicodedata.category(letter).startswith("C") and letter not in _JOINERS
+
+
 def _each_once(tags: list[str]) -> list[str]:
     return list(dict.fromkeys(tags))
 
 
+SeenName = Annotated[str, AfterValidator(seen_name)]
 Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(tidy_name)]
 Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG), AfterValidator(tidy_tag)]
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS, fail_fast=True), AfterValidator(_each_once)]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from kotha.serve.errors import RefusedError
 from kotha.serve.jobs.events import EventPlace, heard_to_the_end, job_events
 from kotha.serve.jobs.kinds import Id, JobRequest
-from kotha.serve.jobs.labels import Name, Tags
+from kotha.serve.jobs.labels import Name, SeenName, Tags
 from kotha.serve.jobs.store import JobStore
 from kotha.serve.jobs.uploads import Ending
 from kotha.serve.state import state_of
@@ -29,7 +29,7 @@ class BroughtText(WireRequest):
 
     text: str = Field(min_length=1, description="All of it.")
     ending: Ending = Field("txt", description="How it is read: a document a paragraph, or records.")
-    name: str | None = Field(None, max_length=200, description="What people call it, such as the file's own name.")
+    name: SeenName | None = Field(None, description="What people call it, such as the file's own name.")
 
 
 class FileId(BaseModel):

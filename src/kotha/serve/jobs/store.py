@@ -43,6 +43,8 @@ JobState = Literal["running", "done", "failed", "stopped", "killed"]
 _STOPPED_CODES = (130, 143, -signal.SIGTERM, -signal.SIGINT)
 _SHOWN_BYTES = 4000
 _REMOVED = ".removed"
+# Words of a command that a job fills in; what people say has no NUL.
+OUT_PLACE, JOB_PLACE = "\0out", "\0job"
 DAMAGED = "damaged"  # the kind of a job whose folder does not say it any more
 TRAININGS = ("train", "learn", "adapt", "pairs")  # kinds of which a run comes; they can go on where they stopped
 
@@ -77,14 +79,15 @@ class JobStore:
     def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
         """Start commands as a job, one after the other.
 
-        ``{out}`` in a word is where the result shall be, ``{job}`` the job's own folder, for what is made on the way.
+        ``OUT_PLACE`` in a word stands for where the result shall be, ``JOB_PLACE`` for the job's own folder, for what
+        is made on the way.
         """
         with alone(self.folder):
             self._check_room(new=1)
             id = secrets.token_hex(6)
             folder = self.folder / id
             folder.mkdir()
-            places = {"{out}": str(folder / OUT), "{job}": str(folder)}
+            places = {OUT_PLACE: str(folder / OUT), JOB_PLACE: str(folder)}
             filled = [[_filled(word, places) for word in words] for words in commands]
             job = JobNote(kind=kind, name=name, commands=filled, began=time.time())
             try:
