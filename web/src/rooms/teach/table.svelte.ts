@@ -1,5 +1,6 @@
 /** A table that was brought: kept by the server, and read by it as a training would read it. */
 import { get, post, type ApiError, type Schemas } from "@/api/client";
+import { textOf } from "@/api/files";
 import { asError } from "./work.svelte";
 
 export type Use = "classify" | "translate";
@@ -27,14 +28,14 @@ export class Table {
   }
 
   async take(file: File): Promise<void> {
-    await this.#bring(await file.text(), endingOf(file.name), file.name);
+    await this.#bring(() => textOf(file), endingOf(file.name), file.name);
   }
 
   async example(name: string): Promise<void> {
     this.busy = true;
     try {
       const found = await get("/api/examples/{use}", { use: this.use });
-      await this.#bring(found.text, found.ending, name);
+      await this.#bring(() => Promise.resolve(found.text), found.ending, name);
     } catch (error) {
       this.wrong = asError(error);
     } finally {
@@ -42,10 +43,10 @@ export class Table {
     }
   }
 
-  async #bring(text: string, ending: Ending, name: string): Promise<void> {
+  async #bring(text: () => Promise<string>, ending: Ending, name: string): Promise<void> {
     [this.busy, this.wrong, this.told, this.skips, this.name] = [true, null, null, false, name];
     try {
-      this.file = (await post("/api/files", { text, ending, name })).id;
+      this.file = (await post("/api/files", { text: await text(), ending, name })).id;
       await this.read(null);
     } catch (error) {
       this.wrong = asError(error);

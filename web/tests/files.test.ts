@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { NO_TEXT, textOf } from "../src/api/files";
+
+const file = (bytes: number[] | string): File => new File([typeof bytes === "string" ? bytes : new Uint8Array(bytes)], "নদী.txt");
+
+test("a file's text is read as it was saved", async () => {
+  expect(await textOf(file("নদী\u200d"))).toBe("নদী\u200d");
+  expect(await textOf(file([0xef, 0xbb, 0xbf, 0x61]))).toBe("a");
+  expect(await textOf(file([0xff, 0xfe, 0xa8, 0x09, 0x0a, 0x00]))).toBe("ন\n");
+  expect(await textOf(file([0xfe, 0xff, 0x09, 0xa8]))).toBe("ন");
+  expect(await textOf(file(""))).toBe("");
+});
+
+test("bytes that are no text are refused, and not replaced", async () => {
+  for (const bytes of [[0x61, 0x93, 0x61], [0xe0, 0xa6], [0xff, 0xfe, 0x00]]) {
+    await expect(textOf(file(bytes))).rejects.toMatchObject({ code: NO_TEXT, param: "নদী.txt" });
+  }
+});
