@@ -92,7 +92,7 @@ def bank_sheet(words: tuple[str, str, str] = ("bank", "account", "river")) -> Sh
 
     >>> sheet = bank_sheet()
     >>> [sheet.steps[name].values.round(2).tolist()[0] for name in ("output_1", "output_2")]
-    [[1.67, 0.33], [0.33, 1.67]]
+    [[1.5, 0.5], [0.5, 1.5]]
     """
     word, first, second = words
     steps = GrowingSheet((word,), words)
