@@ -337,7 +337,10 @@ def test_who_lost_the_connection_hears_what_is_new(working: Address) -> None:
     assert ended[0] == "status" and ended[2]["state"] == "done", "the end was not heard yet"
     assert httpx.get(address, headers={"last-event-id": ended[1]}).status_code == 204
     measure(9)
-    assert [data.get("step") for _, _, data in heard(ended[1], 5)] == [9, None]
+    with metrics.open("a") as file:
+        file.write('{"step": 1\n')  # the disk was full
+    measure(11)
+    assert [data.get("step") for _, _, data in heard(ended[1], 5)] == [9, 11, None]
 
 
 def test_a_server_without_a_folder_takes_no_jobs(address: Address) -> None:

@@ -4,17 +4,20 @@ import { place } from "./place.svelte";
 
 export type About = Schemas["AboutServed"];
 
+/** By name, and nothing else: a plain object would know a "constructor" that nobody put there, and an address may ask for it. */
+const byName = <T>(...found: Record<string, T>[]): Record<string, T> => Object.assign(Object.create(null) as Record<string, T>, ...found);
+
 class Models {
   names: string[] = $state.raw([]);
-  known: Record<string, About> = $state.raw({});
-  #titles: Record<string, string> = $state.raw({});
+  known: Record<string, About> = $state.raw(byName());
+  #titles: Record<string, string> = $state.raw(byName());
 
   /** Read the names anew; a training that ended has made another. */
   async refresh(): Promise<void> {
     const found = (await get("/v1/models")) as { data: { id: string }[] };
     this.names = found.data.map((each) => each.id);
     const runs = await get("/api/runs").catch(() => []); // a model can be written with all the same
-    this.#titles = Object.fromEntries(runs.map((run) => [run.name, run.title]));
+    this.#titles = byName(Object.fromEntries(runs.map((run) => [run.name, run.title])));
   }
 
   /** What people call a model: a training has a name of its own beside its number. */
@@ -27,7 +30,7 @@ class Models {
     const known = this.known[name];
     if (known !== undefined) return known;
     const found = await get("/api/models/{name}", { name });
-    this.known = { ...this.known, [name]: found };
+    this.known = byName(this.known, { [name]: found });
     return found;
   }
 

@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -88,7 +89,8 @@ def _new_lines(store: JobStore, id: str, place: EventPlace) -> list[tuple[dict[s
     found = []
     for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
         place = replace(place, offset=place.offset + len(line), check=crc32(line))
-        found.append((json.loads(line), place))
+        with suppress(ValueError):  # a line that a full disk or a power cut broke off takes only itself
+            found.append((json.loads(line), place))
     return found
 
 
