@@ -56,9 +56,14 @@ def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
     page = enter("design")
     page.get_by_role("button", name="Design it").click()
     page.get_by_text("For 10 minutes and 5 MB of text").wait_for()
-    page.get_by_text("at the pace that was just timed").wait_for()
+    says = page.get_by_text("at the pace that was just timed")
+    says.wait_for()
     told = page.locator(".bars", has=page.get_by_role("heading", name="Time on this machine")).locator("strong")
-    assert re.search(r"\d (s|min)$", told.inner_text())  # how long, is the machine's, and it may be busy
+    # How long a step takes is the machine's, and it may be busy; the whole is the steps together.
+    steps, each = re.findall(r"in ([\d,]+) steps; ([\d.]+) s a step", says.inner_text())[0]
+    parts = re.findall(r"(\d+) (d|h|min|s)", told.inner_text())
+    whole = sum(int(count) * {"d": 86_400, "h": 3600, "min": 60, "s": 1}[unit] for count, unit in parts)
+    assert whole == pytest.approx(int(steps.replace(",", "")) * float(each), rel=0.1, abs=60), told.inner_text()
     page.get_by_role("link", name="Train this on stories").click()
     page.get_by_text("As designed:").wait_for()
 
