@@ -132,7 +132,7 @@ def test_coarse_skipped_and_unreadable_answers(setting: Setting) -> None:
     assert "give at least 2 significant digits" in told and "Passed over" in told
     summary, told = take(questions, ["no idea", "319.1"], setting)
     assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.UNREADABLE, Verdict.RIGHT]
-    assert "Read 0 numbers, and the answer has 1." in told
+    assert "Numbers read: 0, and the answer has 1." in told
 
 
 def test_somebody_at_a_terminal_may_type_an_unreadable_answer_again_for_nothing(setting: Setting) -> None:

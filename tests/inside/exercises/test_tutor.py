@@ -34,6 +34,29 @@ def test_a_second_try_counts_half_and_says_so() -> None:
     assert "√d_k দিয়ে ভাগ করা বাকি" in bangla and "৯ নম্বরের মধ্যে ৪.৫।" in bangla
 
 
+@pytest.mark.parametrize(
+    ("language", "wanted"),
+    [
+        ("en", "Numbers read: 1, and the answer has 9.\nIt is a matrix of 3 rows with 3 numbers each."),
+        ("bn", "১টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা ৯টি।\nউত্তরটি একটি ম্যাট্রিক্স: ৩টি সারি, প্রতি সারিতে ৩টি সংখ্যা।"),
+    ],
+)
+def test_who_types_one_cell_of_a_matrix_is_told_how_to_type_it_and_loses_nothing(
+    language: Language, wanted: str
+) -> None:
+    summary, told = take("2c", "0.2983", SCORES, language=language)
+    assert wanted in told
+    assert summary.points == 9 and summary.outcomes[0].tries == (SCORES,)
+    example = told.partition(wanted)[2].partition(": 0.1")[2].partition("\n")[0]
+    assert f"0.1{example}" == "0.1 0.2 0.3 ; 0.4 0.5 0.6 ; 0.7 0.8 0.9"
+    typed_so, _ = take("2c", f"0.1{example}", language=language, tries=1)
+    assert typed_so.outcomes[0].verdict is Verdict.WRONG, "the example can be read, and is not the answer"
+
+
+def test_a_shape_s_example_is_of_whole_numbers() -> None:
+    assert "Type all of them in one line. For example: 1 2" in take("2a", "2", tries=1)[1]
+
+
 def test_two_wrong_tries_end_with_the_worked_step() -> None:
     summary, told = take("8b", "149", "1")
     assert summary.points == 0 and summary.outcomes[0].verdict is Verdict.WRONG

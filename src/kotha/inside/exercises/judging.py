@@ -5,6 +5,7 @@ answers (the quiz, a score file that is checked again) asks here, so that the sa
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kotha.inside.exercises.grading import Expected, Grade, Typed, Verdict, cells_right, compare, grade
@@ -16,8 +17,15 @@ from kotha.inside.worksheet.sheet import Sheet
 from kotha.wording import Words, ascii_digits
 
 _UNREADABLE = Words(
-    "Read {found} numbers, and the answer has {wanted}.", "{found}টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা {wanted}টি।"
+    "Numbers read: {found}, and the answer has {wanted}.", "{found}টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা {wanted}টি।"
 )
+_WHOLE_MATRIX = Words(
+    "It is a matrix of {rows} rows with {columns} numbers each. Type all of it in one line, or a row in each line. "
+    "For example: {example}",
+    "উত্তরটি একটি ম্যাট্রিক্স: {rows}টি সারি, প্রতি সারিতে {columns}টি সংখ্যা। পুরোটা একসঙ্গে লিখুন: সব এক লাইনে, অথবা প্রতি লাইনে "
+    "একটি সারি। যেমন: {example}",
+)
+_WHOLE_ROW = Words("Type all of them in one line. For example: {example}", "সবগুলো এক লাইনে লিখুন। যেমন: {example}")
 _NO_ORDER = Words(
     "Type each number from 1 to {wanted} once, in order.", "১ থেকে {wanted} পর্যন্ত প্রতিটি নম্বর একবার করে, ক্রমে লিখুন।"
 )
@@ -61,8 +69,7 @@ def _verdict(credit: float) -> Verdict:
 def _numbers(question: Question, expected: Expected, typed: str, sheet: Sheet) -> Judged:
     found = grade(typed, expected)
     if found.verdict is Verdict.UNREADABLE:
-        said = _UNREADABLE.fill(found=found.found, wanted=len(expected.values))
-        return Judged(Verdict.UNREADABLE, 0.0, (said,), found)
+        return Judged(Verdict.UNREADABLE, 0.0, tuple(_how_to_type(expected, found)), found)
     if found.verdict is Verdict.RIGHT:
         return Judged(Verdict.RIGHT, 1.0, (), found)
     slips = [] if question.step else _of_slips(question, expected, found)
@@ -73,6 +80,18 @@ def _numbers(question: Question, expected: Expected, typed: str, sheet: Sheet) -
     right = len(expected.values) - len(found.wrong)
     counted = [_CELLS.fill(right=right, all=len(expected.values))] if credit else []
     return Judged(_verdict(credit), credit, (*counted, *mistakes), found)
+
+
+def _how_to_type(expected: Expected, found: Grade) -> Iterator[Words]:
+    """How many numbers are wanted, and how they are typed: whoever types one cell of a matrix waits for the next."""
+    wanted = len(expected.values)
+    yield _UNREADABLE.fill(found=found.found, wanted=wanted)
+    cells = [f"{number}" if expected.exact else f"{number / 10:g}" for number in range(1, wanted + 1)]
+    if expected.rows > 1 and expected.columns > 1:
+        rows = [" ".join(cells[first : first + expected.columns]) for first in range(0, wanted, expected.columns)]
+        yield _WHOLE_MATRIX.fill(rows=expected.rows, columns=expected.columns, example=" ; ".join(rows))
+    elif wanted > 1:
+        yield _WHOLE_ROW.fill(example=" ".join(cells))
 
 
 def _of_cells(question: Question, expected: Expected, found: Grade, sheet: Sheet) -> list[Words]:
