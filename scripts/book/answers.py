@@ -5,6 +5,7 @@ it, and the tutor's verdict is written down; then ten recognised mistakes. A tes
 today.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from scripts.book.chapters import LEARN, ROOT
 LANGUAGES = ("en", "bn")
 MARK = "<!-- written below by scripts/book/answers.py -->"
 _LONGEST = 70
+_ONLY_NUMBERS = re.compile(r"(?:[\d\s.,;()×/…+−-]|-inf)+")
 # The slips that are shown, by the name under which the catalogue speaks of each.
 SLIPS = (
     "noRoot",
@@ -103,7 +105,8 @@ def _in_a_line(text: str) -> str:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return _cell(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…")
+    line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
+    return f"`{line}`" if _ONLY_NUMBERS.fullmatch(line) else _cell(line)
 
 
 def _cell(text: str) -> str:

@@ -26,7 +26,7 @@ SITE = ROOT / "build" / "book"
 TITLES = {"en": "Kotha: the book", "bn": "Kotha: বই"}
 SECTIONS = {
     "en": {"learn": "Learn", "howto": "How to", "reference": "Reference", "why": "Why it is built so"},
-    "bn": {"learn": "শিখুন", "howto": "কাজের নিয়ম", "reference": "তথ্যসূত্র", "why": "কেন এমন"},
+    "bn": {"learn": "শিখুন", "howto": "কাজের নিয়ম", "reference": "নির্দেশিকা", "why": "কেন এমন"},
 }
 # Pages that are as they are in both languages.
 WHY = ("design.md", "family.md", "experiments.md")
@@ -35,6 +35,8 @@ LANGUAGES = ("en", "bn")
 # Where a word ends: as Zensical has it, and Bangla's own signs.
 SEPARATOR = r"""[\s\-_,:!=\[\]()\\"`/।॥?;“”‘’…|+×]+|\.(?!\d)"""
 _DIRECTIVES = re.compile(r"<!--\s*(?:holds|given|about):.*?-->\n?", re.DOTALL)
+_INLINE_CODE = re.compile(r"(?<!</span>)<code>([^<\n]*)</code>")  # a block's code has a span before it
+_FLAG = re.compile(r"(?<!\S)--?[a-z][\w-]*")
 _LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -56,6 +58,7 @@ def build(site: Path = SITE, work: Path = WORK) -> Path:
             raise SystemExit(f"the {language} book does not build:\n{done.stdout}{done.stderr}")
         site.mkdir(parents=True, exist_ok=True)
         shutil.move(work / _made(language), site / language)
+    keep_flags_whole(site)
     shutil.copyfile(THEME / "start.html", site / "index.html")
     if broken := broken_links(site):
         raise SystemExit("links that lead nowhere:\n" + "\n".join(broken))
@@ -243,6 +246,23 @@ class _Page(HTMLParser):
         given = dict(attributes)
         self.targets += [value for name in ("href", "src") if (value := given.get(name))]
         self.places |= {value for name in ("id", "name") if (value := given.get(name))}
+
+
+def keep_flags_whole(site: Path) -> None:
+    """Let no line end within ``--sheet``: a browser breaks after a hyphen, and the flag would read as two."""
+    for path in sorted(site.rglob("*.html")):
+        page = path.read_text(encoding="utf-8")
+        path.write_text(_INLINE_CODE.sub(lambda found: whole_flags(found[0]), page), encoding="utf-8")
+
+
+def whole_flags(code: str) -> str:
+    """Code of one line in which every flag stays on one line.
+
+    >>> whole_flags("<code>kotha lessons --language bn</code>")
+    '<code>kotha lessons <span class="flag">--language</span> bn</code>'
+    """
+    inner = code.removeprefix("<code>").removesuffix("</code>")
+    return "<code>" + _FLAG.sub(lambda flag: f'<span class="flag">{flag[0]}</span>', inner) + "</code>"
 
 
 def broken_links(site: Path) -> list[str]:

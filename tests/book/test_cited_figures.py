@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from scripts.book.chapters import LEARN, Chapter
+
+from kotha.lessons.result import LessonResult
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
@@ -54,3 +57,13 @@ def repeats(value: Any) -> Iterator[float]:
             yield each
         else:
             yield from repeats(each)
+
+
+@pytest.mark.parametrize(("lesson", "chapter"), [("lstm", "03-attention"), ("vision", "09-family")])
+@pytest.mark.parametrize(("language", "end"), [("en", ""), ("bn", ".bn")])
+def test_a_lesson_s_table_in_a_chapter_is_that_of_its_results(
+    lesson: str, chapter: str, language: str, end: str
+) -> None:
+    measured = json.loads((RESULTS / "lessons" / f"{lesson}.json").read_text(encoding="utf-8"))
+    table = LessonResult.from_dict(measured).markdown(language)
+    assert f"\n\n{table}\n" in (LEARN / f"{chapter}{end}.md").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from scripts.book.chapters import LEARN, Chapter, chapters
+from tests.book.test_digits import mixed
 
 ROOT = Path(__file__).parents[2]
 PAGE = LEARN / "glossary.md"
@@ -25,6 +26,7 @@ OTHER_SENSES = {
 class Term(NamedTuple):
     english: str
     bangla: str
+    meanings: tuple[str, ...]
     chapter: str
     avoided: tuple[str, ...]
 
@@ -33,7 +35,10 @@ class Term(NamedTuple):
 def terms() -> list[Term]:
     lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [Term(row[0], row[1], row[2], tuple(filter(None, row[3].split(", ")))) for row in cells]
+    return [
+        Term(row[0], row[1], tuple(row[2].split("<br>")), row[3], tuple(filter(None, row[4].split(", "))))
+        for row in cells
+    ]
 
 
 @cache
@@ -83,15 +88,33 @@ def test_nobody_writes_a_word_that_a_better_one_is_agreed_on_for(word: str) -> N
     assert [where for where, text in spoken().items() if whole.search(text)] == []
 
 
+@pytest.mark.parametrize("term", terms(), ids=lambda each: each.english)
+def test_a_term_is_explained_in_a_line_of_each_language(term: Term) -> None:
+    assert len(term.meanings) == 2, "first English, then Bangla"
+    english, bangla = term.meanings
+    assert re.fullmatch(r"[A-Z].+[.]", english)
+    assert re.search(r"[\u0980-\u09ff].*।$", bangla)
+    assert max(len(english), len(bangla)) < 120
+    assert mixed(bangla) == []
+    others = {word: each.bangla for each in terms() for word in each.avoided}
+    assert [word for word in others if re.search(rf"(?<![\u0980-\u09ff]){re.escape(word)}", bangla)] == []
+
+
 @pytest.mark.parametrize("term", [each for each in terms() if each.chapter], ids=lambda each: each.english)
-def test_a_chapter_that_is_named_uses_the_word(term: Term) -> None:
+def test_a_chapter_that_is_named_explains_the_word_or_is_the_first_to_use_it(term: Term) -> None:
     number, name = re.fullmatch(r"\[(\d+)\]\((.+)\.md\)", term.chapter).groups()  # type: ignore[union-attr]
-    users = [
-        each.name
-        for each in chapters()
-        if each.language == "bn" and term.bangla in spoken()[f"docs/learn/{each.path.name}"]
-    ]
-    assert users[:1] == [name], f"{term.bangla} is first in {users[:1]}"
+    whole = re.escape(term.bangla)
+    if re.fullmatch(r"[\w-]+", term.bangla, re.ASCII):  # K is not in every Kotha
+        whole = rf"(?<![A-Za-z-]){whole}(?![A-Za-z])"
+    explaining, using = (
+        [
+            each.name
+            for each in chapters()
+            if each.language == "bn" and re.search(pattern, spoken()[f"docs/learn/{each.path.name}"])
+        ]
+        for pattern in (rf"\*\*{whole}\*\*", whole)
+    )
+    assert (explaining + using)[:1] == [name], f"{term.bangla} is first in {(explaining + using)[:1]}"
     assert name.startswith(f"{int(number):02}-")
 
 
