@@ -135,8 +135,31 @@ def fill(template: str, language: Language, values: Mapping[str, Any]) -> str:
     """
     if language != "bn":
         return Formatter().vformat(template, (), values)
-    filled = _MarkedNumbers().vformat(template, (), values)
-    return _SENTENCE.sub(lambda found: _in_one_kind(found[0]), filled)
+    return settled(marked(template, values))
+
+
+class WrittenNumber:
+    """A number that is written already: who fills it in leaves the kind of its digits to the sentence."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __format__(self, spec: str) -> str:
+        return self._text
+
+
+def marked(template: str, values: Mapping[str, Any]) -> str:
+    """A Bangla template with its numbers put in and marked, as a part of a sentence that is still open."""
+    return _MarkedNumbers().vformat(template, (), values)
+
+
+def settled(text: str) -> str:
+    """A text whose marked numbers have the digits that their sentences ask for.
+
+    >>> settled(marked("মোট {n}।", {"n": WrittenNumber("2,312,741")}))
+    'মোট ২৩,১২,৭৪১।'
+    """
+    return _SENTENCE.sub(lambda found: _in_one_kind(found[0]), text)
 
 
 # A sentence ends with its mark, or with the line.

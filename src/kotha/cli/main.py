@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensEr
 
 import kotha
 from kotha.cli.controls import visible_controls
+from kotha.cli.spoken import said, speaking
 from kotha.cli.stopping import INTERRUPTED, StoppedError
 from kotha.errors import CorpusError, KothaError, UsageError, nearest
 
@@ -78,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; a user's mistake is one line on stderr and an exit code, never a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
     _speak_utf8()
-    with visible_controls():
+    with visible_controls(), speaking(words):
         try:
             _run(words)
             sys.stdout.flush()
@@ -141,7 +142,7 @@ def _misuse(error: CycloptsError) -> str:
 
 def _fail(line: str, code: int) -> int:
     with suppress(OSError):  # stderr may be on the full disk too
-        print(f"kotha: {line}", file=sys.stderr, flush=True)
+        print(f"kotha: {said(line)}", file=sys.stderr, flush=True)
     return code
 
 
