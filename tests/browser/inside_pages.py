@@ -48,3 +48,15 @@ def check_it_fits(page: Any, width: int) -> None:
     """Nothing but what scrolls by itself is wider than the window."""
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(OUTSIDE) == []
+
+
+def faults(page: Any) -> list[str]:
+    """What axe finds that keeps somebody out: serious or worse."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {each['help']} ({each['nodes'][0]['html'][:200]})"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]

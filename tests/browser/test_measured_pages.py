@@ -4,7 +4,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests.browser.inside_pages import check_it_fits, opened
+from tests.browser.inside_pages import check_it_fits, faults, opened
+from tests.browser.test_training_pages import a_doctor_s_word
 from tests.generate.conftest import tiny
 from tests.text.conftest import trained
 
@@ -66,15 +67,22 @@ def comparison() -> str:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [400, 1200])
-@pytest.mark.parametrize("made", [words_page, tokenizers_page, comparison, a_plan])
-def test_it_fits_the_window_and_asks_for_nothing(browser, tmp_path: Path, made, width: int) -> None:
+@pytest.mark.parametrize(("language", "scheme"), [("en", "dark"), ("bn", "light")])
+@pytest.mark.parametrize("made", [words_page, tokenizers_page, comparison, a_plan, a_doctor_s_word])
+def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
+    browser, tmp_path: Path, made, language: str, scheme: str
+) -> None:
     path = tmp_path / "page.html"
     path.write_text(made(), encoding="utf-8")
     assert path.stat().st_size < MOST_BYTES
-    with opened(browser, path, width) as page:
+    with opened(browser, path, scheme=scheme, language=language) as page:
         page.locator("h1").wait_for()
-        check_it_fits(page, width)
+        for width in (390, 820, 1400):
+            page.set_viewport_size({"width": width, "height": 900})
+            # What measures its place is drawn anew, a moment later.
+            page.wait_for_function(f"document.documentElement.scrollWidth === {width}")
+            check_it_fits(page, width)
+        assert faults(page) == []
 
 
 @pytest.mark.browser

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
 from tests.browser.conftest import browser  # noqa: F401 - a fixture
+from tests.browser.inside_pages import faults as faults
 from tests.serve.conftest import save_small, started
 from tests.studio.learned import learn_all
 
@@ -82,18 +83,6 @@ def enter(browser: Any, studio: str) -> Iterator[Opened]:  # noqa: F811
     for page in pages:
         page.close()
     assert not wrong
-
-
-def faults(page: Any) -> list[str]:
-    """What axe finds that keeps somebody out: serious or worse."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{each['id']}: {each['help']} ({each['nodes'][0]['html'][:200]})"
-        for each in found
-        if each["impact"] in ("serious", "critical")
-    ]
 
 
 def sideways(page: Any) -> int:

@@ -1,10 +1,9 @@
 """``kotha doctor``: what a training curve shows, and what to try."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from kotha.cli.flags import InLanguage, Json, flag
+from kotha.cli.flags import InLanguage, Json, flag, page
 from kotha.cli.terminal import notes, print_json, results
 from kotha.errors import UsageError
 
@@ -18,39 +17,39 @@ def doctor(
     language: InLanguage = "en",
     data: Annotated[Path | None, flag("The run's data folder, where it is not where it was.")] = None,
     ngrams: Annotated[bool, flag("Also count n-grams in the data, to compare with.")] = False,
+    html: Annotated[Path | None, page("Also write the curve and what it shows as a page.")] = None,
     as_json: Json = False,
 ) -> None:
     """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
     from kotha.evaluate.baselines import find_data
-    from kotha.evaluate.doctor.advice import reassure
-    from kotha.evaluate.doctor.curve import read_curve
-    from kotha.evaluate.doctor.diagnosis import diagnose, look_at
+    from kotha.evaluate.doctor.examination import examine
+    from kotha.evaluate.doctor.page import doctor_page
+    from kotha.files import write_page
     from kotha.runs import RunFolder
     from kotha.text.shards import Dataset
 
     folder = RunFolder(run)
-    config = folder.about()
+    config, metrics = folder.about(), folder.metrics()
     place = data or find_data(config, run)
     dataset = None if place is None else Dataset(place, verify=False)
-    facts = None if dataset is None else look_at(dataset)
-    references = _count(dataset, config) if ngrams else None
-    findings = diagnose(config, folder.metrics(), references=references, data=facts)
+    found = examine(config, metrics, dataset, _count(dataset, config) if ngrams else None)
+    if html is not None:
+        write_page(html, doctor_page(run.resolve().name, config, metrics, found, language))
     if as_json:
-        print_json({"findings": [asdict(each) for each in findings], "looked_at_data": facts is not None})
+        told = found.to_dict()
+        print_json({name: told[name] for name in ("findings", "looked_at_data")})
         return
     console = results()
-    if not findings:
-        curve = read_curve(config, folder.metrics(), references)
-        reached = None if curve.best is None else curve.best.loss
-        console.print(reassure(reached, curve.references, language), markup=False)
+    if found.healthy is not None:
+        console.print(found.healthy[language], markup=False)
         if not ngrams:
             notes().print("kotha: n-grams, which are harder to beat, were not counted; --ngrams does")
-    for finding in findings:
+    for finding in found.findings:
         console.print(finding.words[language], markup=False)
         console.print(_HEADINGS[language], markup=False)
         for each in finding.advice[language]:
             console.print(f"  - {each}", markup=False)
-    if facts is None:
+    if not found.looked_at_data:
         notes().print("kotha: the data folder was not found, so copies and unknown tokens were not looked for")
 
 

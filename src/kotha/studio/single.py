@@ -73,6 +73,13 @@ def report_page(
     return _page("reports", kind, title, data, remarks, made_by, language)
 
 
+def training_page(
+    kind: str, title: str, data: dict[str, Any], remarks: Sequence[str] = (), *, made_by: str, language: str = "bn"
+) -> str:
+    """The same of a training, before it or after: its script knows curves."""
+    return _page("training", kind, title, data, remarks, made_by, language)
+
+
 def _page(
     built: str, kind: str, title: str, data: dict[str, Any], remarks: Sequence[str], made_by: str, language: str
 ) -> str:

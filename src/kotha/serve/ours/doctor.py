@@ -1,14 +1,10 @@
 """``/api/doctor``: what a training curve shows, and what to try."""
 
-from dataclasses import asdict
-
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.evaluate.baselines import find_data
-from kotha.evaluate.doctor.advice import reassure
-from kotha.evaluate.doctor.curve import read_curve
-from kotha.evaluate.doctor.diagnosis import diagnose, look_at
+from kotha.evaluate.doctor.examination import examine
 from kotha.runs import METRICS, RunFolder
 from kotha.serve.errors import RefusedError
 from kotha.serve.ours.asking import WireAnswer, in_turn
@@ -57,14 +53,7 @@ async def doctor(request: Request, asked: DoctorRequest) -> Response:
             raise RefusedError(f"{asked.run} is no run with a curve; a training leaves one", param="run")
         config, metrics = folder.about(), folder.metrics()
         data = find_data(config, place)
-        facts = None if data is None else look_at(Dataset(data, verify=False))
-        findings = diagnose(config, metrics, data=facts)
-        healthy = None
-        if not findings:
-            curve = read_curve(config, metrics, None)
-            reached = None if curve.best is None else curve.best.loss
-            healthy = {"en": reassure(reached, curve.references, "en"), "bn": reassure(reached, curve.references, "bn")}
-        told = [asdict(each) for each in findings]
-        return DoctorAnswer.model_validate({"findings": told, "healthy": healthy, "looked_at_data": facts is not None})
+        found = examine(config, metrics, None if data is None else Dataset(data, verify=False))
+        return DoctorAnswer.model_validate(found.to_dict())
 
     return await in_turn(request, state.turns, work)

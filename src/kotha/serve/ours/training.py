@@ -11,6 +11,7 @@ from pydantic import Field
 
 from kotha.adapt.examples import EXAMPLES, PARTS
 from kotha.evaluate.doctor.curve import read_curve
+from kotha.evaluate.doctor.drawing import evaluations_of, points_of
 from kotha.runs import METRICS, RunFolder, figure, mapping
 from kotha.serve.errors import RefusedError
 from kotha.serve.jobs.job import JOB
@@ -218,9 +219,8 @@ def _told(name: str, folder: RunFolder, job: JobStatus | None, stages: dict[str,
     metrics = folder.metrics() if folder.exists else []
     curve = read_curve(config, metrics)
     new = [row for row in metrics if (figure(row, "step") or -1.0) > after]
-    learned = [row for row in new if "loss_nats" in row and "validation" not in row]
-    points = [CurvePoint(**_point(row)) for row in _thinned(learned)]
-    evaluations = [CurveEvaluation(**_evaluation(row)) for row in new if figure(row, "validation", "loss_nats")]
+    points = [CurvePoint(**point) for point in points_of(new, _MOST_ROWS)]
+    evaluations = [CurveEvaluation(**each) for each in evaluations_of(new)]
     sizes = {key: value for key, value in mapping(config, "model").items() if type(value) is int}
     return RunTold(
         name=name,
@@ -240,33 +240,6 @@ def _told(name: str, folder: RunFolder, job: JobStatus | None, stages: dict[str,
         points=points,
         evaluations=evaluations,
     )
-
-
-def _point(row: dict[str, Any]) -> dict[str, Any]:
-    names = [name for name in CurvePoint.model_fields if name != "step"]
-    return {"step": int(row["step"]), **{name: figure(row, name) for name in names}}
-
-
-def _evaluation(row: dict[str, Any]) -> dict[str, Any]:
-    names = ("loss_nats", "bits_per_byte", "bits_per_character")
-    sample = row.get("sample")
-    return {
-        "step": int(row["step"]),
-        **{name: figure(row, "validation", name) for name in names},
-        "sample": sample if isinstance(sample, str) else "",
-    }
-
-
-def _thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most so many rows: of each stretch the lowest and the highest loss, so that no outlier is lost."""
-    if len(rows) <= _MOST_ROWS:
-        return rows
-    length = -(-len(rows) * 2 // _MOST_ROWS)
-    kept: list[dict[str, Any]] = []
-    for start in range(0, len(rows), length):
-        stretch = sorted(rows[start : start + length], key=lambda row: figure(row, "loss_nats") or 0.0)
-        kept += sorted({row["step"]: row for row in (stretch[0], stretch[-1])}.values(), key=lambda row: row["step"])
-    return kept
 
 
 def _whole(value: float | None) -> int | None:
