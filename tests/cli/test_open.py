@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from tests.loopback import http
 
 from kotha.cli.main import main
 
@@ -22,9 +22,9 @@ def test_the_studio_is_there_and_takes_trainings(tmp_path: Path) -> None:
         line = opened.stderr.readline()
         found = re.search(r"(http://127\.0\.0\.1:\d+)/(#/look\?x=\S+);", line)
         assert found is not None, line
-        assert httpx.get(found.group(1)).headers["content-type"].startswith("text/html")
-        assert httpx.get(f"{found.group(1)}/api/jobs", timeout=60).json() == []
-        assert [each["id"] for each in httpx.get(f"{found.group(1)}/v1/models").json()["data"]] == ["box"]
+        assert http.get(found.group(1)).headers["content-type"].startswith("text/html")
+        assert http.get(f"{found.group(1)}/api/jobs", timeout=60).json() == []
+        assert [each["id"] for each in http.get(f"{found.group(1)}/v1/models").json()["data"]] == ["box"]
         opened.send_signal(signal.SIGTERM)
         assert opened.wait(60) == 143
     assert (tmp_path / "kotha-work").is_dir()

@@ -5,8 +5,8 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 from kotha.errors import UsageError
@@ -40,12 +40,12 @@ def reading(models: Path, book: Path) -> Iterator[Address]:
 
 
 def test_pages_are_read_without_a_key_and_models_are_not(reading: Address) -> None:
-    page = httpx.get(f"{reading.url}/book/bn/learn/01.html")
+    page = http.get(f"{reading.url}/book/bn/learn/01.html")
     assert (page.status_code, page.text) == (200, "<p>অধ্যায়</p>")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert httpx.get(f"{reading.url}/book/bn/search.json").json() == {}
-    assert httpx.get(f"{reading.url}/v1/models").status_code == 401
-    assert httpx.get(f"{reading.url}/book/", follow_redirects=False).text.startswith("<script>")
+    assert http.get(f"{reading.url}/book/bn/search.json").json() == {}
+    assert http.get(f"{reading.url}/v1/models").status_code == 401
+    assert http.get(f"{reading.url}/book/", follow_redirects=False).text.startswith("<script>")
 
 
 @pytest.mark.parametrize(
@@ -53,21 +53,21 @@ def test_pages_are_read_without_a_key_and_models_are_not(reading: Address) -> No
 )
 def test_nothing_else_is_found(reading: Address, path: str) -> None:
     key = {"authorization": "Bearer a-key-that-nobody-guesses"}
-    assert httpx.get(f"{reading.url}/book/{path}", headers=key).status_code == 404
+    assert http.get(f"{reading.url}/book/{path}", headers=key).status_code == 404
 
 
 def test_a_script_that_is_written_in_is_allowed_by_its_hash_alone(reading: Address) -> None:
-    begin = httpx.get(f"{reading.url}/book/").headers["content-security-policy"]
+    begin = http.get(f"{reading.url}/book/").headers["content-security-policy"]
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     assert f"script-src 'self' 'sha256-{digest}';" in begin
     assert begin.count("unsafe") == begin.count("style-src 'self' 'unsafe-inline'") == 1
-    other = httpx.get(f"{reading.url}/book/bn/learn/01.html").headers["content-security-policy"]
+    other = http.get(f"{reading.url}/book/bn/learn/01.html").headers["content-security-policy"]
     assert "script-src 'self';" in other
-    assert httpx.get(f"{reading.url}/health").headers["content-security-policy"] == POLICY, "the others' is as it was"
+    assert http.get(f"{reading.url}/health").headers["content-security-policy"] == POLICY, "the others' is as it was"
 
 
 def test_without_a_book_there_is_none(address: Address) -> None:
-    assert httpx.get(f"{address.url}/book/").status_code == 404
+    assert http.get(f"{address.url}/book/").status_code == 404
 
 
 def test_a_folder_that_is_no_book_is_refused(tmp_path: Path, models: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 from kotha.cli.main import main
@@ -114,8 +115,8 @@ def test_the_limits_of_the_guide_are_the_servers() -> None:
 def test_the_metrics_of_the_guide_are_the_servers(models: Path) -> None:
     named = set(re.findall(r"^\| `(kotha_\w+)` \|", GUIDE, re.MULTILINE))
     for url in started(make_app([str(models / "plain")], ServeSettings(), device="cpu")):
-        assert httpx.get(f"{url}/ready", timeout=60).is_success
-        told = httpx.get(f"{url}/metrics").text
+        assert http.get(f"{url}/ready", timeout=60).is_success
+        told = http.get(f"{url}/metrics").text
     kinds = set(re.findall(r"^# TYPE (kotha_\w+) (?:counter|gauge|histogram)$", told, re.MULTILINE))
     assert named == {kind for kind in kinds if not kind.endswith("_created")}
 

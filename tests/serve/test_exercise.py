@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.inside.small_models import TEXT
+from tests.loopback import http
 from tests.serve.conftest import Address
 
 from kotha import bundle
@@ -19,7 +20,7 @@ from kotha.inside.worksheet.workshop import sheet_by_hand
 
 
 def post(house: Address, path: str = "", **asked: Any) -> httpx.Response:
-    return httpx.post(f"{house.url}/api/exercise{path}", json=asked, timeout=60)
+    return http.post(f"{house.url}/api/exercise{path}", json=asked, timeout=60)
 
 
 def matrix(said: Any, name: str) -> Any:

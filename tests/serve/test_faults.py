@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.loopback import http
 from tests.prepared import prepared, some_stories
 from tests.serve.conftest import started
 from tests.serve.test_jobs import over, waited
@@ -36,7 +37,7 @@ ASKED = {"prompt": "মা", "max_tokens": 3, "temperature": 0}
 
 
 def ask(url: str, model: str = "plain") -> httpx.Response:
-    return httpx.post(f"{url}/v1/completions", json={**ASKED, "model": model}, timeout=60)
+    return http.post(f"{url}/v1/completions", json={**ASKED, "model": model}, timeout=60)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -245,11 +246,11 @@ def test_a_job_whose_folder_is_damaged_hides_neither_others_nor_models(models: P
         for file in (JOB, EXIT, PROCESS):
             whole = (tmp_path / bad / file).read_bytes()
             (tmp_path / bad / file).write_bytes(whole[:5])
-            listed = {each["id"]: each for each in httpx.get(f"{url}/api/jobs").json()}
+            listed = {each["id"]: each for each in http.get(f"{url}/api/jobs").json()}
             assert listed[good]["state"] == "done"
             if file != PROCESS:  # which nobody needs once it has ended
                 assert listed[bad]["state"] == "failed" and "is damaged" in listed[bad]["said"]
-            assert httpx.get(f"{url}/v1/models").is_success and ask(url).is_success
+            assert http.get(f"{url}/v1/models").is_success and ask(url).is_success
             (tmp_path / bad / file).write_bytes(whole)
 
 
@@ -282,15 +283,15 @@ def test_a_job_with_notes_of_another_shape_is_told_as_damaged(
         (folder / bad / name).unlink(missing_ok=True)
     for name, note in notes.items():
         (folder / bad / name).write_text(note)
-    answer = httpx.get(f"{url}/api/jobs")
+    answer = http.get(f"{url}/api/jobs")
     assert answer.status_code == 200, answer.text
     listed = {each["id"]: each for each in answer.json()}
     assert listed[good]["state"] == "done" and listed[bad]["kind"] == "damaged"
     assert file in listed[bad]["said"] and str(folder) not in listed[bad]["said"]
-    assert httpx.get(f"{url}/api/jobs/{bad}").json() == listed[bad]
-    assert [each["id"] for each in httpx.get(f"{url}/v1/models").json()["data"]] == ["plain"]
-    assert httpx.post(f"{url}/api/jobs/{bad}/go-on").status_code == 409
-    assert httpx.post(f"{url}/api/jobs/{bad}/stop").status_code == (409 if file == PROCESS else 200)
+    assert http.get(f"{url}/api/jobs/{bad}").json() == listed[bad]
+    assert [each["id"] for each in http.get(f"{url}/v1/models").json()["data"]] == ["plain"]
+    assert http.post(f"{url}/api/jobs/{bad}/go-on").status_code == 409
+    assert http.post(f"{url}/api/jobs/{bad}/stop").status_code == (409 if file == PROCESS else 200)
 
 
 @pytest.fixture(scope="module")
@@ -322,13 +323,13 @@ def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path) -> None:
     app = make_app([str(shelf / "plain"), str(shelf / "taught")], ServeSettings(), device="cpu")
     for url in started(app):
         take_away(shelf / "plain")
-        listed = httpx.get(f"{url}/v1/models")
+        listed = http.get(f"{url}/v1/models")
         assert listed.status_code == 200, listed.text
         assert [(each["id"], each["created"] > 0) for each in listed.json()["data"]] == [
             ("plain", False),
             ("taught", True),
         ]
-        assert httpx.get(f"{url}/v1/models/plain").json()["created"] == 0
+        assert http.get(f"{url}/v1/models/plain").json()["created"] == 0
         told = ask(url)
         assert told.status_code == 500 and "plain" in told.json()["error"]["message"]
 
@@ -376,18 +377,18 @@ def test_last_words_find_a_place_on_a_full_disk(small_disk: Path, endless: list[
 def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, models: Path) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=small_disk / "jobs"), device="cpu")
     for url in started(app):
-        file = httpx.post(f"{url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
+        file = http.post(f"{url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
         filler = fill(small_disk)
-        told = httpx.post(f"{url}/api/files", json={"text": "ক" * 10_000})
+        told = http.post(f"{url}/api/files", json={"text": "ক" * 10_000})
         assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
         assert str(small_disk) not in told.text
-        told = httpx.post(f"{url}/api/jobs", json={"kind": "tokenizer", "texts": [file]})
+        told = http.post(f"{url}/api/jobs", json={"kind": "tokenizer", "texts": [file]})
         assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
         assert str(small_disk) not in told.text, "where it is, nobody has to know"
-        assert httpx.get(f"{url}/api/jobs").json() == [], "what never began is no job"
+        assert http.get(f"{url}/api/jobs").json() == [], "what never began is no job"
         assert ask(url).is_success
         filler.unlink()
-        assert httpx.post(f"{url}/api/files", json={"text": "ক"}).is_success
+        assert http.post(f"{url}/api/files", json={"text": "ক"}).is_success
 
 
 def test_a_job_whose_place_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

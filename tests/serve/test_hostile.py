@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 from kotha.serve.app import make_app
@@ -18,7 +19,7 @@ PILE = "a" + "\u0316\u0301" * 20_000
 
 
 def refused(address: Address, path: str, asked: Any, status: int = 400) -> dict[str, Any]:
-    answer = httpx.post(address.url + path, json=asked, timeout=60)
+    answer = http.post(address.url + path, json=asked, timeout=60)
     assert answer.status_code == status, answer.text[:500]
     found: dict[str, Any] = answer.json()["error"]
     return found
@@ -42,7 +43,7 @@ def test_a_pile_of_marks_is_no_letter(address: Address, path: str, asked: dict[s
 
 def test_marks_as_people_write_them_are_letters(address: Address) -> None:
     text = "ক্ষ্ম্যাঁ e\u0301\u0323 Z̷̖̈a̶̙͠l̵̙̍g̴̫̈o̸̱͆ עִבְרִית"
-    said = httpx.post(f"{address.url}/api/tokenize", json={"model": "plain", "text": text}, timeout=60)
+    said = http.post(f"{address.url}/api/tokenize", json={"model": "plain", "text": text}, timeout=60)
     assert said.status_code == 200 and said.json()["letters"]
 
 
@@ -98,7 +99,7 @@ def test_only_the_first_fault_is_looked_for(address: Address, path: str, asked: 
 )
 def test_a_slip_is_told_in_words(address: Address, body: bytes, kind: str, told: str) -> None:
     path = "/v1/chat/completions" if b"messages" in body else "/v1/completions"
-    answer = httpx.post(address.url + path, content=body, headers={"content-type": kind})
+    answer = http.post(address.url + path, content=body, headers={"content-type": kind})
     error = answer.json()["error"]
     assert answer.status_code == 400 and told in error["message"] and "Value error" not in error["message"], error
 
@@ -124,7 +125,7 @@ def test_who_sends_no_headers_is_hung_up_on_and_others_are_served(models: Path) 
         slow = [socket.create_connection((host, int(port)), 10) for _ in range(12)]
         for each in slow:
             each.sendall(b"GET /health HTTP/1.1\r\n")
-        assert httpx.get(f"{url}/health", timeout=30).status_code == 200, "after those before it were let go"
+        assert http.get(f"{url}/health", timeout=30).status_code == 200, "after those before it were let go"
         for each in slow:
             each.settimeout(30)
             assert each.recv(1) == b""
@@ -144,13 +145,13 @@ def test_a_name_may_have_capitals(models: Path) -> None:
     settings = ServeSettings(names=("MyBox.local",))
     for url in started(make_app([str(models / "plain")], settings, device="cpu")):
         for name in ("MyBox.local", "mybox.LOCAL:8000"):
-            assert httpx.get(f"{url}/health", headers={"host": name}).status_code == 200
-        assert httpx.get(f"{url}/health", headers={"host": "other.local"}).status_code == 403
+            assert http.get(f"{url}/health", headers={"host": name}).status_code == 200
+        assert http.get(f"{url}/health", headers={"host": "other.local"}).status_code == 403
 
 
 @pytest.mark.parametrize(
     ("method", "path", "told"), [("GET", "/nowhere", "/openapi.json"), ("GET", "/v1/completions", "POST")]
 )
 def test_an_address_that_is_none_names_those_that_are(address: Address, method: str, path: str, told: str) -> None:
-    answer = httpx.request(method, address.url + path)
+    answer = http.request(method, address.url + path)
     assert answer.status_code in (404, 405) and told in answer.json()["error"]["message"]

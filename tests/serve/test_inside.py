@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside.small_models import TEXT
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 import kotha
@@ -39,13 +40,13 @@ def png(pixels: Any) -> str:
 
 
 def ask(house: Address, path: str, **asked: Any) -> Any:
-    said = httpx.post(f"{house.url}/api/inside/{path}", json=asked, timeout=60)
+    said = http.post(f"{house.url}/api/inside/{path}", json=asked, timeout=60)
     assert said.status_code == 200, said.text
     return said.json()
 
 
 def refused(house: Address, path: str, **asked: Any) -> str:
-    said = httpx.post(f"{house.url}/api/inside/{path}", json=asked, timeout=60)
+    said = http.post(f"{house.url}/api/inside/{path}", json=asked, timeout=60)
     assert said.status_code == 400, said.text
     return str(said.json()["error"]["message"])
 
@@ -268,10 +269,10 @@ def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Add
         model = app.state.kotha.shelf.opened["gpt"].apart.model
         model.register_forward_pre_hook(wait)
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{url}/api/inside/{path}", json=asked, timeout=2)
+            http.post(f"{url}/api/inside/{path}", json=asked, timeout=2)
         assert entered.wait(20)
         for _ in range(2000):
-            if f'path="/api/inside/{path}",status="499"' in httpx.get(f"{url}/metrics").text:
+            if f'path="/api/inside/{path}",status="499"' in http.get(f"{url}/metrics").text:
                 break
             threading.Event().wait(0.01)
         gate.set()
@@ -334,7 +335,7 @@ def test_every_cut_and_every_changed_byte_of_a_png_is_an_answer_or_a_refusal() -
 )
 def test_hostile_requests_are_answered_in_words(house: Address, path: str, body: bytes) -> None:
     headers = {"content-type": "application/json"}
-    said = httpx.post(f"{house.url}/api/inside/{path}", content=body, headers=headers, timeout=60)
+    said = http.post(f"{house.url}/api/inside/{path}", content=body, headers=headers, timeout=60)
     assert said.status_code in (400, 404), said.text[:300]
     assert json.loads(said.text)["error"]["message"]
 
@@ -344,7 +345,7 @@ def test_a_text_that_names_a_file_is_a_text(house: Address) -> None:
 
 
 def test_a_model_says_what_it_is(house: Address) -> None:
-    said = httpx.get(f"{house.url}/api/models/seq2seq").json()
+    said = http.get(f"{house.url}/api/models/seq2seq").json()
     assert said["family"] == "seq2seq" and said["context_length"] == 48
     assert [site["name"] for site in said["attentions"]] == [
         "encoder.0.attention",
@@ -354,8 +355,8 @@ def test_a_model_says_what_it_is(house: Address) -> None:
         "decoder.1.attention",
         "decoder.1.cross",
     ]
-    assert httpx.get(f"{house.url}/api/models/vit").json()["labels"] == ["0", "1", "2"]
-    assert httpx.get(f"{house.url}/api/models/nobody").status_code == 404
+    assert http.get(f"{house.url}/api/models/vit").json()["labels"] == ["0", "1", "2"]
+    assert http.get(f"{house.url}/api/models/nobody").status_code == 404
 
 
 def test_broken_weights_are_told(families: Path, tmp_path: Path) -> None:
@@ -369,7 +370,7 @@ def test_broken_weights_are_told(families: Path, tmp_path: Path) -> None:
         for path in ("attention", "lens", "flow", "silence"):
             asked = {"model": "broken", "text": TEXT}
             asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
-            said = httpx.post(f"{url}/api/inside/{path}", json=asked, timeout=60)
+            said = http.post(f"{url}/api/inside/{path}", json=asked, timeout=60)
             assert said.status_code == 500 and "weights are broken" in said.json()["error"]["message"], said.text
 
 
@@ -390,11 +391,11 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
         views += [pool.submit(ask, house, "flow", **asked) for _ in range(20)]
         wanted = {"model": "gpt", "input": TEXT}
         vectors = [pool.submit(httpx.post, f"{house.url}/v1/embeddings", json=wanted, timeout=60) for _ in range(10)]
-        written = httpx.post(f"{house.url}/v1/completions", json={"model": "gpt", "prompt": "মা", "max_tokens": 3})
+        written = http.post(f"{house.url}/v1/completions", json={"model": "gpt", "prompt": "মা", "max_tokens": 3})
         assert written.status_code == 200
         assert ask(house, "flow", model="bert", text=TEXT)["answers"], "another model's turn"
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{house.url}/api/inside/lens", json=asked, timeout=0.3)
+            http.post(f"{house.url}/api/inside/lens", json=asked, timeout=0.3)
         assert not any(each.done() for each in (*views, *vectors))
         gate.set()
         assert all(each.result()["family"] == "gpt" for each in views)
@@ -403,15 +404,15 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
 
 def test_it_is_told_how_far_the_work_of_a_model_is(house: Address) -> None:
     nothing = {"stage": "", "done": 0, "total": 0}
-    assert httpx.get(f"{house.url}/api/progress", params={"model": "never-opened"}).json() == nothing
+    assert http.get(f"{house.url}/api/progress", params={"model": "never-opened"}).json() == nothing
     ask(house, "flow", model="gpt", text="মা")
     turns = house.app.state.kotha.shelf.opened["gpt"].turns
-    assert httpx.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == nothing
+    assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == nothing
     turns.how_far = HowFar("silencing", 3, 8)
-    assert httpx.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == {
+    assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == {
         "stage": "silencing",
         "done": 3,
         "total": 8,
     }
-    assert httpx.get(f"{house.url}/api/progress").json() == nothing, "that is of no model"
+    assert http.get(f"{house.url}/api/progress").json() == nothing, "that is of no model"
     turns.how_far = None

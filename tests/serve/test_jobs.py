@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 from kotha.bundle import RUN_MODEL
@@ -187,17 +188,17 @@ def said(answer: httpx.Response) -> Any:
 
 def test_a_text_is_brought_and_a_tokenizer_trained_on_it(working: Address) -> None:
     text = "\n\n".join(story.text for story in islice(stories(seed=0), 40))
-    file = said(httpx.post(f"{working.url}/api/files", json={"text": text}))["id"]
+    file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
     asked = {"kind": "tokenizer", "texts": [file], "vocab_size": 600, "name": "ছোট"}
-    id = said(httpx.post(f"{working.url}/api/jobs", json=asked))["id"]
+    id = said(http.post(f"{working.url}/api/jobs", json=asked))["id"]
     states = []
-    with httpx.stream("GET", f"{working.url}/api/jobs/{id}/events", timeout=120) as stream:
+    with http.stream("GET", f"{working.url}/api/jobs/{id}/events", timeout=120) as stream:
         for line in stream.iter_lines():
             if line.startswith("data: "):
                 states.append(json.loads(line.removeprefix("data: "))["state"])
     assert states[-1] == "done" and set(states) <= {"running", "done"}
     assert (working.folder / id / "out" / "tokenizer.json").is_file()
-    listed = said(httpx.get(f"{working.url}/api/jobs"))
+    listed = said(http.get(f"{working.url}/api/jobs"))
     assert [each["name"] for each in listed] == ["ছোট"]
 
 
@@ -222,7 +223,7 @@ def test_a_text_is_brought_and_a_tokenizer_trained_on_it(working: Address) -> No
     ],
 )
 def test_what_cannot_be_begun_is_refused(working: Address, path: str, asked: Any, status: int) -> None:
-    answer = httpx.post(working.url + path, json=asked)
+    answer = http.post(working.url + path, json=asked)
     assert answer.status_code == status and answer.json()["error"]["message"], answer.text
 
 
@@ -280,12 +281,12 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
         "model": {"kind": "adapt", "use": "classify", "table": table, "model": id},
     }[wanted]
     for url in started(app):
-        refused = httpx.post(f"{url}/api/jobs", json=asked)
+        refused = http.post(f"{url}/api/jobs", json=asked)
         if wanted == "model":
-            alike = httpx.post(f"{url}/v1/completions", json={"model": id, "prompt": "মা"})
+            alike = http.post(f"{url}/v1/completions", json={"model": id, "prompt": "মা"})
             assert (alike.status_code, alike.json()) == (status, refused.json())
         if wanted == "data" and given != "file":  # of which a plan can be made
-            alike = httpx.post(f"{url}/api/plan", json={"minutes": 1, "data": id})
+            alike = http.post(f"{url}/api/plan", json={"minutes": 1, "data": id})
             assert (alike.status_code, alike.json()) == (status, refused.json())
     assert refused.status_code == status and words in refused.json()["error"]["message"], refused.text
     assert len(store.all()) == (given != "file"), "nothing was begun"
@@ -316,7 +317,7 @@ def test_who_lost_the_connection_hears_what_is_new(working: Address) -> None:
 
     def heard(last: str | None, count: int) -> list[tuple[str, str, Any]]:
         headers = {} if last is None else {"last-event-id": last}
-        with httpx.stream("GET", address, headers=headers, timeout=60) as stream:
+        with http.stream("GET", address, headers=headers, timeout=60) as stream:
             return list(islice(events(stream.iter_lines()), count))
 
     measure(1, 2)
@@ -335,7 +336,7 @@ def test_who_lost_the_connection_hears_what_is_new(working: Address) -> None:
     (store.folder / id / EXIT).write_text(json.dumps({"code": 0, "ended": 1.0}))
     [ended] = heard(again[-1][1], 2)
     assert ended[0] == "status" and ended[2]["state"] == "done", "the end was not heard yet"
-    assert httpx.get(address, headers={"last-event-id": ended[1]}).status_code == 204
+    assert http.get(address, headers={"last-event-id": ended[1]}).status_code == 204
     measure(9)
     with metrics.open("a") as file:
         file.write('{"step": 1\n')  # the disk was full
@@ -344,43 +345,43 @@ def test_who_lost_the_connection_hears_what_is_new(working: Address) -> None:
 
 
 def test_a_server_without_a_folder_takes_no_jobs(address: Address) -> None:
-    answer = httpx.get(f"{address.url}/api/jobs")
+    answer = http.get(f"{address.url}/api/jobs")
     assert answer.status_code == 404 and "takes no jobs" in answer.json()["error"]["message"]
 
 
 def test_files_are_listed_and_removed(working: Address) -> None:
     called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as a file of anybody's may be
-    id = said(httpx.post(f"{working.url}/api/files", json={"text": "নদী", "ending": "csv", "name": called}))["id"]
-    listed = {each["id"]: each for each in said(httpx.get(f"{working.url}/api/files"))}
+    id = said(http.post(f"{working.url}/api/files", json={"text": "নদী", "ending": "csv", "name": called}))["id"]
+    listed = {each["id"]: each for each in said(http.get(f"{working.url}/api/files"))}
     assert listed[id]["name"].startswith("আমার নদী.csvxx") and len(listed[id]["name"]) == 200
     assert (listed[id]["ending"], listed[id]["n_bytes"]) == ("csv", len("নদী".encode()))
-    assert said(httpx.delete(f"{working.url}/api/files/{id}")) == {"id": id}
-    assert id not in [each["id"] for each in said(httpx.get(f"{working.url}/api/files"))]
-    assert httpx.delete(f"{working.url}/api/files/{id}").status_code == 404
-    assert httpx.delete(f"{working.url}/api/files/..").status_code in (400, 404, 405)
+    assert said(http.delete(f"{working.url}/api/files/{id}")) == {"id": id}
+    assert id not in [each["id"] for each in said(http.get(f"{working.url}/api/files"))]
+    assert http.delete(f"{working.url}/api/files/{id}").status_code == 404
+    assert http.delete(f"{working.url}/api/files/..").status_code in (400, 404, 405)
 
 
 def test_more_files_than_are_kept_are_refused(tmp_path: Path, models: Path) -> None:
     limits = Limits(files=3, files_bytes=20, jobs=1)
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path, limits=limits), device="cpu")
     for url in started(app):
-        first = said(httpx.post(f"{url}/api/files", json={"text": "a" * 15}))["id"]
-        large = httpx.post(f"{url}/api/files", json={"text": "b" * 6})
+        first = said(http.post(f"{url}/api/files", json={"text": "a" * 15}))["id"]
+        large = http.post(f"{url}/api/files", json={"text": "b" * 6})
         assert large.status_code == 413 and "take 15 bytes, and this one 6 more" in large.json()["error"]["message"]
         for _ in range(2):
-            said(httpx.post(f"{url}/api/files", json={"text": "c"}))
-        many = httpx.post(f"{url}/api/files", json={"text": "c"})
+            said(http.post(f"{url}/api/files", json={"text": "c"}))
+        many = http.post(f"{url}/api/files", json={"text": "c"})
         assert many.status_code == 409 and "3 files are kept" in many.json()["error"]["message"]
-        said(httpx.delete(f"{url}/api/files/{first}"))
-        second = said(httpx.post(f"{url}/api/files", json={"text": "b" * 6}))["id"]
+        said(http.delete(f"{url}/api/files/{first}"))
+        second = said(http.post(f"{url}/api/files", json={"text": "b" * 6}))["id"]
         asked = {"kind": "tokenizer", "texts": [second]}
-        job = said(httpx.post(f"{url}/api/jobs", json=asked))["id"]
+        job = said(http.post(f"{url}/api/jobs", json=asked))["id"]
         waited(JobStore(tmp_path), job, over)
-        many = httpx.post(f"{url}/api/jobs", json=asked)
+        many = http.post(f"{url}/api/jobs", json=asked)
         assert many.status_code == 409 and "1 jobs are kept" in many.json()["error"]["message"]
-        said(httpx.delete(f"{url}/api/jobs/{job}"))
+        said(http.delete(f"{url}/api/jobs/{job}"))
         assert [each.name for each in tmp_path.iterdir()] == ["uploads"]
-        waited(JobStore(tmp_path), said(httpx.post(f"{url}/api/jobs", json=asked))["id"], over)
+        waited(JobStore(tmp_path), said(http.post(f"{url}/api/jobs", json=asked))["id"], over)
 
 
 def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: list[str]) -> None:
@@ -435,21 +436,21 @@ def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Pat
     shelf = app.state.kotha.shelf
     for url in started(app):
         asked = {"model": id, "prompt": "মা", "max_tokens": 2}
-        said(httpx.post(f"{url}/v1/completions", json=asked, timeout=60))
+        said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
         shelf.opened[id].users += 1
-        refused = httpx.delete(f"{url}/api/jobs/{id}")
+        refused = http.delete(f"{url}/api/jobs/{id}")
         assert refused.status_code == 409 and "is being used" in refused.json()["error"]["message"]
-        said(httpx.post(f"{url}/v1/completions", json=asked, timeout=60))
+        said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
         shelf.opened[id].users -= 1
-        said(httpx.delete(f"{url}/api/jobs/{id}"))
+        said(http.delete(f"{url}/api/jobs/{id}"))
         assert id not in shelf.opened and not (tmp_path / id).exists()
-        assert httpx.post(f"{url}/v1/completions", json=asked).status_code == 404
-        assert [each["id"] for each in said(httpx.get(f"{url}/v1/models"))["data"]] == ["taught"]
+        assert http.post(f"{url}/v1/completions", json=asked).status_code == 404
+        assert [each["id"] for each in said(http.get(f"{url}/v1/models"))["data"]] == ["taught"]
 
 
 def test_more_texts_than_a_command_holds_are_refused(working: Address) -> None:
     asked = {"kind": "tokenizer", "texts": ["0" * 12] * 1001}
-    refused = httpx.post(f"{working.url}/api/jobs", json=asked)
+    refused = http.post(f"{working.url}/api/jobs", json=asked)
     assert refused.status_code == 400 and refused.json()["error"]["param"] == "tokenizer.texts"
 
 
@@ -499,25 +500,25 @@ def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: 
             f"/api/jobs/{id}",
             "/api/files",
         ):
-            httpx.get(url + path)
-        httpx.get(f"{url}/api/jobs/{id}/events")
-        httpx.post(f"{url}/v1/completions", json={"model": "nobody", "prompt": "মা"})
-        httpx.post(f"{url}/api/jobs", json={"kind": "tokenizer", "texts": [id]})
-        httpx.post(f"{url}/api/jobs", json={"kind": "adapt", "use": "classify", "table": id, "model": "nobody"})
-        httpx.post(f"{url}/api/jobs/{id}/stop")
-        httpx.delete(f"{url}/api/jobs/{id}")
-        httpx.delete(f"{url}/api/files/{id}")
+            http.get(url + path)
+        http.get(f"{url}/api/jobs/{id}/events")
+        http.post(f"{url}/v1/completions", json={"model": "nobody", "prompt": "মা"})
+        http.post(f"{url}/api/jobs", json={"kind": "tokenizer", "texts": [id]})
+        http.post(f"{url}/api/jobs", json={"kind": "adapt", "use": "classify", "table": id, "model": "nobody"})
+        http.post(f"{url}/api/jobs/{id}/stop")
+        http.delete(f"{url}/api/jobs/{id}")
+        http.delete(f"{url}/api/files/{id}")
     assert in_loop == []
 
 
 @pytest.mark.slow
 def test_from_a_text_to_a_model_that_writes_through_a_server_that_died(working: Address, models: Path) -> None:
     text = "\n\n".join(story.text for story in islice(stories(seed=1), 200))
-    file = said(httpx.post(f"{working.url}/api/files", json={"text": text}))["id"]
+    file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
     store = JobStore(working.folder)
 
     def begun(**asked: Any) -> str:
-        return str(said(httpx.post(f"{working.url}/api/jobs", json=asked))["id"])
+        return str(said(http.post(f"{working.url}/api/jobs", json=asked))["id"])
 
     tokenizer = begun(kind="tokenizer", texts=[file], vocab_size=800)
     assert waited(store, tokenizer, over).state == "done"
@@ -526,18 +527,18 @@ def test_from_a_text_to_a_model_that_writes_through_a_server_that_died(working: 
     run = begun(kind="train", data=data, minutes=0.3)
     metrics = working.folder / run / "out" / "metrics.jsonl"
     waited(store, run, lambda _: metrics.is_file() and metrics.stat().st_size > 0)
-    said(httpx.post(f"{working.url}/api/jobs/{run}/stop"))
+    said(http.post(f"{working.url}/api/jobs/{run}/stop"))
     assert waited(store, run, over).state == "stopped"
     # Another server, as after a crash: it knows the job, goes on with it, and serves what comes of it.
     app = make_app([str(models / "plain")], ServeSettings(jobs=working.folder), device="cpu")
     for url in started(app):
-        assert said(httpx.post(f"{url}/api/jobs/{run}/go-on"))["state"] == "running"
+        assert said(http.post(f"{url}/api/jobs/{run}/go-on"))["state"] == "running"
         assert waited(store, run, over, 300).state == "done", store.status(run).said
         steps = [json.loads(line).get("step", 0) for line in metrics.read_text().splitlines()]
         assert steps == sorted(steps), "one curve"
-        assert run in [each["id"] for each in said(httpx.get(f"{url}/v1/models"))["data"]]
+        assert run in [each["id"] for each in said(http.get(f"{url}/v1/models"))["data"]]
         asked = {"model": run, "prompt": "নদীর ধারে", "max_tokens": 5}
-        assert said(httpx.post(f"{url}/v1/completions", json=asked, timeout=60))["usage"]["completion_tokens"] <= 5
+        assert said(http.post(f"{url}/v1/completions", json=asked, timeout=60))["usage"]["completion_tokens"] <= 5
 
 
 def clients(app: Any) -> Iterator[httpx.Client]:

@@ -5,8 +5,8 @@ import resource
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 from tests.serve.test_jobs import working, written  # noqa: F401 - a fixture
 
@@ -19,7 +19,7 @@ from kotha.serve.jobs.store import JobStore
 
 
 def change(address: Address, id: str, **label: Any) -> dict[str, Any]:
-    said = httpx.patch(f"{address.url}/api/jobs/{id}", json=label, timeout=60)
+    said = http.patch(f"{address.url}/api/jobs/{id}", json=label, timeout=60)
     assert said.status_code == 200, said.text
     found: dict[str, Any] = said.json()
     return found
@@ -50,11 +50,11 @@ def test_trainings_are_listed_with_their_tags(working: Address) -> None:  # noqa
     store = JobStore(working.folder)
     id = written(store, "train", 0)
     assert change(working, id, name=" আমার   মডেল ", tags=["ছোট", "র‍্যাম", "ছোট"])["tags"] == ["ছোট", "র‍্যাম"]
-    [row] = [each for each in httpx.get(f"{working.url}/api/runs").json() if each["name"] == id]
+    [row] = [each for each in http.get(f"{working.url}/api/runs").json() if each["name"] == id]
     assert (row["title"], row["tags"]) == ("আমার মডেল", ["ছোট", "র‍্যাম"])
-    told = httpx.get(f"{working.url}/api/runs/{id}", timeout=60).json()
+    told = http.get(f"{working.url}/api/runs/{id}", timeout=60).json()
     assert (told["title"], told["tags"]) == ("আমার মডেল", ["ছোট", "র‍্যাম"])
-    assert httpx.get(f"{working.url}/api/jobs/{id}").json() == change(working, id), "nothing asked, nothing changed"
+    assert http.get(f"{working.url}/api/jobs/{id}").json() == change(working, id), "nothing asked, nothing changed"
     running = written(store, "train", None)
     assert change(working, running, tags=["চলছে"])["state"] == "running"
 
@@ -87,7 +87,7 @@ def test_what_is_no_label_is_refused_and_changes_nothing(working: Address, label
     store = JobStore(working.folder)
     id = written(store, "train", 0)
     store.label(id, "নাম", ["ভালো"])
-    said = httpx.patch(f"{working.url}/api/jobs/{id}", json=label, timeout=60)
+    said = http.patch(f"{working.url}/api/jobs/{id}", json=label, timeout=60)
     assert said.status_code == 400 and words in said.json()["error"]["message"], said.text[:500]
     assert len(said.text) < 1000
     assert (store.status(id).name, store.status(id).tags) == ("নাম", ("ভালো",))
@@ -97,23 +97,23 @@ def test_half_a_letter_is_refused(working: Address) -> None:  # noqa: F811
     id = written(JobStore(working.folder), "train", 0)
     for body in (b'{"tags": ["\\ud800"]}', b'{"name": "\\udfff"}', b'{"tags": NaN}', b"null", b"[]", b"{"):
         headers = {"content-type": "application/json"}
-        said = httpx.patch(f"{working.url}/api/jobs/{id}", content=body, headers=headers, timeout=60)
+        said = http.patch(f"{working.url}/api/jobs/{id}", content=body, headers=headers, timeout=60)
         assert said.status_code == 400 and said.json()["error"]["message"], said.text
 
 
 def test_a_foreign_id_is_no_job(working: Address, models: Path) -> None:  # noqa: F811
     file = JobStore(working.folder).uploads.bring("নদী", "txt")
     for id in ("0" * 12, file):
-        said = httpx.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
+        said = http.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
         assert said.status_code == 404 and "there is no job" in said.text, said.text
     for id in ("..%2F..%2Fetc", "x", "0" * 13, "plain"):
-        said = httpx.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
+        said = http.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
         assert said.status_code in (400, 404), said.text
     assert not [file for file in working.folder.rglob(LABEL) if file.parent.name == "0" * 12]
     with pytest.raises(NoSuchJobError):
         JobStore(working.folder).label("../escaped", "নাম")
     for url in started(make_app([str(models / "plain")], device="cpu")):
-        said = httpx.patch(f"{url}/api/jobs/{'0' * 12}", json={"tags": ["ক"]})
+        said = http.patch(f"{url}/api/jobs/{'0' * 12}", json={"tags": ["ক"]})
         assert said.status_code == 404 and "takes no jobs" in said.text
 
 

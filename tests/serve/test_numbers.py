@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from tests.inside.small_models import TEXT
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 from tests.serve.test_inside import IMAGES, ask, library, png, refused
 
@@ -36,7 +36,7 @@ def ledger(house: Address, model: str) -> Ledger:
 
 
 def window(house: Address, **asked: Any) -> np.ndarray[Any, Any]:
-    said = httpx.post(f"{house.url}/api/inside/values", json=asked, timeout=60)
+    said = http.post(f"{house.url}/api/inside/values", json=asked, timeout=60)
     assert said.status_code == 200, said.text
     shape = int(said.headers["x-rows"]), int(said.headers["x-columns"])
     return np.frombuffer(said.content, dtype="<f4").reshape(shape)
@@ -94,9 +94,9 @@ def test_a_window_has_the_rows_and_columns_that_were_asked_for(house: Address) -
 def test_a_window_of_too_many_numbers_is_refused(families: Path) -> None:
     for url in started(make_app([str(families / "gpt")], ServeSettings(limits=Limits(numbers=100)), device="cpu")):
         asked = {"model": "gpt", "site": "tokens.weight", "text": TEXT}
-        said = httpx.post(f"{url}/api/inside/values", json=asked, timeout=60)
+        said = http.post(f"{url}/api/inside/values", json=asked, timeout=60)
         assert said.status_code == 400 and "fewer rows" in said.json()["error"]["message"]
-        said = httpx.post(f"{url}/api/inside/values", json={**asked, "rows": 2}, timeout=60)
+        said = http.post(f"{url}/api/inside/values", json={**asked, "rows": 2}, timeout=60)
         assert said.status_code == 200 and len(said.content) == 2 * 16 * 4
 
 

@@ -5,9 +5,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 from kotha import bundle
@@ -163,9 +163,9 @@ def test_who_was_never_taught_to_converse_says_so_always(client: Any) -> None:
 def test_so_does_the_model_in_the_box() -> None:
     asked = {"model": "box", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 2}
     for url in started(make_app(device="cpu")):
-        said = httpx.post(f"{url}/v1/chat/completions", json=asked, timeout=60).json()
-        streamed = httpx.post(f"{url}/v1/chat/completions", json={**asked, "stream": True}, timeout=60).text
-        about = httpx.get(f"{url}/api/models/box").json()
+        said = http.post(f"{url}/v1/chat/completions", json=asked, timeout=60).json()
+        streamed = http.post(f"{url}/v1/chat/completions", json={**asked, "stream": True}, timeout=60).text
+        about = http.get(f"{url}/api/models/box").json()
     assert said["kotha"] == {"remark": UNTAUGHT} and streamed.count(UNTAUGHT) == 1 and not about["takes_turns"]
 
 

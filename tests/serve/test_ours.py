@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import torch
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 import kotha
@@ -23,7 +23,7 @@ TEXT = "নদীর ধারে ক্ষণিক"
 
 
 def post(address: Address, path: str, **asked: Any) -> Any:
-    said = httpx.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
+    said = http.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
     assert said.status_code == 200, said.text
     return said.json()
 
@@ -35,7 +35,7 @@ def test_a_text_as_letters_and_tokens_and_back(address: Address) -> None:
     ids = [token["id"] for token in said["tokens"]]
     assert ids == tokenizer.encode(TEXT) and said["letters"] == aksharas(TEXT) and said["bytes"] == len(TEXT.encode())
     assert post(address, "/api/detokenize", tokens=ids)["text"] == TEXT
-    refused = httpx.post(f"{address.url}/api/detokenize", json={"model": "plain", "tokens": [999_999]})
+    refused = http.post(f"{address.url}/api/detokenize", json={"model": "plain", "tokens": [999_999]})
     assert refused.status_code == 400 and "outside the vocabulary" in refused.json()["error"]["message"]
 
 
@@ -53,18 +53,18 @@ def test_what_could_come_next_is_the_models_own_distribution(address: Address) -
 
 
 def test_it_says_how_it_fares(address: Address) -> None:
-    assert httpx.get(f"{address.url}/ready", timeout=60).json()["status"] == "ready"
+    assert http.get(f"{address.url}/ready", timeout=60).json()["status"] == "ready"
     post(address, "/v1/completions", prompt=TEXT, max_tokens=3)
-    counted = httpx.get(f"{address.url}/metrics").text
+    counted = http.get(f"{address.url}/metrics").text
     assert 'kotha_requests_total{path="/v1/completions",status="200"}' in counted
     assert 'kotha_waiting{model="plain"} 0.0' in counted
     assert TEXT not in counted and "kotha_first_byte_seconds_bucket" in counted
-    httpx.get(f"{address.url}/some/secret/path")
-    assert "secret" not in httpx.get(f"{address.url}/metrics").text, "what is asked for is not what is counted by"
+    http.get(f"{address.url}/some/secret/path")
+    assert "secret" not in http.get(f"{address.url}/metrics").text, "what is asked for is not what is counted by"
 
 
 def test_every_field_of_every_request_and_answer_is_described(address: Address) -> None:
-    told = httpx.get(f"{address.url}/openapi.json").json()
+    told = http.get(f"{address.url}/openapi.json").json()
     models = told["components"]["schemas"]
     routes = {f"{way} {path}": about for path, ways in told["paths"].items() for way, about in ways.items()}
     described = models | routes
@@ -98,7 +98,7 @@ def test_schemathesis_finds_nothing(models: Path, tmp_path: Path) -> None:
     app = make_app([str(tmp_path / "box")], settings, device="cpu")
     checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
     for url in started(app):
-        schema = httpx.get(f"{url}/openapi.json").json()
+        schema = http.get(f"{url}/openapi.json").json()
         for each in schema["components"]["schemas"].values():
             for name, there in {"model": "box", "index": "stories", "run": "box"}.items():
                 if name in each.get("properties", {}) and each["title"].endswith("Request"):
@@ -111,15 +111,15 @@ def test_schemathesis_finds_nothing(models: Path, tmp_path: Path) -> None:
 
 
 def test_a_design_for_a_text_of_a_size_that_there_is_not_yet(address: Address) -> None:
-    told = httpx.post(f"{address.url}/api/plan", json={"minutes": 1, "text_bytes": 2_000_000}, timeout=120)
+    told = http.post(f"{address.url}/api/plan", json={"minutes": 1, "text_bytes": 2_000_000}, timeout=120)
     assert told.status_code == 200, told.text
     assert told.json()["design"] is not None and told.json()["epochs"] > 0
-    both = httpx.post(f"{address.url}/api/plan", json={"minutes": 1}, timeout=60)
+    both = http.post(f"{address.url}/api/plan", json={"minutes": 1}, timeout=60)
     assert both.status_code == 400 and "go together" in both.json()["error"]["message"]
 
 
 def test_the_machine_and_the_presets_are_told(address: Address) -> None:
-    machine = httpx.get(f"{address.url}/api/machine", timeout=60).json()
+    machine = http.get(f"{address.url}/api/machine", timeout=60).json()
     assert machine["memory_bytes"] > 0 and machine["operations_per_second"] > 0
-    names = [each["name"] for each in httpx.get(f"{address.url}/api/presets").json()]
+    names = [each["name"] for each in http.get(f"{address.url}/api/presets").json()]
     assert names == [each.name for each in presets()]

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import started as begun
 
 from kotha.cli.main import main
@@ -43,7 +43,7 @@ def test_it_drains_before_it_stops(models: Path, told: signal.Signals) -> None:
     lines: list[str] = []
     asked = {"model": "plain", "prompt": "মা", "max_tokens": 300, "stream": True, "seed": 1}
     with started(str(models / "plain")) as (server, address):
-        with httpx.stream("POST", f"{address}/v1/completions", json=asked, timeout=60) as stream:
+        with http.stream("POST", f"{address}/v1/completions", json=asked, timeout=60) as stream:
             for line in stream.iter_lines():
                 lines.append(line)
                 if len(lines) == 3:
@@ -57,7 +57,7 @@ def test_it_drains_before_it_stops(models: Path, told: signal.Signals) -> None:
 def test_requests_are_logged_without_what_was_written(models: Path) -> None:
     asked = {"model": "plain", "prompt": "গোপন", "max_tokens": 1}
     with started(str(models / "plain"), "--log", "json") as (server, address):
-        assert httpx.post(f"{address}/v1/completions", json=asked, timeout=60).is_success
+        assert http.post(f"{address}/v1/completions", json=asked, timeout=60).is_success
         host, _, port = address.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=60) as rubbish:
             rubbish.sendall(b"rubbish\r\n\r\n")
@@ -103,11 +103,11 @@ def test_a_port_that_is_taken_is_told(capsys: Any, models: Path) -> None:
 def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> None:
     with started(str(models / "plain")) as (_, address):
         refused = [
-            httpx.get(f"{address}/api/jobs"),
-            httpx.post(f"{address}/api/plan", json={"minutes": 1, "data": "0" * 12}),
-            httpx.post(f"{address}/api/compare", json={"runs": ["plain"], "text": "0" * 12}),
-            httpx.post(f"{address}/api/ask", json={"index": "news", "question": "কে?"}),
-            httpx.get(f"{address}/health", headers={"host": "models.example.org"}),
+            http.get(f"{address}/api/jobs"),
+            http.post(f"{address}/api/plan", json={"minutes": 1, "data": "0" * 12}),
+            http.post(f"{address}/api/compare", json={"runs": ["plain"], "text": "0" * 12}),
+            http.post(f"{address}/api/ask", json={"index": "news", "question": "কে?"}),
+            http.get(f"{address}/health", headers={"host": "models.example.org"}),
         ]
     flags = ["--jobs FOLDER", "--jobs FOLDER", "--jobs FOLDER", "--index FILE", "--name NAME"]
     for answer, flag in zip(refused, flags, strict=True):
@@ -121,7 +121,7 @@ def test_the_first_model_is_opened_before_anybody_asks(models: Path) -> None:
         while not app.state.kotha.shelf.opened and time.monotonic() < until:
             time.sleep(0.02)
         assert list(app.state.kotha.shelf.opened) == ["plain"], "the first, and no other"
-        assert httpx.get(f"{url}/health").is_success
+        assert http.get(f"{url}/health").is_success
 
 
 def test_a_first_model_that_cannot_be_opened_is_told_to_whoever_asks(models: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_first_model_that_cannot_be_opened_is_told_to_whoever_asks(models: Pat
     (broken / "model.safetensors").write_bytes(b"no weights")
     app = make_app([str(broken)], ServeSettings(opens_ahead=True), device="cpu")
     for url in begun(app):
-        assert httpx.get(f"{url}/health", timeout=60).is_success
+        assert http.get(f"{url}/health", timeout=60).is_success
         asked = {"model": "broken", "prompt": "মা", "max_tokens": 1}
-        refused = httpx.post(f"{url}/v1/completions", json=asked, timeout=60)
+        refused = http.post(f"{url}/v1/completions", json=asked, timeout=60)
         assert refused.status_code >= 400 and "broken" in refused.json()["error"]["message"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 from kotha.errors import UsageError
@@ -64,14 +65,14 @@ def test_a_key_is_read_from_a_file_and_must_be_one(tmp_path: Path) -> None:
 def test_every_address_refuses_who_has_no_key_or_a_wrong_one(keyed: Address) -> None:
     for method, path in routes(keyed.app):
         for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": KEY}, {"authorization": "Basic eDp5"}):
-            said = httpx.request(method, keyed.url + path, headers=headers)
+            said = http.request(method, keyed.url + path, headers=headers)
             if path == "/health":
                 assert said.json() == {"status": "ok"}
             else:
                 assert said.status_code == 401 and "Bearer KEY" in said.json()["error"]["message"], (method, path)
-    assert httpx.get(f"{keyed.url}/v1/models?api_key={KEY}").status_code == 401, "no key in an address"
+    assert http.get(f"{keyed.url}/v1/models?api_key={KEY}").status_code == 401, "no key in an address"
     let_in = {"authorization": f"Bearer {KEY}"}
-    assert httpx.post(f"{keyed.url}/v1/completions", json=ASKED, headers=let_in).status_code == 200
+    assert http.post(f"{keyed.url}/v1/completions", json=ASKED, headers=let_in).status_code == 200
 
 
 def test_every_address_refuses_a_foreign_name_and_a_foreign_page(address: Address, keyed: Address) -> None:
@@ -90,20 +91,20 @@ def test_every_address_refuses_a_foreign_name_and_a_foreign_page(address: Addres
     ]
     for method, path in routes(address.app):
         for headers in foreign:
-            said = httpx.request(method, address.url + path, headers=headers)
+            said = http.request(method, address.url + path, headers=headers)
             assert said.status_code == 403 and said.json()["error"]["type"] == "permission_error", (path, headers)
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]", "localhost"):
-        assert httpx.get(f"{address.url}/v1/models", headers={"host": host}).status_code == 200, host
+        assert http.get(f"{address.url}/v1/models", headers={"host": host}).status_code == 200, host
     own = {"origin": address.url, "sec-fetch-site": "same-origin"}
-    assert httpx.get(f"{address.url}/v1/models", headers=own).status_code == 200
+    assert http.get(f"{address.url}/v1/models", headers=own).status_code == 200
     let_in = {"authorization": f"Bearer {KEY}"}
-    assert httpx.get(f"{keyed.url}/v1/models", headers={**let_in, "host": "192.168.7.7"}).status_code == 200
-    assert httpx.get(f"{keyed.url}/v1/models", headers={**let_in, "host": "evil.example"}).status_code == 403
+    assert http.get(f"{keyed.url}/v1/models", headers={**let_in, "host": "192.168.7.7"}).status_code == 200
+    assert http.get(f"{keyed.url}/v1/models", headers={**let_in, "host": "evil.example"}).status_code == 403
 
 
 def test_every_answer_carries_the_headers(address: Address) -> None:
     for method, path in routes(address.app):
-        said = httpx.request(method, address.url + path, json=ASKED if method == "POST" else None)
+        said = http.request(method, address.url + path, json=ASKED if method == "POST" else None)
         for name, value in HEADERS.items():
             assert said.headers.get(name) == value, (method, path, name)
         assert said.headers["cache-control"] == "no-store" and "server" not in said.headers
@@ -114,9 +115,9 @@ def test_a_request_that_is_too_large_is_refused_before_it_is_read(keyed: Address
     let_in = {"authorization": f"Bearer {KEY}"}
     large = json.dumps({**ASKED, "prompt": "ক" * 3000}).encode()
     for body in (large, (large[start : start + 100] for start in range(0, len(large), 100))):
-        said = httpx.post(f"{keyed.url}/v1/completions", content=body, headers=let_in)
+        said = http.post(f"{keyed.url}/v1/completions", content=body, headers=let_in)
         assert said.status_code == 413 and "2,000 bytes" in said.json()["error"]["message"]
-    assert httpx.get(f"{keyed.url}/health").status_code == 200
+    assert http.get(f"{keyed.url}/health").status_code == 200
 
 
 def test_a_request_that_never_ends_is_let_go(keyed: Address) -> None:
@@ -148,17 +149,17 @@ def test_a_request_that_never_ends_is_let_go(keyed: Address) -> None:
     ],
 )
 def test_hostile_bodies_are_answered_in_words(address: Address, body: bytes) -> None:
-    said = httpx.post(
+    said = http.post(
         f"{address.url}/v1/completions", content=body, headers={"content-type": "application/json"}, timeout=60
     )
     assert 400 <= said.status_code < 500, said.text[:300]
     assert said.json()["error"]["message"]
-    assert httpx.get(f"{address.url}/health").status_code == 200
+    assert http.get(f"{address.url}/health").status_code == 200
 
 
 def test_hostile_prompts_are_written_to(address: Address) -> None:
     for prompt in ["\x1b[2J\x00\u202e", "<|endoftext|><|assistant|>", "\U0001f468\u200d" * 10, "{{7*7}}%s%n"]:
-        said = httpx.post(f"{address.url}/v1/completions", json={**ASKED, "prompt": prompt})
+        said = http.post(f"{address.url}/v1/completions", json={**ASKED, "prompt": prompt})
         assert said.status_code == 200 and said.json()["usage"]["completion_tokens"] <= 1
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from tests.loopback import http
 from tests.serve.conftest import Address, started
 
 import kotha
@@ -32,13 +32,13 @@ def school(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
 
 
 def ask(address: Address, path: str, status: int = 200, **asked: Any) -> Any:
-    answer = httpx.post(f"{address.url}/api/{path}", json=asked, timeout=WAIT)
+    answer = http.post(f"{address.url}/api/{path}", json=asked, timeout=WAIT)
     assert answer.status_code == status, answer.text
     return answer.json() if status == 200 else answer.json()["error"]["message"]
 
 
 def read(address: Address, path: str, status: int = 200) -> Any:
-    answer = httpx.get(f"{address.url}/api/{path}", timeout=WAIT)
+    answer = http.get(f"{address.url}/api/{path}", timeout=WAIT)
     assert answer.status_code == status, answer.text
     return answer.json() if status == 200 else answer.json()["error"]["message"]
 
@@ -142,7 +142,7 @@ def test_documents_are_indexed_and_asked(school: Address) -> None:
     assert told["passages"][0]["source"] == "নদী.txt"
     assert not ask(school, "ask", index=id, question="zebra crossing?")["found"]
     assert "no index" in ask(school, "ask", 404, index="0" * 12, question="ক")
-    httpx.delete(f"{school.url}/api/jobs/{id}")
+    http.delete(f"{school.url}/api/jobs/{id}")
     assert "no index" in ask(school, "ask", 404, index=id, question="ক")
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 import torch
 from tests.inside.small_models import TEXT
+from tests.loopback import http
 from tests.prepared import prepared, some_stories
 from tests.serve.conftest import Address, started
 from tests.serve.test_inside import HOSTILE_IMAGES, IMAGES, png
@@ -31,13 +31,13 @@ TRAINING, TOKENIZER = "0123456789ab", "ba9876543210"
 
 
 def ask(address: Address, path: str, **asked: Any) -> Any:
-    said = httpx.post(f"{address.url}/api/{path}", json=asked, timeout=60)
+    said = http.post(f"{address.url}/api/{path}", json=asked, timeout=60)
     assert said.status_code == 200, said.text
     return said.json()
 
 
 def refused(address: Address, path: str, status: int = 400, **asked: Any) -> str:
-    said = httpx.post(f"{address.url}/api/{path}", json=asked, timeout=60)
+    said = http.post(f"{address.url}/api/{path}", json=asked, timeout=60)
     assert said.status_code == status, said.text
     assert str(address.folder) not in said.text, "no place is told"
     return str(said.json()["error"]["message"])
@@ -67,9 +67,9 @@ def refused(address: Address, path: str, status: int = 400, **asked: Any) -> str
 def test_what_a_family_cannot_do_is_told_from_a_model_that_is_not_there(
     house: Address, path: str, asked: dict[str, Any]
 ) -> None:
-    said = httpx.post(f"{house.url}/{path}", json=asked, timeout=60)
+    said = http.post(f"{house.url}/{path}", json=asked, timeout=60)
     assert (said.status_code, said.json()["error"]["code"]) == (400, "unsupported_by_model"), said.text
-    missing = httpx.post(f"{house.url}/{path}", json={**asked, "model": "nobody"}, timeout=60)
+    missing = http.post(f"{house.url}/{path}", json={**asked, "model": "nobody"}, timeout=60)
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found"), missing.text
 
 
@@ -175,7 +175,7 @@ def test_documents_are_asked_as_the_library_does(office: Address, models: Path) 
     for place in ("/etc/stories.index", "../stories", "stories.index", ""):
         assert "there is no index" in refused(office, "ask", 404, index=place, question="ক")
     assert "50 are allowed" in refused(office, "ask", index="stories", question="ক", tokens=51)
-    [listed] = httpx.get(f"{office.url}/api/indexes").json()["indexes"]
+    [listed] = http.get(f"{office.url}/api/indexes").json()["indexes"]
     assert listed["name"] == "stories" and listed["documents"] == 60
 
 
@@ -199,7 +199,7 @@ def test_a_damaged_model_is_told_by_its_name(models: Path, tmp_path: Path) -> No
     (tmp_path / "hurt" / "model.safetensors").write_bytes(b"nothing")
     app = make_app([str(tmp_path / "hurt")], device="cpu")
     for url in started(app):
-        said = httpx.post(f"{url}/api/inside/flow", json={"model": "hurt", "text": "ক"})
+        said = http.post(f"{url}/api/inside/flow", json={"model": "hurt", "text": "ক"})
         assert said.status_code == 500 and "hurt/model.safetensors" in said.text and str(tmp_path) not in said.text
 
 
@@ -228,7 +228,7 @@ def test_runs_are_compared_as_the_library_does(office: Address) -> None:
     assert "no run with figures" in refused(office, "compare", runs=["run", "plain"])
     assert "named twice" in refused(office, "compare", runs=["run", "run"])
     assert "3 can be compared" in refused(office, "compare", runs=list("abcd"))
-    brought = httpx.post(f"{office.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
+    brought = http.post(f"{office.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
     measured = ask(office, "compare", runs=["plain", "run"], text=brought)
     assert measured["text"] == brought and measured["undecided"].startswith("No best one is named")
     assert all(row["measured"]["documents"] == 1 for row in measured["rows"])
@@ -243,7 +243,7 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
     on_gpu = ask(office, "plan", preset="bangla-58m", gpu="h200")
     assert on_gpu["gpu"] and on_gpu["seconds"] > 0
     text = "\n".join(some_stories(seed=5, n_documents=50))
-    brought = httpx.post(f"{office.url}/api/files", json={"text": text}).json()["id"]
+    brought = http.post(f"{office.url}/api/files", json={"text": text}).json()["id"]
     design = ask(office, "plan", minutes=5, gpu="t4", data=brought)["design"]
     assert design["reasons"] and "commands" not in design and str(office.folder) not in json.dumps(design)
     threads = torch.get_num_threads()
@@ -258,7 +258,7 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
     assert "say what to plan" in refused(office, "plan")
     assert "go together" in refused(office, "plan", minutes=3)
     assert "one or the other" in refused(office, "plan", minutes=3, data=brought, d_model=8)
-    empty = httpx.post(f"{office.url}/api/files", json={"text": " ", "ending": "jsonl"}).json()["id"]
+    empty = http.post(f"{office.url}/api/files", json={"text": " ", "ending": "jsonl"}).json()["id"]
     said = refused(office, "plan", minutes=3, data=empty)
     assert empty in said and "/uploads" not in said, "by its id, and not by its place"
     refused(office, "plan", 404, minutes=3, data="0" * 12)
@@ -281,6 +281,6 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
 )
 def test_hostile_requests_are_answered_in_words(house: Address, path: str, body: bytes) -> None:
     headers = {"content-type": "application/json"}
-    said = httpx.post(f"{house.url}/api/{path}", content=body, headers=headers, timeout=60)
+    said = http.post(f"{house.url}/api/{path}", content=body, headers=headers, timeout=60)
     assert said.status_code in (400, 404), said.text[:300]
     assert said.json()["error"]["message"]

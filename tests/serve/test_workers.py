@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.loopback import http
 
 from kotha.errors import KothaError, UsageError
 from kotha.serve import workers
@@ -54,14 +55,14 @@ class Running:
         return {"authorization": f"Bearer {self.key}"}
 
     def ask(self, **asked: Any) -> httpx.Response:
-        return httpx.post(f"{self.url}/v1/completions", json={**SHORT, **asked}, headers=self.let_in, timeout=60)
+        return http.post(f"{self.url}/v1/completions", json={**SHORT, **asked}, headers=self.let_in, timeout=60)
 
     def count(self, name: str) -> float:
-        text = httpx.get(f"{self.url}/metrics", headers=self.let_in, timeout=60).text
+        text = http.get(f"{self.url}/metrics", headers=self.let_in, timeout=60).text
         return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(name))
 
     def stream(self) -> Any:
-        return httpx.stream("POST", f"{self.url}/v1/completions", json=LONG, headers=self.let_in, timeout=60)
+        return http.stream("POST", f"{self.url}/v1/completions", json=LONG, headers=self.let_in, timeout=60)
 
     def connections(self, clients: set[int]) -> dict[int, list[int]]:
         """Which of these clients' ports each worker speaks with: it holds the other end."""
@@ -177,13 +178,13 @@ def test_connections_are_shared_among_the_workers(server: Running) -> None:
 
 def test_a_job_holds_nothing_of_its_worker(server: Running) -> None:
     text = {"text": "নদীর ধারে একটি গ্রাম ছিল। " * 50}
-    file = httpx.post(f"{server.url}/api/files", json=text, headers=server.let_in).json()["id"]
+    file = http.post(f"{server.url}/api/files", json=text, headers=server.let_in).json()["id"]
     asked = {"kind": "tokenizer", "texts": [file], "vocab_size": 300}
-    id = httpx.post(f"{server.url}/api/jobs", json=asked, headers=server.let_in).json()["id"]
+    id = http.post(f"{server.url}/api/jobs", json=asked, headers=server.let_in).json()["id"]
     files = open_files(json.loads((server.jobs / id / PROCESS).read_text())["pid"])
     assert not [each for each in files if each.startswith(("socket:", "pipe:"))], "or the port is never free again"
     for _ in range(4):  # whichever worker is asked
-        assert httpx.get(f"{server.url}/api/jobs/{id}", headers=server.let_in).json()["id"] == id
+        assert http.get(f"{server.url}/api/jobs/{id}", headers=server.let_in).json()["id"] == id
 
 
 def test_the_key_is_in_no_list_and_no_log(server: Running) -> None:
@@ -195,6 +196,7 @@ def test_the_key_is_in_no_list_and_no_log(server: Running) -> None:
     assert server.key not in "".join(server.said)
 
 
+@pytest.mark.slow  # a server of its own, two workers and what they import
 def test_told_to_stop_they_finish_first(models: Path, tmp_path: Path) -> None:
     for server in begun(models, tmp_path):
         pids = server.workers
@@ -211,6 +213,7 @@ def test_told_to_stop_they_finish_first(models: Path, tmp_path: Path) -> None:
         assert not any("a worker" in line for line in server.said)
 
 
+@pytest.mark.slow  # a server of its own, two workers and what they import
 def test_workers_follow_a_supervisor_that_was_killed(models: Path, tmp_path: Path) -> None:
     for server in begun(models, tmp_path):
         pids = server.workers

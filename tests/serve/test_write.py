@@ -5,10 +5,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 import torch
+from tests.loopback import http
 from tests.serve.conftest import Address
 
 from kotha import bundle
@@ -21,7 +21,7 @@ TEXT = "নদীর ধারে ক্ষণিক"
 
 def written(address: Address, **asked: Any) -> list[dict[str, Any]]:
     """The events of a stream."""
-    with httpx.stream("POST", f"{address.url}/api/write", json={"model": "plain", **asked}, timeout=60) as said:
+    with http.stream("POST", f"{address.url}/api/write", json={"model": "plain", **asked}, timeout=60) as said:
         lines = [line.removeprefix("data: ") for line in said.iter_lines() if line]
     assert said.status_code == 200 and lines[-1] == "[DONE]"
     return [json.loads(line) for line in lines[:-1]]
@@ -29,7 +29,7 @@ def written(address: Address, **asked: Any) -> list[dict[str, Any]]:
 
 def scored(address: Address, prompt: str | Sequence[int]) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
     """A distribution: its head, and its numbers."""
-    said = httpx.post(f"{address.url}/api/logits", json={"model": "plain", "prompt": prompt}, timeout=60)
+    said = http.post(f"{address.url}/api/logits", json={"model": "plain", "prompt": prompt}, timeout=60)
     assert said.status_code == 200, said.text
     (length,) = struct.unpack_from("<I", said.content)
     return json.loads(said.content[4 : 4 + length]), np.frombuffer(said.content, "<f4", offset=4 + length)
@@ -106,14 +106,14 @@ def test_the_distribution_is_the_models_own(address: Address) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(address: Address, path: str, asked: dict[str, Any], words: str) -> None:
-    said = httpx.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
+    said = http.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
     assert said.status_code == 400 and words in said.json()["error"]["message"]
 
 
 def test_how_likely_a_given_text_was_is_the_model_s(address: Address) -> None:
     opened = bundle.load(address.folder / "plain")
     assert opened.tokenizer is not None
-    told = httpx.post(f"{address.url}/api/read", json={"model": "plain", "prompt": TEXT}, timeout=60).json()["tokens"]
+    told = http.post(f"{address.url}/api/read", json={"model": "plain", "prompt": TEXT}, timeout=60).json()["tokens"]
     ids = [opened.tokenizer.special["eos"], *opened.tokenizer.encode(TEXT)]
     assert [each["id"] for each in told] == ids and "".join(each["adds"] for each in told) == TEXT
     with torch.no_grad():
@@ -128,8 +128,8 @@ def test_a_text_is_read_whole_however_few_scores_are_held_at_a_time(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {"model": "plain", "prompt": TEXT}
-    whole = httpx.post(f"{address.url}/api/read", json=asked, timeout=60).json()
+    whole = http.post(f"{address.url}/api/read", json=asked, timeout=60).json()
     monkeypatch.setattr("kotha.serve.ours.write._SCORED", 2)
-    again = httpx.post(f"{address.url}/api/read", json=asked, timeout=60).json()
+    again = http.post(f"{address.url}/api/read", json=asked, timeout=60).json()
     for one, other in zip(whole["tokens"], again["tokens"], strict=True):
         assert one["id"] == other["id"] and one["rank"] == other["rank"]

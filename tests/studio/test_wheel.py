@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
+from tests.loopback import http
 
 pytest.importorskip("hatchling", reason="the build backend, which the tests' environment has")
 pytest.importorskip("fastapi", reason="the server stands on FastAPI")
@@ -72,13 +72,13 @@ def test_the_wheel_has_what_the_studio_is_made_of() -> None:
 
 
 def test_the_studio_is_served_from_the_wheel_alone(served: str) -> None:
-    page = httpx.get(served)
+    page = http.get(served)
     assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
     code, asked = [page.content], {"/"}
     waiting = set(re.findall(r'(?:src|href)="(/[^"]+)"', page.text))
     while waiting:  # scripts name the parts that each room loads, styles name the fonts
         asked.add(path := waiting.pop())
-        found = httpx.get(f"{served}{path}")
+        found = http.get(f"{served}{path}")
         assert found.status_code == 200, path
         if "font" not in found.headers["content-type"]:
             code.append(found.content)
@@ -86,4 +86,4 @@ def test_the_studio_is_served_from_the_wheel_alone(served: str) -> None:
     assert {Path(each).suffix for each in asked} >= {".js", ".css", ".woff2"}
     assert sum(len(gzip.compress(each)) for each in code) < MOST_BYTES
     assert {f"/{each.relative_to(STATIC).as_posix()}" for each in (STATIC / "studio").iterdir()} <= asked
-    assert httpx.get(f"{served}/v1/models").json()["data"][0]["id"] == "box"
+    assert http.get(f"{served}/v1/models").json()["data"][0]["id"] == "box"
