@@ -9,7 +9,7 @@ from tests.prepared import write_pairs
 from kotha.cli.main import FAILED, MISUSED, OK, main
 
 QUICKLY = ["--preset", "pocket-seq2seq", "--steps", "4", "--set", "batch_size=8", "evaluate_every=2", "vocab_size=700"]
-SMALL = ["d_model=32", "n_heads=2", "d_ff=64", "n_layers=1"]
+SMALL = ["d_model=32", "n_heads=2", "d_ff=64", "n_layers=1", "context_length=32"]
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,16 @@ from tests.generate.conftest import SIZES
 from transformers import MarianConfig, MarianMTModel
 
 from kotha.errors import UsageError
-from kotha.generate.beam import BeamSettings, Hypothesis, beam_search
+from kotha.generate.beam import BeamSettings, Hypothesis, beam_search, beam_searches
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.seq2seq import Seq2Seq
 
 END, START = 0, 1
 
 
-def tiny(vocab_size: int = 4, context_length: int = 4, seed: int = 0) -> Seq2Seq:
+def tiny(vocab_size: int = 4, context_length: int = 4, seed: int = 0, **more: Any) -> Seq2Seq:
     torch.manual_seed(seed)
-    model = Seq2Seq(Seq2SeqConfig(**SIZES, vocab_size=vocab_size, context_length=context_length)).eval()
+    model = Seq2Seq(Seq2SeqConfig(**SIZES, vocab_size=vocab_size, context_length=context_length, **more)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -114,6 +114,21 @@ def test_it_finds_what_marian_finds(from_marian: Any, seed: int, beams: int, pen
     settings = BeamSettings(start=29, end=0, beams=beams, length_penalty=penalty, tokens=12)
     best = beam_search(ours, source[0].tolist(), settings)[0]
     assert list(best.ids) == [token for token in other[0, 1:].tolist() if token != 0]
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_side_by_side_they_find_what_each_finds_alone(beams: int, positions: str) -> None:
+    model = tiny(vocab_size=6, context_length=12, seed=7, positions=positions)
+    generator = torch.Generator().manual_seed(0)
+    sources = [torch.randint(2, 6, (length,), generator=generator).tolist() for length in (1, 12, 5, 5, 2, 9, 3, 12)]
+    settings = BeamSettings(start=START, end=END, beams=beams, length_penalty=0.0)
+    alone = [beam_search(model, source, settings) for source in sources]
+    assert len({len(each[0].ids) for each in alone}) > 1, "some leave before the others"
+    for found, expected in zip(beam_searches(model, sources, settings), alone, strict=True):
+        assert [each.ids for each in found] == [each.ids for each in expected]
+        assert [each.score for each in found] == pytest.approx([each.score for each in expected], rel=1e-5)
+    assert beam_searches(model, [], settings) == []
 
 
 @pytest.mark.parametrize(

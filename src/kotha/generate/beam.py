@@ -5,13 +5,17 @@ token, and the best of all these live on (Graves 2012, https://arxiv.org/abs/121
 by its log-probability over ``length ** length_penalty``: at 0 short ones win, at 1 it is the average of a token. The
 search ends when no beam that still runs could beat the worst of the finished ones, however long it grew.
 
-The source is read once: each decoder layer's view of it is kept, and the target's keys are cached and follow the beams.
+A source is read once: each decoder layer's view of it is kept, and the target's keys are cached and follow the beams.
+Many sources are searched side by side, a row of the model's batch for each beam of each; one that is settled leaves.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from kotha.errors import KothaError, UsageError
 from kotha.generate.cache import RowCache
@@ -47,54 +51,32 @@ class Hypothesis:
     score: float  # log-probability, the end included, over its length to the power of the length penalty
 
 
-@torch.no_grad()
 def beam_search(model: Seq2Seq, source: Sequence[int], settings: BeamSettings) -> list[Hypothesis]:
     """The best targets for a source, best first; at most ``settings.beams``."""
-    if not source:
+    return beam_searches(model, [source], settings)[0]
+
+
+@torch.no_grad()
+def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: BeamSettings) -> list[list[Hypothesis]]:
+    """The best targets for each of several sources that are searched side by side."""
+    if not all(sources):
         raise UsageError("the source is empty; there is nothing to translate")
     with evaluating(model):
-        return _Search(model, source, settings).run()
+        return _SideBySide(model, sources, settings).run() if sources else []
 
 
 class _Search:
-    """One search: the running beams, and the best of the finished."""
+    """One source's search: the running beams, and the best of the finished."""
 
-    def __init__(self, model: Seq2Seq, source: Sequence[int], settings: BeamSettings) -> None:
-        self.model, self.settings = model, settings
-        weight, config = model.tokens.weight, model.config
-        self.longest = min(settings.tokens or config.context_length, config.context_length)
-        encoded = model.encode(torch.tensor([source], device=weight.device))
-        shape = (settings.beams, -1, -1, -1)
-        self.memories = [(keys.expand(shape), values.expand(shape)) for keys, values in model.remember(encoded)]
-        self.cache = RowCache(config, settings.beams, weight.dtype, weight.device, longest=self.longest)
+    def __init__(self, settings: BeamSettings, longest: int) -> None:
+        self.settings, self.longest = settings, longest
         self.running: list[tuple[int, ...]] = [()] * settings.beams
-        self.sums = torch.full((settings.beams,), -torch.inf, device=weight.device)
-        self.sums[0] = 0.0  # all begin alike: one of them counts
-        self.pending = torch.full((settings.beams, 1), settings.start, device=weight.device)
+        self.sums = [0.0] + [-math.inf] * (settings.beams - 1)  # all begin alike: one of them counts
         self.finished: list[Hypothesis] = []
 
-    def run(self) -> list[Hypothesis]:
-        """Step until nothing better can come."""
-        for length in range(1, self.longest + 1):
-            self._step(length)
-            if self._settled():
-                break
-        return self.finished
-
-    def _step(self, length: int) -> None:
-        """Extend every beam by every token, and keep the best."""
-        beams = self.settings.beams
-        self.cache.make_room(length)
-        self.cache.even = length - 1
-        hidden = self.model.decode(self.pending, self.memories, cache=self.cache)[:, 0]  # (beams, C)
-        self.cache.advance()
-        chances = self.model.head(hidden).float().log_softmax(dim=-1) + self.sums[:, None]  # (beams, V)
-        n_best = min(2 * beams, chances.numel())  # so that as many remain when the half of them end
-        sums, flat = chances.flatten().topk(n_best)
-        if sums[0].isnan():
-            raise KothaError(NO_NUMBERS)
-        vocab_size = chances.shape[-1]
-        candidates = zip(sums.tolist(), (flat // vocab_size).tolist(), (flat % vocab_size).tolist(), strict=True)
+    def choose(self, candidates: Iterable[tuple[float, int, int]]) -> list[int]:
+        """Keep the best of the candidates (sum, beam, token), best first; the beams that they grew from."""
+        beams, length = self.settings.beams, len(self.running[0]) + 1
         going_on: list[tuple[float, int, int]] = []
         for rank, (total, beam, token) in enumerate(candidates):
             ends = token == self.settings.end
@@ -102,28 +84,88 @@ class _Search:
                 self._finish(total, (*self.running[beam], *(() if ends else (token,))), length)
             if not ends and len(going_on) < beams:
                 going_on.append((total, beam, token))
-        going_on += [(-torch.inf, 0, self.settings.end)] * (beams - len(going_on))  # a tiny vocabulary has no more
-        self._follow(going_on, length)
-
-    def _follow(self, chosen: list[tuple[float, int, int]], length: int) -> None:
-        """The beams of the next step, each with the past that it grew from."""
-        device = self.sums.device
-        self.running = [(*self.running[beam], token) for _, beam, token in chosen]
-        self.sums = torch.tensor([total for total, _, _ in chosen], device=device)
-        self.pending = torch.tensor([[token] for _, _, token in chosen], device=device)
-        self.cache.reorder(torch.tensor([beam for _, beam, _ in chosen], device=device), used=length)
+        going_on += [(-math.inf, 0, self.settings.end)] * (beams - len(going_on))  # a tiny vocabulary has no more
+        self.running = [(*self.running[beam], token) for _, beam, token in going_on]
+        self.sums = [total for total, _, _ in going_on]
+        return [beam for _, beam, _ in going_on]
 
     def _finish(self, total: float, ids: tuple[int, ...], length: int) -> None:
-        if total == -torch.inf:
+        if total == -math.inf:
             return
         self.finished.append(Hypothesis(ids, total / length**self.settings.length_penalty))
         self.finished = sorted(self.finished, key=lambda each: -each.score)[: self.settings.beams]
 
-    def _settled(self) -> bool:
+    def settled(self) -> bool:
         """Whether no running beam can still be better than the worst that is kept."""
+        length = len(self.running[0])
+        if length == self.longest:
+            return True
         if len(self.finished) < self.settings.beams:
             return False
         # A sum only falls; over the length that flatters it most, it stays below this.
-        n = self.longest if self.settings.length_penalty > 0 else len(self.running[0])
-        possible = float(self.sums.max()) / n**self.settings.length_penalty
-        return bool(possible <= self.finished[-1].score)
+        n = self.longest if self.settings.length_penalty > 0 else length
+        return bool(max(self.sums) / n**self.settings.length_penalty <= self.finished[-1].score)
+
+
+class _SideBySide:
+    """Searches that share the model's steps; row ``i`` is a beam of search ``i // beams``."""
+
+    def __init__(self, model: Seq2Seq, sources: Sequence[Sequence[int]], settings: BeamSettings) -> None:
+        self.model, self.beams = model, settings.beams
+        weight, config = model.tokens.weight, model.config
+        self.device = weight.device
+        self.longest = min(settings.tokens or config.context_length, config.context_length)
+        self.searches = [_Search(settings, self.longest) for _ in sources]
+        lengths = torch.tensor([len(source) for source in sources])
+        real = (torch.arange(int(lengths.max())) < lengths[:, None]).to(self.device)
+        self.real = None if real.all() else real  # (n, S); what is as long as all others needs no mask
+        source = pad_sequence([torch.tensor(source) for source in sources], batch_first=True).to(self.device)
+        self.memories = model.remember(model.encode(source, self.real))
+        self._take(torch.arange(len(sources), device=self.device).repeat_interleave(self.beams))
+        n_rows = len(sources) * self.beams
+        self.cache = RowCache(config, n_rows, weight.dtype, self.device, longest=self.longest)
+        self.pending = torch.full((n_rows, 1), settings.start, device=self.device)
+
+    def _take(self, rows: Tensor) -> None:
+        """What was read of the sources, for these of its rows."""
+        self.memories = [(keys[rows], values[rows]) for keys, values in self.memories]
+        self.real = None if self.real is None else self.real[rows]
+
+    def run(self) -> list[list[Hypothesis]]:
+        """Step until nothing better can come for any."""
+        running, length = self.searches, 0
+        while running:
+            length += 1
+            running = self._step(running, length)
+        return [search.finished for search in self.searches]
+
+    def _step(self, running: list[_Search], length: int) -> list[_Search]:
+        """Extend every beam by every token, and keep the best of each search; the searches that go on."""
+        self.cache.make_room(length)
+        self.cache.even = length - 1
+        hidden = self.model.decode(self.pending, self.memories, self.real, self.cache)[:, 0]  # (rows, C)
+        self.cache.advance()
+        sums = torch.tensor([search.sums for search in running], device=self.device)  # (n, beams)
+        chances = self.model.head(hidden).float().log_softmax(dim=-1).unflatten(0, sums.shape) + sums[:, :, None]
+        n_best = min(2 * self.beams, chances[0].numel())  # so that as many remain when the half of them end
+        best, flat = chances.flatten(1).topk(n_best)  # (n, n_best)
+        if best.isnan().any():
+            raise KothaError(NO_NUMBERS)
+        vocab_size = chances.shape[-1]
+        candidates = zip(best.tolist(), (flat // vocab_size).tolist(), (flat % vocab_size).tolist(), strict=True)
+        going_on, rows = [], []
+        for place, (search, these) in enumerate(zip(running, candidates, strict=True)):
+            grown_from = search.choose(zip(*these, strict=True))
+            if not search.settled():
+                going_on.append(search)
+                rows += [place * self.beams + beam for beam in grown_from]
+        self._follow(going_on, torch.tensor(rows, dtype=torch.long, device=self.device), length)
+        return going_on
+
+    def _follow(self, going_on: list[_Search], rows: Tensor, length: int) -> None:
+        """The rows of the next step, each with the past that it grew from."""
+        if len(rows) < len(self.pending):
+            self._take(rows)  # all beams of a source have read the same, so any of them will do
+        self.pending = torch.tensor([[ids[-1]] for search in going_on for ids in search.running], device=self.device)
+        self.cache.reorder(rows, used=length)
+        self.cache.n_rows = len(rows)
