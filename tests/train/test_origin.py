@@ -1,6 +1,7 @@
 """Starting from weights: what is carried over, under which tokenizer, and what is refused."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.prepared import prepared, some_stories
 import kotha
 from kotha import bundle
 from kotha.bundle import Bundle
-from kotha.errors import ConfigError, UsageError
+from kotha.errors import CheckpointError, ConfigError, UsageError
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN
@@ -105,6 +106,9 @@ def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
     assert again < fresh - 0.3
     about = json.loads((tmp_path / "again" / "config.json").read_text())
     assert about["origin"] == str(first.path)
+    shutil.rmtree(tmp_path / "again" / "checkpoints")
+    with pytest.raises(CheckpointError, match=f"was to go on from {first.path}, and saved nothing; start a new run"):
+        train_run(data, RunFolder(tmp_path / "again"), TrainRequest(), resume=True)
 
 
 def test_a_model_keeps_its_context_and_its_spare_rows(data: Dataset, old: Tokenizer) -> None:

@@ -103,6 +103,13 @@ class Keeper:
         saved = list_checkpoints(self.folder.checkpoints)
         return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else "none yet"
 
+    def way_on(self) -> str:
+        """What to do when a disk is full, for an error message: nothing is resumed that was never saved."""
+        if not list_checkpoints(self.folder.checkpoints):
+            return "nothing had been saved yet; make room, and start a new run"
+        stays = f"the run stays in {self.folder.path}, its last checkpoint: {self.last_good()}"
+        return f"{stays}; make room, and go on with resume=True"
+
     # -- to take away -------------------------------------------------------------------------------------------------
 
     def kept_weights(self) -> AbstractContextManager[None]:

@@ -122,10 +122,7 @@ class Training:
                     self._try_mean_of_last()
             return self._finish(stopped)
         except NotWrittenError as error:
-            raise CheckpointError(
-                f"{error.what}; the run stays in {self.folder.path}, its last checkpoint: {self.keeper.last_good()}; "
-                "make room, and go on with resume=True"
-            ) from error
+            raise CheckpointError(f"{error.what}; {self.keeper.way_on()}") from error
         finally:
             self.folder.release()
 

@@ -206,6 +206,9 @@ def resume_run(
         folder.claim()
     model, settings = folder.read()
     folder.check_data(data)
+    origin = folder.about().get("origin")
+    if origin is not None and not any(folder.checkpoints.glob("*")):  # it would begin with weights drawn by chance
+        raise CheckpointError(f"{folder.path} was to go on from {origin}, and saved nothing; start a new run from it")
     threads = mapping(folder.about(), "machine").get("threads")
     if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
         torch.set_num_threads(threads)  # sums round as they did

@@ -93,7 +93,7 @@ class Fitting:
         )
         return TrainingError(
             f"out of memory at step {step} with micro_batch_size={self.micro_batch_size}. Use {change}. "
-            f"Nothing is lost: last checkpoint {last_good}; the run can be resumed from it"
+            f"Last checkpoint: {last_good}"
         )
 
     def plan(self) -> MemoryPlan:
