@@ -179,7 +179,7 @@ def test_connections_are_shared_among_the_workers(server: Running) -> None:
 def test_a_job_holds_nothing_of_its_worker(server: Running) -> None:
     text = {"text": "নদীর ধারে একটি গ্রাম ছিল। " * 50}
     file = http.post(f"{server.url}/api/files", json=text, headers=server.let_in).json()["id"]
-    asked = {"kind": "tokenizer", "texts": [file], "vocab_size": 300}
+    asked = {"kind": "tokenizer", "texts": [file], "vocab_size": 512}
     id = http.post(f"{server.url}/api/jobs", json=asked, headers=server.let_in).json()["id"]
     files = open_files(json.loads((server.jobs / id / PROCESS).read_text())["pid"])
     assert not [each for each in files if each.startswith(("socket:", "pipe:"))], "or the port is never free again"

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from kotha.errors import KothaError, TokenizerError, UsageError
 from kotha.serve.batching import QueueFullError
+from kotha.serve.faults import in_words
 from kotha.serve.indexes import NoSuchIndexError
 from kotha.serve.jobs.refusals import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.serve.shelf import ModelInUseError, NoSuchModelError
@@ -121,7 +122,7 @@ def _first_fault(fault: dict[str, Any]) -> tuple[str, str | None]:
     where = ".".join(str(part) for part in fault["loc"] if part != "body") or None
     if "param" in context:
         return str(fault["msg"]), context["param"] or where
-    message = str(fault["msg"]).removeprefix("Value error, ")
+    message = in_words(fault)
     return (f"{where}: {message}" if where else message), where
 
 

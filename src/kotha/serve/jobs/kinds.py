@@ -17,6 +17,8 @@ from kotha.train.plan.rules import choose_vocabulary
 
 # A command line holds so many.
 MOST_TEXTS = 1000
+# Bytes, ASCII and special tokens take 364 of a unigram's; with fewer than these there is little room for pieces.
+LEAST_VOCABULARY = 512
 # A story of the grammar, on the average.
 _STORY_BYTES = 2500
 PlaceOfModel = Callable[[str], Path]
@@ -96,7 +98,7 @@ class TokenizerJob(_Job):
     kind: Literal["tokenizer"] = Field(description="Train a tokenizer.")
     texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS, description="Files that were brought.")
     tokenizer_kind: Literal["unigram", "bpe", "wordpiece"] = Field("unigram", description="How it cuts.")
-    vocab_size: int = Field(8192, ge=300, le=200_000, description="Pieces that it shall have.")
+    vocab_size: int = Field(8192, ge=LEAST_VOCABULARY, le=200_000, description="Pieces that it shall have.")
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
@@ -127,7 +129,7 @@ class TrainJob(_Job):
     kind: Literal["train"] = Field(description="Train a model.")
     data: Id = Field(description="The job that prepared them.")
     minutes: float = Field(gt=0, le=24 * 60, description="What it may take; the sizes follow from that.")
-    seed: int = Field(0, description="The same seed draws the same.")
+    seed: int = Field(0, ge=0, lt=1 << 63, description="The same seed draws the same.")
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
@@ -145,7 +147,9 @@ class LearnJob(_Job):
     stories: int = Field(2000, ge=50, le=100_000, description="How many stories, where no texts are given.")
     minutes: float | None = Field(None, gt=0, le=24 * 60, description="How long the training may take.")
     steps: int | None = Field(None, ge=1, le=1_000_000_000, description="How many steps, in place of minutes.")
-    vocab_size: int | None = Field(None, ge=300, le=200_000, description="Tokens; left out, by the size of the text.")
+    vocab_size: int | None = Field(
+        None, ge=LEAST_VOCABULARY, le=200_000, description="Tokens; left out, by the size of the text."
+    )
     start: ModelName | None = Field(None, description="A model to go on from, with its tokenizer; left out, none.")
     preset: str | None = Field(
         None, pattern=r"^[a-z0-9][a-z0-9.-]{0,79}$", description="Sizes by a preset's name; left out, what fits."
