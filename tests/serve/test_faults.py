@@ -236,6 +236,16 @@ def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:
         assert store.status(id).state == state and words in store.status(id).said
 
 
+def test_a_training_that_saved_nothing_is_not_told_to_go_on(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", ["presets"])
+    waited(store, id, over)
+    (tmp_path / id / EXIT).write_text(json.dumps({"code": -signal.SIGKILL, "ended": 1.0, "why": None}))
+    assert store.status(id).said.endswith("no memory left; begin it again")
+    (store.result(id) / CHECKPOINTS / "step-00000004").mkdir(parents=True)
+    assert store.status(id).said.endswith("go on with it from what it saved last")
+
+
 def test_a_job_whose_folder_is_damaged_hides_neither_others_nor_models(models: Path, tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     good, bad = (store.begin("train", "", ["presets"]) for _ in range(2))

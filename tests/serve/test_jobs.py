@@ -24,15 +24,18 @@ from tests.serve.conftest import Address, started
 
 from kotha.bundle import RUN_MODEL
 from kotha.errors import KothaError
+from kotha.model.fields import LARGEST_SEED
 from kotha.runs import RunFolder
 from kotha.serve.app import make_app
 from kotha.serve.jobs.job import EXIT, JOB, PROCESS
+from kotha.serve.jobs.kinds import LEAST_VOCABULARY, TrainJob
 from kotha.serve.jobs.notes import JobNote
 from kotha.serve.jobs.refusals import JobConflictError, NoSuchJobError
 from kotha.serve.jobs.store import OUT_PLACE, JobStatus, JobStore
 from kotha.serve.jobs.uploads import Uploads
 from kotha.serve.settings import Limits, ServeSettings
 from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.trainers import train as train_tokenizer
 
 
 def waited(store: JobStore, id: str, until: Callable[[JobStatus], bool], seconds: float = 120) -> JobStatus:
@@ -381,6 +384,8 @@ def test_more_files_than_are_kept_are_refused(tmp_path: Path, models: Path) -> N
         assert many.status_code == 409 and "1 jobs are kept" in many.json()["error"]["message"]
         said(http.delete(f"{url}/api/jobs/{job}"))
         assert [each.name for each in tmp_path.iterdir()] == ["uploads"]
+        third = said(http.post(f"{url}/api/files", json={"text": "b" * 6}))["id"]  # the second went with its job
+        asked = {"kind": "tokenizer", "texts": [third]}
         waited(JobStore(tmp_path), said(http.post(f"{url}/api/jobs", json=asked))["id"], over)
 
 
@@ -592,3 +597,34 @@ def test_what_does_not_fit_a_model_that_goes_on_is_refused(tmp_path: Path, model
         refused = client.post("/api/jobs", json=asked)
         assert refused.status_code == 400 and "keeps its sizes" in refused.json()["error"]["message"]
         assert client.get("/api/runs/plain").status_code == 404, "a model that is no run has no curve"
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "told"),
+    [
+        ("/api/files", {"text": ""}, "text: it is empty; fill it in"),
+        ("/api/files", {}, "text: it is missing"),
+        ("/api/files", {"text": "ক", "ending": "sh"}, "ending: it must be 'txt', 'jsonl', 'csv' or 'tsv'"),
+        ("/api/jobs", {"minutes": 1}, "the field 'kind' is missing"),
+        ("/api/jobs", {"kind": "learn", "minutes": 1, "vocab_size": 511}, "vocab_size: it must be 512 or more"),
+        ("/api/jobs", {"kind": "learn", "minutes": 0}, "minutes: it must be more than 0"),
+        ("/api/jobs", {"kind": "learn", "minutes": "soon"}, "minutes: it must be a number"),
+        ("/api/jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be a whole number"),
+        ("/api/jobs", {"kind": "train", "data": "0" * 12, "minutes": 1, "seed": -1}, "seed: it must be 0 or more"),
+        (
+            "/api/jobs",
+            {"kind": "train", "data": "0" * 12, "minutes": 1, "seed": 1 << 63},
+            "seed: it must be less than 9,223,372,036,854,775,808",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_field_is_told_in_our_words(working: Address, path: str, asked: Any, told: str) -> None:
+    answer = http.post(working.url + path, json=asked)
+    assert answer.status_code == 400 and answer.json()["error"]["message"].endswith(told), answer.text
+
+
+def test_bounds_are_those_of_the_library() -> None:
+    assert TrainJob(kind="train", data="0" * 12, minutes=1, seed=LARGEST_SEED).seed == LARGEST_SEED
+    texts = ["নদীর ধারে একটি গ্রাম ছিল।"] * 50
+    for kind in ("unigram", "bpe", "wordpiece"):
+        assert train_tokenizer(texts, kind, LEAST_VOCABULARY).vocab_size <= LEAST_VOCABULARY

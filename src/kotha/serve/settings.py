@@ -24,6 +24,7 @@ class Limits:
     file_bytes: int = 64 << 20  # of a text that is brought to be worked with
     files: int = 1000  # kept of those that were brought
     files_bytes: int = 1 << 30  # that they may take together
+    file_rest_seconds: float = 600.0  # … before one that no job names may go
     jobs: int = 1000  # kept, with what came of them
     body_seconds: float = 30.0  # within which a request must have arrived; its headers, and then the rest
     connections: int = 1000  # open at a time, for each worker; who comes then waits

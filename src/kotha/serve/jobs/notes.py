@@ -37,6 +37,7 @@ class JobNote(_Note):
     name: NoteText
     commands: list[list[NoteText]] = Field(min_length=1)
     began: float
+    files: list[NoteText] = []  # that were brought for it, by their ids; also once no command names them any more
 
     @property
     def words(self) -> list[str]:

@@ -46,6 +46,14 @@ class BroughtFile(BaseModel):
     n_bytes: int = Field(description="Its size in UTF-8.")
     brought: float = Field(description="When, in seconds since 1970.")
     name: str = Field(description="What people call it; empty where nobody said it.")
+    spare: bool = Field(description="Whether no job needs it: it goes when there is no room for another.")
+
+
+class SpareFiles(BaseModel):
+    """Texts that went since no job needed them."""
+
+    count: int = Field(description="How many.")
+    n_bytes: int = Field(description="Their size together.")
 
 
 class JobId(BaseModel):
@@ -85,16 +93,23 @@ def _store(request: Request) -> JobStore:
 
 @router.post("/files")
 async def bring(request: Request, brought: BroughtText) -> FileId:
-    """Bring a text."""
+    """Bring a text; where there is no room for it, the oldest that no job needs go."""
     store = _store(request)
-    return FileId(id=await asyncio.to_thread(store.uploads.bring, brought.text, brought.ending, brought.name or ""))
+    return FileId(id=await asyncio.to_thread(store.bring, brought.text, brought.ending, brought.name or ""))
 
 
 @router.get("/files")
 async def files(request: Request) -> list[BroughtFile]:
     """Every text that is kept, the newest first."""
     store = _store(request)
-    return [BroughtFile(**vars(each)) for each in await asyncio.to_thread(store.uploads.all)]
+    return [BroughtFile(**vars(each), spare=spare) for each, spare in await asyncio.to_thread(store.files)]
+
+
+@router.delete("/files")
+async def remove_spare_files(request: Request) -> SpareFiles:
+    """Remove every text that no job needs."""
+    gone = await asyncio.to_thread(_store(request).remove_spare_files)
+    return SpareFiles(count=len(gone), n_bytes=sum(each.n_bytes for each in gone))
 
 
 @router.delete("/files/{id}")
@@ -138,7 +153,7 @@ async def label(request: Request, id: NamedJob, asked: LabelRequest) -> Job:
 
 @router.delete("/jobs/{id}")
 async def remove(request: Request, id: NamedJob) -> JobId:
-    """Remove a job that does not run, with all that came of it; its model is closed."""
+    """Remove a job that does not run, with what came of it and texts brought for it alone; its model is closed."""
     store = _store(request)
     state_of(request).shelf.let_go(id)
     await asyncio.to_thread(store.remove, id)

@@ -24,23 +24,24 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from kotha.bundle import RUN_MODEL
 from kotha.errors import KothaError, UsageError
 from kotha.files import write_whole
 from kotha.runs import CHECKPOINTS
+from kotha.serve.jobs.endings import JobState, state_of, unsaid
 from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS, STOPPING
+from kotha.serve.jobs.keeping import making_room, needed, spare
 from kotha.serve.jobs.labels import LABEL
 from kotha.serve.jobs.notes import ExitNote, JobNote, LabelNote, ProcessNote, read_note
 from kotha.serve.jobs.refusals import DamagedJobError, JobConflictError, NoSuchJobError
-from kotha.serve.jobs.uploads import ID, Uploads, alone
+from kotha.serve.jobs.uploads import ID, Ending, Upload, Uploads, alone
 from kotha.serve.settings import Limits
 
 OUT, UPLOADS = "out", "uploads"
-JobState = Literal["running", "done", "failed", "stopped", "killed"]
-_STOPPED_CODES = (130, 143, -signal.SIGTERM, -signal.SIGINT)
 _SHOWN_BYTES = 4000
 _REMOVED = ".removed"
 # Words of a command that a job fills in; what people say has no NUL.
@@ -89,16 +90,22 @@ class JobStore:
             folder.mkdir()
             places = {OUT_PLACE: str(folder / OUT), JOB_PLACE: str(folder)}
             filled = [[_filled(word, places) for word in words] for words in commands]
-            job = JobNote(kind=kind, name=name, commands=filled, began=time.time())
             try:
+                files = self._named_files(filled)
+                job = JobNote(kind=kind, name=name, commands=filled, began=time.time(), files=files)
                 write_whole(folder / JOB, job.model_dump_json())
                 if tags:
                     write_whole(folder / LABEL, LabelNote(tags=list(tags)).model_dump_json())
                 self._start(folder)
-            except Exception:  # a full disk: what never began is no job
+            except Exception:  # a full disk, a file that went meanwhile: what never began is no job
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
         return id
+
+    def _named_files(self, commands: Sequence[Sequence[str]]) -> list[str]:
+        """The files that commands read, by their ids; each of them is there."""
+        places = {Path(word) for words in commands for word in words if word.startswith(f"{self.folder / UPLOADS}/")}
+        return sorted(self.uploads.place(place.stem).stem for place in places)
 
     def go_on(self, id: str) -> None:
         """Go on with a training that was stopped, or was killed."""
@@ -114,7 +121,7 @@ class JobStore:
             self._check_room()
             if status.state == "done":
                 raise JobConflictError(f"the job {id} is done")
-            if not any((folder / OUT / CHECKPOINTS).glob("*")):
+            if not _has_saved(folder):
                 raise JobConflictError(f"the job {id} had saved nothing yet; begin it anew")
             (folder / EXIT).unlink(missing_ok=True)
             command = job.commands[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
@@ -146,15 +153,42 @@ class JobStore:
                 os.kill(process, signal.SIGTERM)
 
     def remove(self, id: str) -> None:
-        """Remove a job that does not run, with all that came of it."""
+        """Remove a job that does not run, with all that came of it, and the files that were brought for it alone."""
         with alone(self.folder):
             folder = self._folder(id)
             if self.status(id).state == "running":
                 raise JobConflictError(f"the job {id} is running; stop it first")
             self._check_unused(folder, f"what came of the job {id}")
             gone = self.folder / f".{id}{_REMOVED}"  # no job any more, however long the rest takes
+            files = needed(self.folder, [each.id for each in self.uploads.all()])
             _try(lambda: folder.rename(gone))
+            for file in files - needed(self.folder, files):
+                _try(partial(self.uploads.remove, file))
         _try(lambda: shutil.rmtree(gone))
+
+    def bring(self, text: str, ending: Ending, name: str = "") -> str:
+        """Keep a text; its id. Where there is no room for it, spare ones go, the oldest first."""
+        with alone(self.folder):
+            for each in making_room(self.uploads.all(), self._spare_files(), len(text.encode()), self._limits):
+                _try(partial(self.uploads.remove, each.id))
+            return self.uploads.bring(text, ending, name)
+
+    def files(self) -> list[tuple[Upload, bool]]:
+        """Every file, the newest first, and whether it is spare: no job needs it."""
+        spares = {each.id for each in self._spare_files()}
+        return [(each, each.id in spares) for each in self.uploads.all()]
+
+    def remove_spare_files(self) -> list[Upload]:
+        """Remove every file that no job needs; those that went."""
+        with alone(self.folder):
+            spares = self._spare_files()
+            for each in spares:
+                _try(partial(self.uploads.remove, each.id))
+        return spares
+
+    def _spare_files(self) -> list[Upload]:
+        files = self.uploads.all()
+        return spare(files, needed(self.folder, [each.id for each in files]), self._limits)
 
     def remove_file(self, id: str) -> None:
         """Remove a file that was brought and that no job works on."""
@@ -197,9 +231,10 @@ class JobStore:
         except DamagedJobError as error:  # it must not hide the others
             began, said = folder.stat().st_mtime, f"its folder is damaged: {error}"
             return JobStatus(id, DAMAGED, "", "running" if lives else "failed", began, None, said)
-        state: JobState = _state_of(exit.code) if exit else "running" if lives else "killed"
+        state: JobState = state_of(exit.code) if exit else "running" if lives else "killed"
         label, unread = _label_of(folder)
-        parts = (self._without_places(_end_of(folder / LOG), job.words), _unsaid(job.kind, state, exit), unread)
+        saved = job.kind in TRAININGS and _has_saved(folder)
+        parts = (self._without_places(_end_of(folder / LOG), job.words), unsaid(state, exit, saved), unread)
         said = "\n".join(part.rstrip() for part in parts if part)
         ended = exit.ended if exit else None
         return JobStatus(id, job.kind, label.name or job.name, state, job.began, ended, said, tuple(label.tags))
@@ -288,6 +323,11 @@ def _label_of(folder: Path) -> tuple[LabelNote, str]:
         return LabelNote(), f"its label is not shown: {error}"
 
 
+def _has_saved(folder: Path) -> bool:
+    """Whether a training left something to go on from."""
+    return any((folder / OUT / CHECKPOINTS).glob("*"))
+
+
 def _filled(word: str, places: dict[str, str]) -> str:
     for name, place in places.items():
         word = word.replace(name, place)
@@ -299,29 +339,6 @@ def _try(remove: Callable[[], object]) -> None:
         remove()
     except OSError as error:
         raise KothaError(f"it cannot be removed: {error.strerror}") from error
-
-
-def _state_of(code: int) -> JobState:
-    """How a command ended, by its exit code."""
-    if code == 0:
-        return "done"
-    if code == -signal.SIGKILL:
-        return "killed"
-    return "stopped" if code in _STOPPED_CODES else "failed"
-
-
-def _unsaid(kind: str, state: JobState, exit: ExitNote | None) -> str:
-    """How a job ended, in words, where its command had no chance to say it."""
-    if exit and exit.why:  # of whoever looked after the command
-        return f"what it had to say could not be written: {exit.why}; make room, and begin it again"
-    if state == "killed":
-        how = "was killed, or the machine went down" if not exit else "was killed (SIGKILL)"
-        advice = "; go on with it from what it saved last" if kind in TRAININGS else "; begin it again"
-        return f"it {how}: by hand, or by a system that had no memory left{advice}"
-    if exit and state == "failed" and exit.code < 0:
-        known = -exit.code in set(signal.Signals)
-        return f"its command was ended by {signal.Signals(-exit.code).name if known else f'signal {-exit.code}'}"
-    return ""
 
 
 def _began(pid: int) -> str | None:

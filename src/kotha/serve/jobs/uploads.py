@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from kotha.errors import KothaError
 from kotha.files import write_whole
 from kotha.serve.jobs.refusals import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.serve.naming import by_name
@@ -45,9 +46,13 @@ class Uploads:
         with alone(self._folder):
             self._check_room(len(text.encode()))
             id = secrets.token_hex(6)
-            if name:
-                write_whole(self._called(id), name)
-            write_whole(self._folder / f"{id}.{ending}", text)
+            try:
+                if name:
+                    write_whole(self._called(id), name)
+                write_whole(self._folder / f"{id}.{ending}", text)
+            except KothaError:  # a full disk: a name without its file would stay for ever
+                self._called(id).unlink(missing_ok=True)
+                raise
         return id
 
     def _called(self, id: str) -> Path:
@@ -63,12 +68,15 @@ class Uploads:
     def _check_room(self, n_bytes: int) -> None:
         files, most = self.all(), self._limits.files_bytes
         if len(files) >= self._limits.files:
-            raise JobConflictError(f"{len(files):,} files are kept, which is the most; remove one that nobody needs")
+            raise JobConflictError(
+                f"{len(files):,} files are kept, which is the most; remove a job that nobody needs, and its files go "
+                "with it"
+            )
         kept = sum(each.n_bytes for each in files)
         if kept + n_bytes > most:
             raise FilesFullError(
                 f"the files that are kept take {kept:,} bytes, and this one {n_bytes:,} more; {most:,} together are "
-                "allowed: remove one that nobody needs, or bring less"
+                "allowed: remove a job that nobody needs, and its files go with it, or bring less"
             )
 
     def place(self, id: str) -> Path:
