@@ -1,16 +1,40 @@
-/** The text of a file that was brought: a browser's own `text()` puts a mark for what it cannot read, and nobody notices. */
-import { ApiError } from "./client";
+/** Files that are brought: their text read with distrust, kept by the server, and let go of when nothing came of them. */
+import { ApiError, named, post, request, type Schemas } from "./client";
 
-/** What is wrong with a file whose bytes are no text; its name is the error's `param`. */
+/** What is wrong with a file that cannot be learned from; its name is the error's `param`. */
 export const NO_TEXT = "no_text";
+export const NO_WORDS = "no_words";
+/** What a file is in truth whose text is wrapped into something else, by how it begins. */
+const WRAPPED = [
+  ["no_pdf", /^%PDF-/],
+  ["no_office", /^PK\x03\x04|^\xd0\xcf\x11\xe0|^\{\\rtf/],
+  ["no_html", /^(?:\xef\xbb\xbf)?\s*(?:<!doctype html|<html[\s>])/i],
+] as const;
+export type Unfit = typeof NO_TEXT | typeof NO_WORDS | (typeof WRAPPED)[number][0];
+export const UNFIT: readonly string[] = [NO_TEXT, NO_WORDS, ...WRAPPED.map(([code]) => code)];
+const LOOKED_AT = 200;
 
+/** The text of a file: a browser's own `text()` puts a mark for what it cannot read, and nobody notices. */
 export async function textOf(file: File): Promise<string> {
   const bytes = new Uint8Array(await file.arrayBuffer());
+  const begins = String.fromCharCode(...bytes.subarray(0, LOOKED_AT));
+  const wrapped = WRAPPED.find(([, form]) => form.test(begins));
+  if (wrapped !== undefined) throw unfit(file, wrapped[0]);
+  const text = decoded(file, bytes);
+  if (text.trim() === "") throw unfit(file, NO_WORDS);
+  return text;
+}
+
+function decoded(file: File, bytes: Uint8Array): string {
   try {
     return new TextDecoder(encoding(bytes), { fatal: true }).decode(bytes); // which leaves out the mark of the encoding
   } catch {
-    throw new ApiError(`${file.name} is no text in UTF-8`, -1, NO_TEXT, file.name);
+    throw unfit(file, NO_TEXT);
   }
+}
+
+function unfit(file: File, code: Unfit): ApiError {
+  return new ApiError(`${file.name} cannot be learned from: ${code}`, -1, code, file.name);
 }
 
 /** Windows saves "Unicode text" as UTF-16, and says so in the first two bytes. */
@@ -18,4 +42,14 @@ function encoding(bytes: Uint8Array): string {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return "utf-16le";
   return first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
+}
+
+/** Have the server keep a text; its id. */
+export async function bring(text: Schemas["BroughtText"], signal?: AbortSignal): Promise<string> {
+  return (await post("/api/files", text, signal)).id;
+}
+
+/** Let go of files that nothing came of; unheard, since the server removes them by itself once it needs their place. */
+export function letGo(...ids: string[]): void {
+  for (const id of ids) void request(named("/api/files/{id}", { id }), { method: "DELETE" }).catch(() => undefined);
 }

@@ -199,10 +199,14 @@ export interface paths {
         put?: never;
         /**
          * Bring
-         * @description Bring a text.
+         * @description Bring a text; where there is no room for it, the oldest that no job needs go.
          */
         post: operations["bring_api_files_post"];
-        delete?: never;
+        /**
+         * Remove Spare Files
+         * @description Remove every text that no job needs.
+         */
+        delete: operations["remove_spare_files_api_files_delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -528,7 +532,7 @@ export interface paths {
         post?: never;
         /**
          * Remove
-         * @description Remove a job that does not run, with all that came of it; its model is closed.
+         * @description Remove a job that does not run, with what came of it and texts brought for it alone; its model is closed.
          */
         delete: operations["remove_api_jobs__id__delete"];
         options?: never;
@@ -1599,6 +1603,11 @@ export interface components {
              * @description What people call it; empty where nobody said it.
              */
             name: string;
+            /**
+             * Spare
+             * @description Whether no job needs it: it goes when there is no room for another.
+             */
+            spare: boolean;
         };
         /**
          * BroughtText
@@ -5194,6 +5203,22 @@ export interface components {
             overlap: components["schemas"]["HeadOverlap"];
         };
         /**
+         * SpareFiles
+         * @description Texts that went since no job needed them.
+         */
+        SpareFiles: {
+            /**
+             * Count
+             * @description How many.
+             */
+            count: number;
+            /**
+             * N Bytes
+             * @description Their size together.
+             */
+            n_bytes: number;
+        };
+        /**
          * SpelledPiece
          * @description A token of the prompt.
          */
@@ -6579,6 +6604,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FileId"];
+                };
+            };
+            /** @description The request cannot be met; the message says why. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description The server cannot meet it now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    remove_spare_files_api_files_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpareFiles"];
                 };
             };
             /** @description The request cannot be met; the message says why. */

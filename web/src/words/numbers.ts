@@ -13,6 +13,19 @@ export function latinDigits(text: string): string {
   return text.replace(/[০-৯]/g, (digit) => String(BANGLA.indexOf(digit)));
 }
 
+/** A number as people type it: in either digits, grouped or not; null where nothing was typed, or no number. */
+export function typedNumber(text: string): number | null {
+  const plain = latinDigits(text).replace("−", "-").replace(/[,\s]/g, "");
+  const value = plain === "" ? Number.NaN : Number(plain);
+  return Number.isFinite(value) ? value : null;
+}
+
+const MOST_PLACES = 6;
+/** How many decimals a number needs to be seen as it is: 2.7 has one, 3 none. */
+export function placesOf(value: number): number {
+  return value.toFixed(MOST_PLACES).replace(/\.?0+$/, "").split(".")[1]?.length ?? 0;
+}
+
 /** A number with a minus that is one, grouped as its digits ask for. */
 export function numeral(value: number, decimals: number | undefined, digits: Language, grouped = true): string {
   const plain = Math.abs(value).toFixed(decimals ?? (Number.isInteger(value) ? 0 : 2));

@@ -1,6 +1,6 @@
 /** A table that was brought: kept by the server, and read by it as a training would read it. */
 import { get, post, type ApiError, type Schemas } from "@/api/client";
-import { textOf } from "@/api/files";
+import { bring, letGo, textOf } from "@/api/files";
 import { asError } from "./work.svelte";
 
 export type Use = "classify" | "translate";
@@ -14,6 +14,8 @@ export class Table {
   busy = $state(false);
   /** Rows that cannot be read are left out. */
   skips = $state(false);
+  /** The file that was brought, until a job is begun with it. */
+  #loose: string[] = [];
 
   constructor(readonly use: Use) {}
 
@@ -45,8 +47,10 @@ export class Table {
 
   async #bring(text: () => Promise<string>, ending: Ending, name: string): Promise<void> {
     [this.busy, this.wrong, this.told, this.skips, this.name] = [true, null, null, false, name];
+    this.#letGo();
     try {
-      this.file = (await post("/api/files", { text: await text(), ending, name })).id;
+      this.file = await bring({ text: await text(), ending, name });
+      this.#loose = [this.file];
       await this.read(null);
     } catch (error) {
       this.wrong = asError(error);
@@ -65,7 +69,18 @@ export class Table {
     }
   }
 
+  /** A job has been begun with it, and goes on needing it. */
+  begun(): void {
+    this.#loose = [];
+  }
+
+  #letGo(): void {
+    letGo(...this.#loose);
+    this.#loose = [];
+  }
+
   forget(): void {
+    this.#letGo();
     [this.told, this.wrong, this.file, this.name] = [null, null, "", ""];
   }
 }
