@@ -1,11 +1,11 @@
-"""The map of words, cards of tokenizers, a comparison and a plan in a real browser: offline, in the window, ours."""
+"""The map of words, cards of tokenizers, a comparison, plans, the doctor in a real browser: offline, in the window."""
 
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.browser.inside_pages import check_it_fits, faults, opened
-from tests.browser.test_training_pages import a_doctor_s_word
+from tests.browser.test_training_pages import a_design, a_doctor_s_word, a_plan
 from tests.generate.conftest import tiny
 from tests.text.conftest import trained
 
@@ -17,8 +17,6 @@ from kotha.inside.embeddings.words import Embeddings
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.card_page import cards_page
-from kotha.train.plan.page import PlanText
-from kotha.train.recipes import recipe
 
 MOST_BYTES = 400_000
 TEXTS = [each.text for each in islice(stories(seed=3), 12)]
@@ -32,11 +30,6 @@ def near_words() -> NearWords:
 
 def words_page() -> str:
     return embeddings_page(near_words(), "Words")
-
-
-def a_plan() -> str:
-    tables = [("proposed", ["", "value", "why"], [["steps", "3", "a sentence of many words " * 8]])]
-    return PlanText("", recipe("modern"), tables, ["words"], ["kotha train data --set " + "a" * 200]).html()
 
 
 def tokenizers_page() -> str:
@@ -68,7 +61,7 @@ def comparison() -> str:
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("language", "scheme"), [("en", "dark"), ("bn", "light")])
-@pytest.mark.parametrize("made", [words_page, tokenizers_page, comparison, a_plan, a_doctor_s_word])
+@pytest.mark.parametrize("made", [words_page, tokenizers_page, comparison, a_plan, a_design, a_doctor_s_word])
 def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
     browser, tmp_path: Path, made, language: str, scheme: str
 ) -> None:

@@ -1,5 +1,6 @@
-"""The pages of a training in a real browser: the doctor's word, with the library's own figures and sentences."""
+"""The pages of a training in a real browser: a plan and the doctor's word, with the library's figures and words."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,12 @@ from tests.browser.inside_pages import opened
 
 from kotha.evaluate.doctor.examination import Examination, examine
 from kotha.evaluate.doctor.page import doctor_page
+from kotha.export.targets import doors
+from kotha.train.plan.gpus import gpu_named
+from kotha.train.plan.page import plan_page
+from kotha.train.plan.telling import tell_plan
+from kotha.train.plan.text_size import TextSize
+from kotha.train.settings import TrainRequest
 
 SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"
 
@@ -32,6 +39,24 @@ def a_run(lowest: int = 40) -> tuple[dict[str, Any], list[dict[str, Any]]]:
                 {"step": step, "validation": {"loss_nats": unseen, "bits_per_byte": unseen / 4}, "sample": SAMPLE}
             )
     return config, rows
+
+
+def planned(minutes: float | None = None) -> tuple[dict[str, Any], str]:
+    """What was found for a named GPU, which nothing is timed for, and its page; with minutes, a design for a text."""
+    text = None if minutes is None else TextSize("stories.txt", 5_000_000, 2_000_000, 2_000, None, None)
+    preset = "pocket" if minutes is None else None
+    given: dict[str, Any] = {"steps": 700} if minutes is None else {}
+    request = TrainRequest(preset, "modern", minutes, None, None, gpu_named("t4"), given)
+    found, told = tell_plan(request, text, doors)
+    return found, plan_page(found, told.settings)
+
+
+def a_plan() -> str:
+    return planned()[1]
+
+
+def a_design() -> str:
+    return planned(minutes=5)[1]
 
 
 def examined() -> Examination:
@@ -95,3 +120,38 @@ def test_a_run_that_has_just_begun_has_a_page(tmp_path: Path) -> None:
     config, _ = a_run()
     page = doctor_page("a-run", config, [], examine(config, []))
     assert len(page) < 400_000 and "a-run" in page
+
+
+@pytest.mark.browser
+def test_a_plan_has_the_library_s_figures(browser, tmp_path: Path) -> None:
+    path, (found, html) = tmp_path / "page.html", planned()
+    path.write_text(html, encoding="utf-8")
+    with opened(browser, path) as page:
+        bars = page.locator(".bars section.bars")
+        assert bars.nth(0).locator("strong").inner_text() == f"{found['parameters']['total']:,}"
+        for part in ("token_embedding", "attention", "feedforward"):
+            assert f"{found['parameters'][part]:,}" in bars.nth(0).inner_text()
+        assert bars.nth(1).locator("strong").inner_text() == f"{found['memory_bytes']['total'] / 1e9:.2f} GB"
+        assert "of 16" in bars.nth(1).inner_text()  # what the card has
+        rows = page.locator(".operations tbody tr").all_inner_texts()
+        shown = [[int(cell.replace(",", "")) for cell in row.split("\t")[1:]] for row in rows]
+        work = found["flops"]
+        parts = [name for name, count in work["training_per_token"].items() if count]
+        wanted = [[work["forward_per_token"][name], work["training_per_token"][name]] for name in parts]
+        assert shown == [*wanted, [work["forward_per_token_total"], work["training_per_token_total"]]]
+        assert f"{found['steps']:,} steps read {found['tokens']:,} tokens" in page.locator("main").inner_text()
+
+
+@pytest.mark.browser
+def test_every_reason_of_a_design_is_said_in_both_languages(browser, tmp_path: Path) -> None:
+    path, (found, html) = tmp_path / "page.html", planned(minutes=5)
+    path.write_text(html, encoding="utf-8")
+    reasons = found["design"]["reasons"]
+    with opened(browser, path) as page:
+        assert page.locator(".reasons dd").all_inner_texts() == [each["why"] for each in reasons]
+        assert page.locator("pre").inner_text().splitlines() == found["design"]["commands"]
+    with opened(browser, path, language="bn") as page:
+        said = page.locator(".reasons dt, .reasons dd, .larger p").all_inner_texts()
+        assert len(said) > 2 * len(reasons)
+        english = re.compile(r"\b(?!(?:modern|Muon|MB|GB|RMSNorm|SwiGLU|QK|norm)\b)[A-Za-z]{3,}")
+        assert [each for each in said if english.search(each)] == []

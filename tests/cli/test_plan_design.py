@@ -8,10 +8,10 @@ import pytest
 
 from kotha.cli.flags import from_words
 from kotha.cli.main import main
-from kotha.train.plan.page import schedule_lines
+from kotha.train.plan.page import drawn_schedule
+from kotha.train.plan.telling import schedule_lines
 from kotha.train.recipes import recipe
 from kotha.train.settings import TrainRequest, choose_settings
-from kotha.train.show.curves import schedule_chart
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,10 @@ def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
     assert found["tokens"] == 1000 * found["tokens_per_step"] == 8_192_000
     assert 0.1 < found["peak_share"] < 0.2
     assert found["flops"]["rule_of_thumb_per_token"] == 6 * 58_139_648
-    text = page.read_text(encoding="utf-8")
-    assert "<svg" in text
-    assert "58,139,648" in text
+    told = json.loads(page.read_text(encoding="utf-8").split('id="data">')[1].split("</script>")[0])["data"]
+    assert told["schedule"]["steps"] == 1000 and told["design"] is None
+    assert {name: told[name] for name in found if name in told} == {name: found[name] for name in found if name in told}
+    assert {"parameters", "memory_bytes", "flops", "seconds", "doors"} <= told.keys()
     assert main(command) == 0
     out = capsys.readouterr().out
     assert "on NVIDIA H200" in out
@@ -73,10 +74,10 @@ def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
     top, bottom = lines[0], lines[3]
     assert top.count("█") < bottom.count("█") <= 40
     assert lines[-1].endswith("2,000")
-    svg, caption = schedule_chart(settings)
-    assert "1,000 steps of warm-up" in caption
-    assert "highest" not in caption
-    assert svg.startswith("<svg")
+    drawn = drawn_schedule(settings)
+    assert (drawn["name"], drawn["warmup"], drawn["muon_rate"]) == ("cosine", 1000, None)
+    assert drawn["points"][0] == [0, 0.0] and drawn["points"][-1][0] == 1999
+    assert max(share for _, share in drawn["points"]) == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +104,6 @@ def test_too_little_text_is_refused_before_the_machine_is_measured(
     capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "short.txt").write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
-    monkeypatch.setattr("kotha.train.plan.page.use_fastest_threads", lambda: pytest.fail("it was measured"))
+    monkeypatch.setattr("kotha.train.plan.telling.use_fastest_threads", lambda: pytest.fail("it was measured"))
     assert main(["plan", "--minutes", "1", "--data", str(tmp_path / "short.txt")]) == 1
     assert "bytes to train on; a model needs at least" in capsys.readouterr().err

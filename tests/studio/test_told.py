@@ -27,6 +27,9 @@ TABLES = {
     "table.uneven": "text,label\nআমি,ক,খ\n",
 }
 FORMS = {key: entry["en"] for key, entry in SENTENCES.items() if key != "english"}
+# What a plan's page knows again, beside its own words.
+PLAN = json.loads((WORDS / "plan.json").read_text(encoding="utf-8"))
+FORMS |= {f"plan.{key}": entry["en"] for key, entry in PLAN.items() if key.split(".")[0] in ("why", "not", "source")}
 
 
 def form(key: str) -> re.Pattern[str]:

@@ -52,7 +52,7 @@ def plan(
     with notes().status("reading the text and timing a few small steps …"):
         from kotha.export.targets import doors
         from kotha.train.plan.gpus import gpu_named
-        from kotha.train.plan.page import tell_plan
+        from kotha.train.plan.telling import tell_plan
         from kotha.train.settings import TrainRequest
 
         named = None if gpu is None else gpu_named(gpu)
@@ -61,8 +61,9 @@ def plan(
         found, text = tell_plan(request, data, doors, timed=time)
     if html is not None:
         from kotha.files import write_page
+        from kotha.train.plan.page import plan_page
 
-        write_page(html, text.html())
+        write_page(html, plan_page(found, text.settings))
     if as_json:
         print_json(found)
         return
@@ -70,7 +71,7 @@ def plan(
 
 
 def _print(text: Any) -> None:
-    from kotha.train.plan.page import has_sentences, in_columns, schedule_lines
+    from kotha.train.plan.telling import has_sentences, in_columns, schedule_lines
 
     console = results()
     for title, header, rows in text.tables:

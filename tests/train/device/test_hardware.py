@@ -19,9 +19,9 @@ from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.distributed import ALONE
 from kotha.train.plan.activations import example_inputs, positions
 from kotha.train.plan.flops import count_work
-from kotha.train.plan.page import plan_words
 from kotha.train.plan.planning import plan_training
 from kotha.train.plan.step_time import predict_seconds_per_step
+from kotha.train.plan.telling import plan_words
 
 CPU = torch.device("cpu")
 TEXT = {"vocab_size": 40, "context_length": 20, "n_layers": 2, "d_model": 32, "n_heads": 4}

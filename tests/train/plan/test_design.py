@@ -14,8 +14,8 @@ from kotha.train.plan.design import Design, propose
 from kotha.train.plan.flops import count_work
 from kotha.train.plan.gpus import GPUS
 from kotha.train.plan.memory import plan_memory
-from kotha.train.plan.page import reasons_for
 from kotha.train.plan.rules import choose_vocabulary, rates_for
+from kotha.train.plan.telling import reasons_for
 from kotha.train.plan.text_size import TextSize, measure_text
 
 NEWS = TextSize("news", 32_000_000, 12_000_000, 7000, 2_800_000, 8192, 150_000)

@@ -2,33 +2,18 @@
 import words from "@words/told.json";
 import { models } from "@/state/models.svelte";
 import { preferences } from "@/state/preferences.svelte";
+import { formsOf, recognize } from "./forms";
 import { fill, type Filling } from "./index.svelte";
 import { banglaDigits } from "./numbers";
 
-interface Form {
-  key: keyof typeof words;
-  names: string[];
-  form: RegExp;
-}
-const plain = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-const FORMS: Form[] = (Object.keys(words) as (keyof typeof words)[])
-  .filter((key) => key !== "english")
-  .map((key) => {
-    const { en } = words[key];
-    // What is filled in at the very end may be nothing, such as a name that is suggested.
-    const form = en.split(/\{\w+\}/).map(plain).join("(.*?)");
-    return { key, names: [...en.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? ""), form: new RegExp(`^${form}$`, "s") };
-  });
+const FORMS = formsOf(words, (Object.keys(words) as (keyof typeof words)[]).filter((key) => key !== "english"));
 
 /** A sentence of the server's; null where the language has none for it. */
 export function known(sentence: string): string | null {
-  for (const { key, names, form } of FORMS) {
-    const found = form.exec(sentence.trim());
-    if (found === null) continue;
-    const filling: Filling = Object.fromEntries(names.map((name, i) => [name, filled(name, found[i + 1] ?? "")]));
-    return fill(words[key][preferences.language], filling, preferences.language);
-  }
-  return null;
+  const form = recognize(FORMS, sentence);
+  if (form === null) return null;
+  const filling: Filling = Object.fromEntries(Object.entries(form.found).map(([name, text]) => [name, filled(name, text)]));
+  return fill(words[form.key][preferences.language], filling, preferences.language);
 }
 
 /** The same, and where it is not known, as it came. */

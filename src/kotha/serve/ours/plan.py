@@ -14,7 +14,7 @@ from kotha.serve.ours.asking import WireAnswer, in_turn
 from kotha.serve.state import State, state_of
 from kotha.serve.wire import WireRequest
 from kotha.train.plan.gpus import gpu_named
-from kotha.train.plan.page import tell_plan
+from kotha.train.plan.telling import tell_plan
 from kotha.train.plan.text_size import TextSize
 from kotha.train.settings import TrainRequest
 

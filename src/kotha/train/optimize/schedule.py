@@ -28,3 +28,9 @@ def learning_rate_share(step: int, config: TrainConfig) -> float:
     elif config.schedule == "stable":  # 1 until the last steps, then straight down
         height = min(1.0, max(0, config.steps - step) / (config.decay_steps or max(1, config.steps // 5)))
     return config.floor + (1 - config.floor) * height
+
+
+def schedule_steps(config: TrainConfig, count: int) -> list[int]:
+    """So many steps, or all if there are fewer, evenly over a run, the first and the last among them."""
+    last = config.steps - 1
+    return sorted({round(place * last / max(1, count - 1)) for place in range(count)})

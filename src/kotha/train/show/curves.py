@@ -8,8 +8,6 @@ from typing import Any
 
 from kotha.chart import Chart, Level, Marker, Point, Series
 from kotha.runs import figure, mapping
-from kotha.train.config import TrainConfig
-from kotha.train.optimize.schedule import learning_rate_share
 from kotha.train.show.findings import Record, smooth
 
 Figure = tuple[str, str]  # an SVG and its caption
@@ -23,7 +21,6 @@ _EXPLAINED = {
     "ln 2": "ln 2 is the loss of tossing a coin for whether two sentences belong together.",
     "floor": "No model can get below the floor: so much is chance in the text itself.",
 }
-_SCHEDULE_POINTS = 200
 _GUESSED = {"next-token": "next token", "translation": "next token", "masked-words": "hidden token"}
 
 
@@ -95,25 +92,6 @@ def health_charts(record: Record) -> list[Figure]:
         *_over_steps(record, "tokens per second", ("tokens_per_second",), speed),
         *_over_steps(record, "% of the machine's peak", ("peak_share",), share),
     ]
-
-
-def schedule_chart(training: TrainConfig) -> Figure:
-    """The learning rate of a run that is still to come, step by step."""
-    places = schedule_steps(training, _SCHEDULE_POINTS)
-    points: list[Point] = [(step, training.learning_rate * learning_rate_share(step, training)) for step in places]
-    series = [Series("learning rate", points)]
-    chart = Chart("Learning rate", "step", "learning rate", series, from_zero=True)
-    caption = f"{training.schedule}: {training.warmup_steps:,} steps of warm-up"
-    least = learning_rate_share(training.steps, training)
-    caption += "" if training.schedule == "constant" else f", then down to {least:.0%} of the largest"
-    muon = f" Muon's is this curve with {training.muon_learning_rate:g} at its highest."
-    return chart.svg(), f"{caption}.{muon if training.optimizer == 'muon' else ''}"
-
-
-def schedule_steps(training: TrainConfig, count: int) -> list[int]:
-    """So many steps, or all if there are fewer, evenly over a run, the first and the last among them."""
-    last = training.steps - 1
-    return sorted({round(place * last / max(1, count - 1)) for place in range(count)})
 
 
 def _over_steps(
