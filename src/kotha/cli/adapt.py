@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from cyclopts import App
 
 from kotha.cli.flags import Json, More, OnErrors, flag, from_toml, from_words
+from kotha.cli.spoken import tell
 from kotha.cli.stopping import StoppedError
-from kotha.cli.terminal import notes, print_json, print_table
+from kotha.cli.terminal import print_json, print_table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
 
@@ -79,7 +80,7 @@ def classify(
     _check_stopped(summary, "classify", out)
     if not as_json:
         print_table(classes_table(score_of(summary), str(out)))
-        notes().print(f"kotha: confusion matrix: {out / PAGE} (open it in a browser)", markup=False)
+        tell(f"confusion matrix: {out / PAGE} (open it in a browser)")
 
 
 @app.command

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from kotha import box
-from kotha.cli.flags import Json, Run, Writing, flag
+from kotha.cli.flags import InLanguage, Json, Run, Writing, flag
+from kotha.cli.spoken import tell
 from kotha.cli.stopping import raised
 
 _PROMPT = "› "
@@ -19,6 +20,7 @@ def chat(
     *,
     plain: Annotated[bool, flag("Go on with the text instead of taking turns.")] = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Talk with a model: a line, an answer. /help says how; Ctrl-D or /exit ends the talk; --json: a line a turn."""
@@ -27,7 +29,7 @@ def chat(
     writing.settings()  # a mistake is answered before the model is read
     talk = Conversation(writing.open_engine(run), plain)
     if talk.remark is not None:
-        print(f"kotha: {talk.remark}", file=sys.stderr)
+        tell(talk.remark)
     for turn, line in enumerate(_lines(as_json)):
         if line.strip() == _NEW:
             talk.forget()
@@ -47,7 +49,7 @@ def _lines(as_json: bool) -> Iterator[str]:
     """What the user writes, line by line, until there is no more or they leave."""
     asks = sys.stdin.isatty() and not as_json
     if asks:
-        print(f"kotha: {_ADVICE}", file=sys.stderr)
+        tell(_ADVICE)
     while True:
         try:
             with raised():
@@ -56,12 +58,13 @@ def _lines(as_json: bool) -> Iterator[str]:
             print()
             return
         except KeyboardInterrupt:  # at the prompt: a line begun is dropped
-            print("\nkotha: Ctrl-D or /exit leaves", file=sys.stderr)
+            print(file=sys.stderr)
+            tell("Ctrl-D or /exit leaves")
             continue
         if (not asks and line == "") or line.strip() in _LEAVE:
             return
         if line.strip() == _HELP:
-            print(f"kotha: {_ADVICE}", file=sys.stderr)
+            tell(_ADVICE)
         elif line.strip():
             yield line.rstrip("\n")
 

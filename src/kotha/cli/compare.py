@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from kotha.cli.flags import Field, Json, flag, page
-from kotha.cli.terminal import notes, print_json, print_table, progress
+from kotha.cli.spoken import tell
+from kotha.cli.terminal import print_json, print_table, progress
 
 
 def compare(
@@ -38,4 +39,4 @@ def compare(
         return
     print_table(shown)
     if text is None and len(runs) > 1:
-        notes().print("kotha: --text FILE measures all on one text")
+        tell("--text FILE measures all on one text")

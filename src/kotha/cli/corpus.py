@@ -1,13 +1,13 @@
 """``kotha corpus``: write the built-in stories, look into a corpus."""
 
 import itertools
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App
 
 from kotha.cli.flags import Field, Json, OnErrors, Paths, flag
+from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.wording import counted
@@ -38,7 +38,7 @@ def stories(
         return
     with progress() as advance:
         kotha.write_stories(out, documents, seed=seed, kinds=kind, on_progress=advance)
-    print(f"kotha: {counted(documents, 'document')} in {out}", file=sys.stderr)
+    tell(f"{counted(documents, 'document')} in {out}")
 
 
 @app.command
@@ -54,7 +54,7 @@ def questions(
     import kotha
 
     _, count = kotha.write_questions(out, stories, seed=seed, per_story=per_story, whole=whole)
-    print(f"kotha: {counted(count, 'question')} (stories: {stories:,}) in {out}", file=sys.stderr)
+    tell(f"{counted(count, 'question')} (stories: {stories:,}) in {out}")
 
 
 @app.command

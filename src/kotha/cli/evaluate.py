@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kotha import box
-from kotha.cli.flags import Field, Json, OnErrors, Pair, RunName, TextItself, flag
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Pair, RunName, TextItself, flag
 from kotha.cli.naming import place
-from kotha.cli.terminal import notes, print_json, print_table, problems_told, progress, results, table
+from kotha.cli.spoken import tell
+from kotha.cli.terminal import print_json, print_table, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.problems import Errors
 
@@ -41,6 +42,7 @@ def evaluate(
     share: Annotated[float, flag("Share of the words that --perturb changes.")] = 0.2,
     errors: OnErrors = "stop",
     device: Annotated[str, flag("cpu, cuda, or auto.")] = "auto",
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Measure a model on a text: loss, perplexity, bits per byte and per character; say whether it learned from it.
@@ -93,7 +95,7 @@ def evaluate(
         return
     print_table(score_table(score, box.title(folder)))
     if score.baselines is None:
-        notes().print("kotha: no n-grams to compare with; name a data folder with --baselines")
+        tell("no n-grams to compare with; name a data folder with --baselines")
 
 
 def _show_perturbed(
@@ -144,7 +146,7 @@ def _show_classes(
         return
     print_table(classes_table(score, str(opened.path)))
     if not score.baselines:
-        notes().print("kotha: nothing to compare with; the run has the examples that it needs")
+        tell("nothing to compare with; the run has the examples that it needs")
 
 
 def _model_and_text(run: str | None, path: str | None, text: str | None) -> tuple[Path, str | list[str]]:

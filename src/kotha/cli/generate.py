@@ -1,12 +1,12 @@
 """``kotha generate``: a model goes on with a text."""
 
 import math
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import Json, RunName, Writing, flag
+from kotha.cli.flags import InLanguage, Json, RunName, Writing, flag
 from kotha.cli.naming import model_and_prompt
+from kotha.cli.spoken import tell
 from kotha.errors import UsageError
 from kotha.wording import counted
 
@@ -32,6 +32,7 @@ def generate(
     n: Annotated[int, flag("How many texts; their seeds count up.", name="--n")] = 1,
     probabilities: Annotated[bool, flag("Also each token's probability.")] = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Go on with a text. Letters appear as they are written."""
@@ -65,7 +66,7 @@ def generate(
             print("\n".join(_table(result)))
         written = f"{counted(result.tokens, 'token')}, {result.tokens_per_second:,.0f} a second"
         forgotten = _forgotten(result, engine.model.config.context_length)
-        print("; ".join([f"kotha: {written}", _ENDINGS[result.stopped], *forgotten]), file=sys.stderr)
+        tell("; ".join([written, _ENDINGS[result.stopped], *forgotten]))
 
 
 def _forgotten(result: "Result", context_length: int) -> list[str]:

@@ -8,15 +8,14 @@ import os
 from pathlib import Path
 
 from kotha import box
+from kotha.cli.spoken import tell
 from kotha.errors import UsageError
 
 
 def place(word: str | None) -> Path:
     """Where the model is that a word names; who has a folder of that name here is told how to say so."""
     if word == box.NAME and Path(word).is_dir():
-        from kotha.cli.terminal import notes
-
-        notes().print(f"kotha: {box.NAME} is the model that came with Kotha; the folder here is ./{box.NAME}")
+        tell(f"{box.NAME} is the model that came with Kotha; the folder here is ./{box.NAME}")
     return box.place(word)
 
 

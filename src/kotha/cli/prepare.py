@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Field, Json, OnErrors, Paths, TokenizerName, flag
-from kotha.cli.terminal import notes, print_json, problems_told, progress, results, table
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerName, flag
+from kotha.cli.spoken import said, tell
+from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.prepare import Duplicates
@@ -26,6 +27,7 @@ def prepare(
     ] = True,
     workers: Annotated[int | None, flag("Processes that encode; by default one a core.")] = None,
     overwrite: Annotated[bool, flag("Replace a data folder that exists.")] = False,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Turn documents into token shards: split, cleaned, encoded, verified by hash."""
@@ -54,20 +56,18 @@ def prepare(
     counted = ("documents", "tokens", "bytes")
     rows = [[name, *(f"{getattr(report, f'{split}_{name}'):,}" for split in splits)] for name in counted]
     console = results()
-    console.print(table(str(out), ["", *splits], rows))
+    console.print(table(str(out), ["", *splits], rows, labels=True))
     left_out = {
         "duplicates": report.duplicates,
         "near-copies of validation documents": report.leaked,
         "unreadable": report.problems,
     }
     told = [f"{count:,} {name}" for name, count in left_out.items() if count]
-    console.print("left out: " + (", ".join(told) or "nothing"))
+    console.print(said("left out: " + (", ".join(told) or "nothing")))
     if not report.validation_documents:
-        notes().print(
-            "kotha: nothing is held out, so `kotha train` will refuse this folder: give two documents or more (in a "
-            ".txt file blank lines part them), or a file with --validation FILE",
-            markup=False,
-            soft_wrap=True,
+        tell(
+            "nothing is held out, so `kotha train` will refuse this folder: give two documents or more (in a "
+            ".txt file blank lines part them), or a file with --validation FILE"
         )
 
 

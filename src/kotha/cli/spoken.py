@@ -27,7 +27,9 @@ _FLAG = "--language"
 _SHARED = ("errors", "common")
 _NAME = re.compile(r"\{(\w+)\}")
 # What may be a sentence within the sentence; everything else that is filled in is a name, and names stay.
-_PHRASES = {"nearest", "advice", "what", "why", "kind", "rest", "time"}
+_PHRASES = {"nearest", "advice", "what", "why", "kind", "rest"}
+_LISTS = {"figures"}  # such phrases, with commas between
+_LARGE = {"million": 1e6, "billion": 1e9}
 # A number, by itself or of something: 8,192, 3.2 GB, 41 minutes, 58 %.
 _COUNT = r"[-−+]?\d[\d,.]*(?:e[-+]?\d+)?(?: ?%| [A-Za-z]+)?"
 _FIGURE = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?(?: ?%)?")
@@ -116,8 +118,20 @@ def _value(name: str, text: str, rooms: tuple[str, ...]) -> "str | WrittenNumber
     counts = _counts(name)
     if counts and _FIGURE.fullmatch(text):
         return WrittenNumber(text)
+    if name in _LISTS:
+        return ", ".join(_marked(each, rooms) or each for each in text.split(", "))
+    number, _, unit = text.partition(" ")
+    if counts and unit in _LARGE:
+        return _by_crore(float(number) * _LARGE[unit])
     found = _marked(text, rooms) if (counts or name in _PHRASES) and text.strip() else None
     return text if found is None else found
+
+
+def _by_crore(value: float) -> str:
+    """A large count as Bangla says it, its number still marked: 24,600,000 is ২.৪৬ কোটি."""
+    unit, name = (1e7, "কোটি") if value >= 1e7 else (1e5, "লাখ")
+    amount = f"{value / unit:.3g}" if value < 1000 * unit else f"{value / unit:,.0f}"
+    return marked(f"{{n}} {name}", {"n": WrittenNumber(amount)})
 
 
 def _counts(name: str) -> bool:

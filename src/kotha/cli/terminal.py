@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from kotha.cli.controls import plain_stream, visible
+from kotha.cli.spoken import said, tell
 from kotha.files import as_json
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.wording import OnProgress
@@ -59,28 +60,48 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def table(
-    title: str, header: list[str], rows: list[list[str]], marks: dict[tuple[int, int], str] | None = None
+    title: str,
+    header: list[str],
+    rows: list[list[str]],
+    marks: dict[tuple[int, int], str] | None = None,
+    labels: bool = False,
 ) -> Table:
-    """A table for the terminal; best cells are green, worst ones yellow."""
+    """A table for the terminal; best cells are green, worst ones yellow.
+
+    Its header is in the reader's language, and so are sentences in cells; a single word may be the name of something of
+    theirs, so it stays, unless all are ``labels`` of ours.
+    """
+    ours = _label_said if labels else _sentence_said
     styles = {"best": "bold green", "worst": "yellow"}
-    built = Table(title=escape(title) or None, title_justify="left", header_style="bold")
+    built = Table(
+        title=escape(said(title) if " " in title else title) or None, title_justify="left", header_style="bold"
+    )
     for index, name in enumerate(header):
-        built.add_column(name, justify="left" if index == 0 else "right", overflow="fold")
+        built.add_column(said(name), justify="left" if index == 0 else "right", overflow="fold")
     for row, cells in enumerate(rows):
-        marked = [(cell, (marks or {}).get((row, column))) for column, cell in enumerate(cells)]
+        marked = [(ours(cell), (marks or {}).get((row, column))) for column, cell in enumerate(cells)]
         built.add_row(*(f"[{styles[mark]}]{escape(cell)}[/]" if mark else escape(cell) for cell, mark in marked))
     return built
+
+
+def _label_said(text: str) -> str:
+    """A cell in the reader's language; numbers of a table stay as they are, with their units."""
+    return text if text[:1].isdigit() else said(text)
+
+
+def _sentence_said(text: str) -> str:
+    return _label_said(text) if " " in text else text
 
 
 def print_table(made: "Made | str") -> None:
     """A table that a room has made, and what it says below it; or a sentence between two."""
     console = results()
     if isinstance(made, str):
-        console.print(made, markup=False)
+        console.print(said(made), markup=False)
         return
     console.print(table(made.title, list(made.header), made.cells, made.marks))
     for remark in made.remarks:
-        console.print(remark, markup=False)
+        console.print(said(remark), markup=False)
 
 
 @contextmanager
@@ -94,9 +115,9 @@ def progress() -> Iterator[OnProgress]:
 
         def advance(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
+                tasks[stage] = bars.add_task(said(stage), total=total)
                 if not console.is_terminal:  # no bar will be seen; say at least what goes on
-                    print(f"kotha: {stage} …", file=sys.stderr)
+                    tell(f"{stage} …")
             bars.update(tasks[stage], completed=done)
 
         yield advance
@@ -112,7 +133,7 @@ def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
 
     def tell_newest() -> None:
         if 0 < count <= _TOLD:
-            print(f"kotha: {newest}", file=sys.stderr)
+            tell(newest)
 
     def take(problem: CorpusProblem) -> None:
         nonlocal count, newest
@@ -122,4 +143,4 @@ def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
     yield take
     tell_newest()
     if count > _TOLD:
-        print(f"kotha: … and {count - _TOLD:,} more problems", file=sys.stderr)
+        tell(f"… and {count - _TOLD:,} more problems")

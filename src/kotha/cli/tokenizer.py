@@ -1,16 +1,17 @@
 """``kotha tokenizer``: train, compare, view, import."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App
 
-from kotha.cli.flags import Field, Json, OnErrors, Paths, TokenizerName, flag
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerName, flag
+from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import notes, print_json, problems_told, results
 from kotha.cli.tokenizer_card import card
 from kotha.text.tokenizer.tokenizer import FILE_NAME, Tokenizer, check_free
 from kotha.text.tokenizer.trainers import Kind, Level
+from kotha.wording import counted
 
 Overwrite = Annotated[bool, flag("Replace a tokenizer that exists.")]
 
@@ -36,6 +37,7 @@ def train(
     field: Field = "text",
     errors: OnErrors = "stop",
     overwrite: Overwrite = False,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Train a tokenizer on text; its pieces respect letters."""
@@ -43,17 +45,24 @@ def train(
     from kotha.text.normalize import choose_rules
 
     how: Any = {"overwrite": overwrite, "field": field, "errors": errors, "split": split, "level": level}
-    with notes().status("reading …") as status, problems_told() as problems:
-        how |= {"on_problem": problems, "on_progress": lambda stage, *_: status.update(f"{stage} …")}
+    with notes().status(said("reading …")) as status, problems_told() as problems:
+        how |= {"on_problem": problems, "on_progress": lambda stage, *_: status.update(said(f"{stage} …"))}
         rules = choose_rules(rule, no_rule)
         made = kotha.train_tokenizer(paths, kind=kind, vocab_size=vocab_size, out=out, rules=rules, **how)
     if made.vocab_size < vocab_size:
-        print(f"kotha: the text fills {made.vocab_size:,} of {vocab_size:,} pieces", file=sys.stderr)
+        tell(f"the text fills {made.vocab_size:,} of {vocab_size:,} pieces")
     _tell(made, out, as_json)
 
 
 @app.command
-def view(tokenizer: TokenizerName, text: Annotated[str, flag("The text to cut.")], /, *, as_json: Json = False) -> None:
+def view(
+    tokenizer: TokenizerName,
+    text: Annotated[str, flag("The text to cut.")],
+    /,
+    *,
+    language: InLanguage = "en",
+    as_json: Json = False,
+) -> None:
     """Show how a text is cut: letters as letters, hex only for part of one."""
     from kotha.text.tokenizer.importers import import_tokenizer
     from kotha.text.tokenizer.view import view as view_tokens
@@ -65,9 +74,8 @@ def view(tokenizer: TokenizerName, text: Annotated[str, flag("The text to cut.")
         return
     console = results()
     console.print("│".join(token.text for token in tokens), markup=False)
-    console.print(
-        f"{len(tokens)} token{'' if len(tokens) == 1 else 's'}: {' '.join(str(token.id) for token in tokens)}"
-    )
+    numbers = " ".join(str(token.id) for token in tokens)
+    console.print(said(f"{counted(len(tokens), 'token')}: {numbers}"))
 
 
 @app.command(name="import")
@@ -80,6 +88,7 @@ def import_(
         int | None, flag("Sentinels after a bare spiece.model's pieces: T5 has 100. A folder says its own.")
     ] = None,
     overwrite: Overwrite = False,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
@@ -97,4 +106,4 @@ def _tell(made: Tokenizer, out: Path, as_json: bool) -> None:
         about = {name: getattr(made, name) for name in ("kind", "vocab_size", "fingerprint")}
         print_json({"path": path, **about})
     else:
-        results().print(f"{made.kind} tokenizer with {made.vocab_size:,} pieces in {path}")
+        results().print(said(f"{made.kind} tokenizer with {made.vocab_size:,} pieces in {path}"))

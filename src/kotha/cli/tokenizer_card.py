@@ -1,11 +1,11 @@
 """``kotha tokenizer card``: tokenizers side by side on a text."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Field, Json, OnErrors, flag, page
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, flag, page
+from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import notes, print_json, problems_told, results, table
 from kotha.errors import UsageError
 from kotha.text.corpus.documents import read_documents
@@ -27,6 +27,7 @@ def card(
     html: Annotated[Path | None, page("Also write one offline HTML page.")] = None,
     field: Field = "text",
     errors: OnErrors = "stop",
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Compare tokenizers on a text: tokens a word, bytes a token, unknowns, letters cut in two, round trip."""
@@ -39,7 +40,7 @@ def card(
     if not documents:
         raise UsageError(f"--text {' '.join(text)}: no documents there")
     loaded = {_short(name, tokenizers): import_tokenizer(name) for name in tokenizers}
-    with notes().status("measuring …"):
+    with notes().status(said("measuring …")):
         if caution:
             size = max(tokenizer.vocab_size for tokenizer in loaded.values())
             train_on = _texts(caution_text, field, errors) if caution_text else documents
@@ -48,7 +49,7 @@ def card(
     if html is not None:
         sample = " ".join(documents[0].split()[:60])
         write_page(html, cards_page(cards, loaded, sample, ", ".join(text)))
-        print(f"kotha: page in {html}", file=sys.stderr)
+        tell(f"page in {html}")
     if as_json:
         first, *others = cards
         print_json({**vars(first), "compared_with": [vars(other) for other in others]})

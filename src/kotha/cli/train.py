@@ -7,8 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from kotha.cli.flags import More, OfPairs, flag, from_toml, from_words
+from kotha.cli.flags import InLanguage, More, OfPairs, flag, from_toml, from_words
 from kotha.cli.naming import place
+from kotha.cli.spoken import said
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, print_table, results, table
 from kotha.cli.training_display import TrainingDisplay, readable
@@ -42,6 +43,7 @@ def train(
     shard: Annotated[bool, flag("Under torchrun: each process keeps a part (FSDP).")] = False,
     tensorboard: Annotated[bool, flag("Also write events for TensorBoard.")] = False,
     prompt: Annotated[str, flag("What the samples begin with.")] = "",
+    language: InLanguage = "en",
     as_json: Annotated[bool, flag("The summary as JSON on stdout.", name="--json")] = False,
 ) -> None:
     """Train a model; stop with Ctrl-C, go on with --resume.
@@ -112,8 +114,8 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
     rest = {name: value for name, value in summary.items() if name not in shown and name != "validation"}
     rest |= {f"validation_{name}": value for name, value in summary.get("validation", {}).items()}
     rows = [[name.replace("_", " "), readable(name, value)] for name, value in rest.items()]
-    results().print(table(str(out), ["summary", ""], rows))
-    results().print(f"Report: {out / 'report.html'} (open it in a browser)", markup=False)
+    results().print(table(str(out), ["summary", ""], rows, labels=True))
+    results().print(said(f"Report: {out / 'report.html'} (open it in a browser)"), markup=False)
 
 
 def _held_out(out: Path, summary: dict[str, Any]) -> set[str]:

@@ -1,12 +1,12 @@
 """What a person sees while a model learns: one line that moves, and one that stays for each evaluation."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from rich.live import Live
 from rich.text import Text
 
+from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import say_at_once
 from kotha.cli.terminal import notes
 from kotha.wording import size
@@ -21,7 +21,7 @@ class TrainingDisplay:
         self._speaks = speaks
         self.also: Callable[[dict[str, Any]], None] | None = None  # another listener
         self._console = notes()
-        self._live = Live(Text("starting …"), console=self._console, transient=True, refresh_per_second=4)
+        self._live = Live(Text(said("starting …")), console=self._console, transient=True, refresh_per_second=4)
 
     def __enter__(self) -> "TrainingDisplay":
         if self._speaks and self._console.is_terminal:
@@ -34,16 +34,17 @@ class TrainingDisplay:
     def say(self, text: str) -> None:
         """A remark; one that ends in … tells what goes on, and is gone when that is done."""
         if self._speaks and self._console.is_terminal and text.endswith("…"):
-            self._live.update(Text(text))
+            self._live.update(Text(said(text)))
         elif self._speaks:
-            print(f"kotha: {text}", file=sys.stderr)
+            tell(text)
 
     def show(self, event: dict[str, Any]) -> None:
         """An event of the run."""
         if self.also is not None:
             self.also(event)
         if "stopping" in event:
-            say_at_once(f"kotha: saving after this step ({event['stopping']}) …")
+            line = said(f"saving after this step ({event['stopping']}) …")
+            say_at_once(f"kotha: {line}")
         elif "validation" in event:
             self._console.print(evaluation_line(event))
         elif self._console.is_terminal:
@@ -58,7 +59,7 @@ def evaluation_line(event: dict[str, Any]) -> Text:
     shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
     figures += [f"{name.replace('_', ' ')} {found[name]:.1%}" for name in shares]
     mean = f" (mean of the last {event['average_of']})" if "average_of" in event else ""
-    line = Text(f"step {event['step']:>6,}{mean}  validation {', '.join(figures)}")
+    line = Text(said(f"step {event['step']:>6,}{mean}  validation {', '.join(figures)}"))
     sample = " ".join((event.get("sample") or "").split())
     return line.append(f"  {sample[:_SAMPLE_LETTERS]}", style="dim") if sample else line
 
@@ -78,7 +79,7 @@ def step_line(event: dict[str, Any]) -> str:
     left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
     minutes, seconds = divmod(round(left), 60)
     share = "" if event["peak_share"] is None else f"  {event['peak_share']:.0%} of peak"
-    return (
+    return said(
         f"step {done:,}/{steps:,}  loss {event['loss_nats']:.3f}  {event['tokens_per_second']:,.0f} tokens/s"
         f"{share}  {size(event['memory_bytes'])}  {minutes}:{seconds:02d} left"
     )

@@ -5,7 +5,8 @@ from typing import Annotated
 from kotha import box
 from kotha.cli.flags import Json, Run, flag
 from kotha.cli.inside.opening import Generate, Html, Image, Second, Target, Text, hand_over, open_model
-from kotha.cli.terminal import notes, results, table
+from kotha.cli.spoken import tell
+from kotha.cli.terminal import results, table
 from kotha.wording import counted
 
 
@@ -47,4 +48,4 @@ def attention(
             cells = ["-" if share is None else f"{share:.2f}" for share in shares]
             rows.append([f"{head.name}.{head.head}", "   ".join(looks), *cells, f"{head.entropy_bits:.2f}"])
     results().print(table("who looks at whom (means over the text)", header, rows))
-    notes().print("kotha: add --html FILE for a page of every head")
+    tell("add --html FILE for a page of every head")

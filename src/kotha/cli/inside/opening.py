@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from kotha.cli import spoken
 from kotha.cli.flags import flag, page
 from kotha.cli.naming import place
-from kotha.cli.terminal import notes, print_json, results
+from kotha.cli.terminal import print_json, results
 
 if TYPE_CHECKING:
     from kotha.bundle import Bundle
@@ -38,7 +39,7 @@ def open_model(run: Path) -> "Bundle":
 def tell(remarks: Iterable[str]) -> None:
     """Say on stderr what the user should know about how the input was taken."""
     for remark in remarks:
-        notes().print(f"kotha: {remark}", markup=False, soft_wrap=True)
+        spoken.tell(remark)
 
 
 def hand_over(view: "View[Any]", html: Path | None, as_json: bool, about: str, one_line: bool = False) -> bool:

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kotha.cli.flags import InLanguage, flag, written
-from kotha.cli.terminal import notes, print_json, results, table
+from kotha.cli.spoken import tell
+from kotha.cli.terminal import print_json, results, table
 
 if TYPE_CHECKING:
     from kotha.inside.exercises.classroom import FileScore
@@ -31,7 +32,7 @@ def score(
         raise DataError(rows[0].note)
     if csv is not None:
         write_whole(csv, as_csv(rows), ".csv")
-        notes().print(f"kotha: wrote {csv}", markup=False)
+        tell(f"wrote {csv}")
     if as_json:
         print_json([row.to_dict() for row in rows])
         return

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 from kotha import box
+from kotha.cli import spoken
 from kotha.cli.flags import Json, Run, flag, written
 from kotha.cli.inside.opening import Image, Second, Target, Text, open_model, tell
-from kotha.cli.terminal import notes, print_json, results, table
+from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
 
 
@@ -36,7 +37,7 @@ def trace(
     found = record(opened.model, given, choose_layers(opened.model, layer), place or None)
     if npz is not None:
         write_arrays(npz, found)
-        notes().print(f"kotha: {len(found)} arrays in {npz}", markup=False)
+        spoken.tell(f"{len(found)} arrays in {npz}")
     if as_json:
         print_json({"lines": given.lines_to_dict(), "places": [each.to_dict() for each in found]})
     elif npz is None:

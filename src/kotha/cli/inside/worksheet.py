@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from kotha import box
 from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.inside.opening import Html, RunOrNone, open_model
-from kotha.cli.terminal import notes, print_json, results, table
+from kotha.cli.spoken import tell
+from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def worksheet(
         from kotha.inside.worksheet.places import positions_picture
 
         positions_picture().save(picture)
-        notes().print(f"kotha: wrote {picture}", markup=False)
+        tell(f"wrote {picture}")
         if sheet == "attention":
             return
     if sheet != "attention" or given is not None:
@@ -86,7 +87,7 @@ def worksheet(
         view = worksheet_view(open_model(run or box.FOLDER), text, target=target, **look, **which)
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
-            notes().print(f"kotha: wrote {write(file)}", markup=False)
+            tell(f"wrote {write(file)}")
     if as_json:
         print_json(view.to_dict())
     elif html is None and xlsx is None:

@@ -1,0 +1,128 @@
+"""What learners' commands say in Bangla: the figures of ``--json``, in sentences with the digits of their kind."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kotha.cli.main import main
+from kotha.wording import ascii_digits, by_lakh
+
+SIZES = ["--steps", "12", "--set", "n_layers=1", "d_model=32", "n_heads=2", "context_length=32"]
+# Names, paths, commands, units and code; what else is Latin would be a sentence that was forgotten.
+LATIN_ALLOWED = re.compile(
+    r"`[^`]*`|\S*[/.]\S*|--\S+"
+    r"|\b(kotha|box|cpu|cuda|float32|bfloat16|Muon|kB|MB|GB|TB|GPU|UTF-8|ln V|F1|\d-gram|unigram)\b"
+    r"|\b[0-9a-f]{32}\b|\b[a-z]+_[a-z_]+\b"
+)
+
+
+def spoken(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """What a command says in Bangla: on stdout, on stderr."""
+    capsys.readouterr()
+    assert main([*words, "--language", "bn"]) == 0
+    shown = capsys.readouterr()
+    return shown.out, shown.err
+
+
+def told(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict:
+    """What the same command says to a program; the language changes nothing there."""
+    assert main([*words, "--json"]) == 0
+    english = capsys.readouterr().out
+    return json.loads(english)
+
+
+def left_in_english(text: str, *names: str) -> list[str]:
+    for name in names:
+        text = text.replace(name, "")
+    return re.findall(r"[A-Za-z]{2,}[A-Za-z ]*", LATIN_ALLOWED.sub("", text))
+
+
+def bangla(number: int) -> str:
+    """A whole number as a Bangla sentence has it."""
+    return by_lakh(f"{number:,}").translate(str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯"))
+
+
+@pytest.fixture(scope="module")
+def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "small"
+    assert main(["train", str(data), "--out", str(out), *SIZES]) == 0
+    return out
+
+
+def test_a_training_is_told_while_it_goes_on_and_at_its_end(data, tmp_path, capsys) -> None:
+    run = tmp_path / "spoken"
+    out, err = spoken(["train", str(data), "--out", str(run), *SIZES], capsys)
+    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    cells = dict(re.findall(r"│ (.+?)\s+│\s+(.+?) │", out))
+    assert cells["ধাপ"] == f"{summary['steps']:,}" and cells["টোকেন"] == f"{summary['tokens']:,}"
+    assert cells["লস (ন্যাট)"] == f"{summary['loss_nats']:.4f}"
+    assert cells["প্রতি বাইটে বিট"] == f"{summary['bits_per_byte']:.4f}"
+    assert cells["মাঝপথে থামানো"] == "না"
+    assert f"যাচাই: {summary['bits_per_byte']:.4f} বিট/বাইট" in err and "হিসাব চলবে" in err
+    assert left_in_english(out, str(run), run.name) == []
+    assert f"{run / 'report.html'} (ব্রাউজারে খুলুন)" in out
+
+
+def test_a_design_is_told_with_its_figures(data, tmp_path, capsys) -> None:
+    run = tmp_path / "designed"
+    _, err = spoken(["train", str(data), "--out", str(run), "--minutes", "0.05"], capsys)
+    about = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    [line] = [line for line in err.splitlines() if "মডেল:" in line]
+    width, layers = about["model"]["d_model"], about["model"]["n_layers"]
+    assert f"{bangla(layers)}টি স্তর, প্রস্থ {bangla(width)}, প্যারামিটার" in line
+    assert f"{about['training']['batch_size']} × {about['training']['context_length']} টোকেন" in line
+    assert left_in_english(line) == []
+
+
+def test_a_text_is_cut_and_prepared(data, tmp_path, capsys) -> None:
+    tokenizer, stories = str(data.parent / "tok"), str(data.parent / "s.jsonl")
+    words = ["tokenizer", "view", tokenizer, "নদীর ধারে"]
+    tokens = told(words, capsys)["tokens"]
+    out, _ = spoken(words, capsys)
+    ids = " ".join(str(token["id"]) for token in tokens)
+    assert f"{bangla(len(tokens))}টি টোকেন। টোকেন-নম্বর: {ids}" in out
+
+    out, err = spoken(["prepare", stories, "--tokenizer", tokenizer, "--out", str(tmp_path / "d")], capsys)
+    made = json.loads((tmp_path / "d" / "dataset.json").read_text(encoding="utf-8"))
+    assert f"{made['splits']['train']['tokens']:,}" in out and "প্রশিক্ষণ" in out and "বাদ গেছে: কিছুই না" in out
+    assert "টোকেনে ভাগ করা হচ্ছে …" in err
+    assert left_in_english(out, str(tmp_path / "d")) == []
+
+    out, _ = spoken(["tokenizer", "train", stories, "--vocab-size", "600", "--out", str(tmp_path / "t")], capsys)
+    assert out.startswith("unigram টোকেনাইজার, টোকেন ৬০০টি। রাখা হয়েছে: ")
+
+
+def test_writing_ends_with_how_much_and_why(run, capsys) -> None:
+    words = ["generate", str(run), "আমি", "--tokens", "40", "--temperature", "0"]
+    row = told(words, capsys)
+    out, err = spoken(words, capsys)
+    assert out == row["text"] + "\n", "what a model writes is nobody's to translate"
+    assert err.startswith(f"kotha: {bangla(row['tokens'])}টি টোকেন, প্রতি সেকেন্ডে ")
+    assert "এর বেশি চাওয়া হয়নি। প্রসঙ্গের দৈর্ঘ্য ৩২ টোকেন পেরোনোর পর মডেল লেখার শুরুটা ভুলে গেছে।" in err
+    assert left_in_english(err) == []
+
+
+def test_a_measurement_has_the_figures_of_the_json(run, data, capsys) -> None:
+    words = ["evaluate", str(run), str(data)]
+    score = told(words, capsys)
+    out, err = spoken(words, capsys)
+    for figure in ("loss_nats", "bits_per_byte", "bits_per_character"):
+        assert f"{score[figure]:.4f}" in out
+    assert f"{bangla(score['documents'])}টি ডকুমেন্টের {bangla(score['tokens'])}টি টোকেনে মাপা" in out
+    assert "মডেলটি কি এই লেখা থেকে শিখেছে? না, যাচাইয়ের জন্য রাখা ছিল।" in out
+    assert int(ascii_digits(re.search(r"\(([০-৯,]+) বাইট", out)[1].replace(",", ""))) == score["bytes"]
+    assert left_in_english(out, str(data), str(run), run.name) == [] and "মাপা হচ্ছে …" in err
+
+
+def test_json_is_the_same_in_both_languages(run, data, capsys, monkeypatch) -> None:
+    words = ["evaluate", str(run), str(data)]
+    english = told(words, capsys)
+    monkeypatch.setenv("KOTHA_LANGUAGE", "bn")
+    assert told(words, capsys) == english
+
+
+def test_the_doctor_s_remarks_are_in_the_language_of_his_findings(run, tmp_path, capsys) -> None:
+    out, err = spoken(["doctor", str(run)], capsys)
+    assert left_in_english(out + err, str(run)) == []
