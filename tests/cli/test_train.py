@@ -41,12 +41,15 @@ def test_train_and_resume(capsys, data: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_trained_is_refused_before_the_machine_is_measured(capsys, data: Path, tmp_path: Path) -> None:
     """A text without anything held out, one that is too short, and a folder that holds a run."""
     tokenizer, lines, pair = data / "tokenizer.json", tmp_path / "lines.txt", tmp_path / "two.txt"
-    lines.write_text("আমি ভাত খাই।\nতুমি মাছ খাও।\n", encoding="utf-8")
+    lines.write_text("আমি ভাত খাই\n", encoding="utf-8")
     pair.write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
     assert main(["prepare", str(lines), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "one")]) == 0
     assert "nothing is held out" in capsys.readouterr().err
     assert main(["prepare", str(pair), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "two")]) == 0
     assert "nothing is held out" not in capsys.readouterr().err, "of two documents one is"
+    lines.write_text("আমি ভাত খাই।\nতুমি মাছ খাও।\n", encoding="utf-8")
+    assert main(["prepare", str(lines), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "end")]) == 0
+    assert "one document is most of the text, so its end is held out" in capsys.readouterr().err
     used = tmp_path / "used"
     used.mkdir()
     (used / "config.json").write_text("{}")

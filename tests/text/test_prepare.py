@@ -16,7 +16,7 @@ from tests.text.conftest import trained
 from kotha.errors import CorpusError, DataError, KothaError, UsageError
 from kotha.text import prepare as prepare_module
 from kotha.text import shards
-from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.prepare import PrepareOptions, end_of, prepare
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -229,6 +229,55 @@ def test_nothing_left_to_train_on_is_said_so(tokenizer, tmp_path: Path) -> None:
     corpus = write(tmp_path / "one.jsonl", ["একটাই কথা, আর নেই"])
     with pytest.raises(CorpusError, match="no training documents are left"):
         prepare([corpus], tokenizer, tmp_path / "data", PrepareOptions(validation=0.9))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_of_one_document_the_end_is_held_out(share: float, texts, tokenizer, tmp_path: Path) -> None:
+    """A book without a blank line: nothing could be measured on what is not there."""
+    book = "\n".join(line for text in texts for line in text.splitlines() if line.strip())
+    report = prepare(
+        [write(tmp_path / "book.jsonl", [book])], tokenizer, tmp_path / "d", PrepareOptions(validation=share)
+    )
+    data = Dataset(tmp_path / "d")
+    read = {name: "".join(tokenizer.decode(each) for each in data[name]) for name in ("train", "validation")}
+    assert report.cut and (report.train_documents, report.validation_documents) == (1, 1)
+    assert read["train"] + read["validation"] == tokenizer.normalize(book), "nothing is lost, nothing is in both"
+    assert read["train"].rstrip()[-1] in "।?!”", "it is cut behind a sentence"
+    assert abs(len(read["validation"]) / len(book) - share) < 0.02
+
+
+def test_a_title_and_a_book_are_two_documents_and_the_book_is_learned_from(texts, tokenizer, tmp_path: Path) -> None:
+    book = " ".join(line for text in texts for line in text.splitlines() if line.strip())
+    for seed in range(6):  # whichever of the two is drawn
+        out = tmp_path / str(seed)
+        corpus = write(tmp_path / "two.jsonl", ["নদীর কথা", book])
+        report = prepare([corpus], tokenizer, out, PrepareOptions(seed=seed))
+        assert report.train_bytes > 0.9 * len(book.encode()) and report.validation_tokens > 0
+
+
+def test_documents_of_a_size_are_held_out_whole(corpus: Path, tokenizer, tmp_path: Path) -> None:
+    assert not prepare([corpus], tokenizer, tmp_path / "d").cut
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("এক\nদুই\nতিন", "তিন"),
+        ("এক। দুই? তিন!", "তিন!"),
+        ("তিনি বললেন, “যাই।” তারপর গেলেন", "তারপর গেলেন"),
+        ("  এক।   ", None),
+        ("\n\nএক\n", None),
+        ("৩.৫ কেজি চাল", None),
+        ("", None),
+    ],
+)
+def test_an_end_begins_with_a_line_or_a_sentence(text: str, end: str | None) -> None:
+    found = end_of(text, 0.05)
+    assert (None if found is None else text[found:]) == end
+
+
+def test_an_end_is_found_in_any_white_space_soon() -> None:
+    assert end_of("ক" + " " * 2_000_000 + "খ", 0.05) is None
 
 
 def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(

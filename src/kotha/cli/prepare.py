@@ -64,6 +64,8 @@ def prepare(
     }
     told = [f"{count:,} {name}" for name, count in left_out.items() if count]
     console.print(said("left out: " + (", ".join(told) or "nothing")))
+    if report.cut:
+        tell("one document is most of the text, so its end is held out (in a .txt file blank lines part them)")
     if not report.validation_documents:
         tell(
             "nothing is held out, so `kotha train` will refuse this folder: give two documents or more (in a "

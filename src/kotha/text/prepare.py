@@ -4,11 +4,13 @@ The files are read twice. The first reading surveys: it counts, marks duplicates
 seed. The second encodes, in worker processes, in the order of reading, so that the result is the same for any number of
 workers. Memory holds the validation texts (their number is capped), a byte a document, and a few batches on their way.
 
-A training document that gives a validation document away, whole or nearly, is left out, and counted.
+A training document that gives a validation document away, whole or nearly, is left out, and counted. Where the one
+document that would be held out is most of the text, or all of it, such as a book without blank lines, only its end is.
 """
 
 import heapq
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -38,6 +40,8 @@ TRAIN, VALIDATION = _SPLITS = "train", "validation"
 _STDIN_FILE = "stdin.txt"
 # Below this size the files are encoded right here: starting workers would take longer.
 _SMALL_BYTES = 4 << 20
+# Between two lines, or between two sentences.
+_BREAKS = re.compile(r"\n|[।॥.?!…][”’\"']?\s")
 
 Duplicates = Literal["keep", "exact", "near"]
 
@@ -82,6 +86,7 @@ class PrepareReport:
     leaked: int = 0
     duplicates: int = 0
     problems: int = 0
+    cut: bool = False  # whether the end of a document is held out, since it is most of the text
     tokenizer: str = ""
     path: str = ""  # the data folder
 
@@ -127,7 +132,7 @@ def prepare(
         for name, info in infos.items():
             for figure in ("documents", "tokens", "bytes"):
                 setattr(report, f"{name}_{figure}", getattr(info, figure))
-        report.duplicates = job.kept.count(0)
+        report.duplicates, report.cut = job.kept.count(0), job.cut is not None
         if not report.train_documents:
             raise CorpusError("no training documents are left; is the validation share or the leak check too wide?")
         write_description(folder, tokenizer, infos, job.made_by(report))
@@ -152,6 +157,7 @@ class _Job:
         self._total = sum(source.size or 0 for source in self._sources)
         self.kept = bytearray()  # what the survey says of each document: 1 where it stays
         self.held_out: dict[int, str] = {}  # validation documents by index
+        self.cut: int | None = None  # where the end begins that is held out of the one that is
 
     def made_by(self, report: PrepareReport) -> dict[str, Any]:
         """What a reader of the folder may want to know; nothing that differs from run to run."""
@@ -175,17 +181,26 @@ class _Job:
                 return
         is_new = _check_for_copies(self.options.duplicates)
         drawn: list[tuple[int, int, str]] = []  # a heap with the largest lot on top
+        n_characters = 0
         for index, text in enumerate(self._read("surveying", self._on_problem)):
             self.kept.append(is_new(text))
             if self.kept[-1] and isinstance(share, float | int) and share > 0:
                 entry = (-_lot(self.options.seed, index), index, text)
                 push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop
                 push(drawn, entry)
+                n_characters += len(text)
         if isinstance(share, float | int):
             documents = sum(self.kept)
             wanted = max(round(share * documents), int(share > 0 and documents > 1))  # of a few documents still one
-            drawn = sorted(drawn, key=lambda entry: -entry[0])[:wanted]
-            self.held_out = {index: text for _, index, text in drawn}
+            drawn.sort(key=lambda entry: -entry[0])
+            self.held_out = {index: text for _, index, text in drawn[:wanted]}
+            if wanted <= 1 and drawn and 2 * len(drawn[0][2]) > n_characters:
+                self._hold_out_the_end(*drawn[0][1:], share)
+
+    def _hold_out_the_end(self, index: int, text: str, share: float) -> None:
+        self.cut = end_of(text, share)
+        if self.cut is not None:
+            self.held_out = {index: text[self.cut :]}
 
     def encoded(self) -> Generator[EncodedDocument]:
         """Every document that stays, labelled with its split."""
@@ -207,7 +222,10 @@ class _Job:
             count += 1
             if index >= len(self.kept) and self.kept:
                 raise DataError("the files grew between the two readings; run again when nothing writes to them")
-            if not self.kept or self.kept[index]:
+            if self.cut is not None and index in self.held_out:
+                yield TRAIN, text[: self.cut]
+                yield VALIDATION, text[self.cut :]
+            elif not self.kept or self.kept[index]:
                 yield (VALIDATION if index in self.held_out else TRAIN), text
         if self.kept and count != len(self.kept):
             raise DataError("the files shrank between the two readings; run again when nothing writes to them")
@@ -234,6 +252,19 @@ def _check_for_copies(duplicates: Duplicates) -> Callable[[str], bool]:
     if duplicates == "keep":
         return lambda text: True
     return lambda text: exact.is_new(text) and (near is None or near.find_or_add(text) is None)
+
+
+def end_of(text: str, share: float) -> int | None:
+    """Where the last ``share`` of a text begins, at the start of a line or of a sentence; None where there is only one.
+
+    >>> text = "রাত হলো। চাঁদ উঠল। সবাই ঘুমাল।"
+    >>> text[end_of(text, 0.05) :]
+    'সবাই ঘুমাল।'
+    """
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())  # neither part may be mere white space
+    starts = (found.end() for found in _BREAKS.finditer(text) if first < found.end() < last)
+    wanted = (1 - share) * len(text)
+    return min(starts, key=lambda start: abs(start - wanted), default=None)
 
 
 def _lot(seed: int, index: int) -> int:
