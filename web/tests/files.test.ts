@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NO_TEXT, textOf } from "../src/api/files";
+import { isOneDocument, NO_TEXT, textOf } from "../src/api/files";
 
 const file = (bytes: number[] | string): File => new File([typeof bytes === "string" ? bytes : new Uint8Array(bytes)], "নদী.txt");
 
@@ -21,4 +21,9 @@ test("bytes that are no text are refused, and not replaced", async () => {
   for (const bytes of [[0x61, 0x93, 0x61], [0xe0, 0xa6], [0xff, 0xfe, 0x00]]) {
     await expect(textOf(file(bytes))).rejects.toMatchObject({ code: NO_TEXT, param: "নদী.txt" });
   }
+});
+
+test("blank lines part documents, and those around a text are none", () => {
+  expect(["নদী\nগ্রাম", "\n\nনদী\n \n", "নদী", ""].map(isOneDocument)).toEqual([true, true, true, true]);
+  expect(["নদী\n\nগ্রাম", "নদী\r\n \t\r\nগ্রাম"].map(isOneDocument)).toEqual([false, false]);
 });

@@ -25,6 +25,11 @@ export async function textOf(file: File): Promise<string> {
   return text;
 }
 
+/** Whether a text is one document: in a txt file blank lines part them. */
+export function isOneDocument(text: string): boolean {
+  return !/\n[^\S\n]*\n/.test(text.trim());
+}
+
 function decoded(file: File, bytes: Uint8Array): string {
   try {
     return new TextDecoder(encoding(bytes), { fatal: true }).decode(bytes); // which leaves out the mark of the encoding
