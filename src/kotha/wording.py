@@ -162,6 +162,11 @@ def settled(text: str) -> str:
     return _SENTENCE.sub(lambda found: _in_one_kind(found[0]), text)
 
 
+def plain(text: str) -> str:
+    """A text whose marked numbers stay as they were written."""
+    return _MARKED.sub(lambda found: found[1], text)
+
+
 # A sentence ends with its mark, or with the line.
 _SENTENCE = re.compile(r"[^।?\n]+[।?\n]*")
 # What makes a sentence one of formulas: code, a sign of arithmetic, a shape, a power of ten.
@@ -174,9 +179,9 @@ _WHOLE = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 def _in_one_kind(sentence: str) -> str:
     """A sentence whose filled-in numbers have the digits that it asks for."""
-    plain = _MARKED.sub(lambda found: found[1], sentence)
-    if _FORMULA.search(plain):
-        return plain
+    latin = plain(sentence)
+    if _FORMULA.search(latin):
+        return latin
     return _MARKED.sub(lambda found: bangla_digits(_WHOLE.sub(lambda whole: by_lakh(whole[0]), found[1])), sentence)
 
 

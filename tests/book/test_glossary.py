@@ -17,6 +17,9 @@ PAGE = LEARN / "glossary.md"
 OTHER_SENSES = {
     "design.json, part.head",  # the last layer
     "hand.json, mini.value",  # of any number
+    "plan.json, part.last",  # the last layer
+    "prepare.json, train",  # the split
+    "train.json, summary.precision",  # of numbers
     "shell.json, key.field",  # to the server
     "shell.json, tokens",  # rooms, named by nouns in Bangla
     "shell.json, train",

@@ -76,6 +76,33 @@ def test_a_design_is_told_with_its_figures(data, tmp_path, capsys) -> None:
     assert left_in_english(line) == []
 
 
+def test_a_plan_has_the_figures_of_the_json(data, capsys) -> None:
+    words = ["plan", "--preset", "bangla-58m", "--data", str(data), "--no-time"]
+    plan = told(words, capsys)
+    out, _ = spoken(words, capsys)
+    cells = dict(re.findall(r"│ (.+?)\s+│\s+([\d,]+) │", out))
+    parts = plan["parameters"]
+    assert cells["মোট"] == f"{parts['total']:,}" and cells["অ্যাটেনশন"] == f"{parts['attention']:,}"
+    assert cells["একটি হেডে"] == f"{parts['attention_per_head']:,}"
+    lakhs = f"{plan['tokens'] / 1e5:.3g}".translate(str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯"))
+    assert f"{bangla(plan['steps'])}টি ধাপে {lakhs} লাখ টোকেন পড়া হবে, অর্থাৎ পুরো ডেটা " in out
+    assert f"{plan['tokens_per_step']:,}টি টোকেন" in out, "a sentence with a power of ten has Latin digits"
+    assert "লাখটি" not in out and "কোটিটি" not in out
+    names = ("bangla-58m: gpt", "kotha export", "gguf", "onnxruntime", "hf", "onnx", "web", "GPT2LMHeadModel", "gpt2")
+    assert left_in_english(out, *names) == []
+
+
+def test_a_design_is_given_with_its_reasons(data, capsys) -> None:
+    words = ["plan", "--minutes", "0.05", "--data", str(data)]
+    out, _ = spoken(words, capsys)
+    prose = out.split("নকশা: gpt")[0]
+    names = ("modern", "RMSNorm", "SwiGLU", "QK-norm", " x ")
+    assert left_in_english(prose, *names) == [] and "যে নকশা দেওয়া হলো" in prose
+    starts = {line.index("  ", 2) for line in prose.splitlines() if line.startswith("  ড্রপআউট")}
+    assert len(starts) == 1
+    assert "চালাতে চাইলে:\n  kotha train" in out
+
+
 def test_a_text_is_cut_and_prepared(data, tmp_path, capsys) -> None:
     tokenizer, stories = str(data.parent / "tok"), str(data.parent / "s.jsonl")
     words = ["tokenizer", "view", tokenizer, "নদীর ধারে"]

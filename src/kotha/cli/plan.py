@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from kotha.cli.flags import More, flag, from_words, page
+from kotha.cli.flags import InLanguage, More, flag, from_words, page
+from kotha.cli.spoken import said
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import UsageError
 
@@ -31,6 +32,7 @@ def plan(
     minutes: Annotated[float | None, flag("What `kotha train` does in this time, and why.")] = None,
     time: Annotated[bool, flag("Time a few small steps on this machine.", negative="--no-time")] = True,
     html: Annotated[Path | None, page("Also write the plan as a page, with its schedule drawn.")] = None,
+    language: InLanguage = "en",
     as_json: Annotated[bool, flag("One JSON object on stdout.", name="--json")] = False,
 ) -> None:
     """Count a model's parameters, work, memory and time, part by part.
@@ -49,7 +51,7 @@ def plan(
             )
     if memory_gb is not None and not 0 < memory_gb <= _MOST_GB:
         raise UsageError(f"--memory-gb takes a number above 0, up to {_MOST_GB:,}")
-    with notes().status("reading the text and timing a few small steps …"):
+    with notes().status(said("reading the text and timing a few small steps …")):
         from kotha.export.targets import doors
         from kotha.train.plan.gpus import gpu_named
         from kotha.train.plan.telling import tell_plan
@@ -71,17 +73,23 @@ def plan(
 
 
 def _print(text: Any) -> None:
+    from rich.cells import cell_len
+
     from kotha.train.plan.telling import has_sentences, in_columns, schedule_lines
 
     console = results()
     for title, header, rows in text.tables:
         if has_sentences(rows):
-            console.print(in_columns(title, rows), markup=False)
+            spoken = [[said(cell) for cell in row] for row in rows]
+            console.print(in_columns(said(title), spoken, cell_len), markup=False)
         else:
-            console.print(table(title, header, rows))
+            console.print(table(title, header, rows, labels=True))
     for sentence in text.words:
-        console.print(sentence, markup=False)
-    console.print("\n".join(["learning rate:", *schedule_lines(text.settings)]), markup=False)
+        console.print(said(sentence), markup=False)
+    *bars, ends = schedule_lines(text.settings)
+    step, at = said("step"), ends.index("step") + len("step")
+    ends = " " * (at - cell_len(step)) + step + ends[at:]
+    console.print("\n".join([said("learning rate:"), *bars, ends]), markup=False)
     if text.commands:
-        lines = ["", "to run it:", *(f"  {line}" for line in text.commands)]
+        lines = ["", said("to run it:"), *(f"  {line}" for line in text.commands)]
         console.print("\n".join(lines), markup=False, soft_wrap=True)

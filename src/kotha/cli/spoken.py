@@ -18,17 +18,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kotha.wording import LANGUAGES, Language, WrittenNumber, marked, settled
+from kotha.wording import LANGUAGES, Language, WrittenNumber, marked, plain, settled
 
 FOLDER = Path(__file__).parent / "words"
 VARIABLE = "KOTHA_LANGUAGE"
 _FLAG = "--language"
 # What every command may have to say; beside it each has the words in the file of its own name.
 _SHARED = ("errors", "common")
+# What the studio's page says too, in forms that it has: of refusals, and of a plan.
+_OF_THE_STUDIO = ("told", "plan")
 _NAME = re.compile(r"\{(\w+)\}")
 # What may be a sentence within the sentence; everything else that is filled in is a name, and names stay.
 _PHRASES = {"nearest", "advice", "what", "why", "kind", "rest"}
 _LISTS = {"figures"}  # such phrases, with commas between
+_UNCOUNTED = re.compile("(কোটি|লাখ)টি")  # a large count takes no ending of its own
 _LARGE = {"million": 1e6, "billion": 1e9}
 # A number, by itself or of something: 8,192, 3.2 GB, 41 minutes, 58 %.
 _COUNT = r"[-−+]?\d[\d,.]*(?:e[-+]?\d+)?(?: ?%| [A-Za-z]+)?"
@@ -40,6 +43,7 @@ class _Form(NamedTuple):
 
     english: str
     bangla: str
+    of_the_studio: bool = False
 
     @property
     def parts(self) -> list[str]:
@@ -94,7 +98,7 @@ def said(text: str) -> str:
     if _Speech.language == "en" or not text.strip():
         return text
     found = _marked(text, _rooms(_Speech.command))
-    return text if found is None else settled(found)
+    return text if found is None else _UNCOUNTED.sub(r"\1", settled(found))
 
 
 def tell(text: str) -> None:
@@ -107,15 +111,18 @@ def _marked(text: str, rooms: tuple[str, ...]) -> str | None:
     body = text.strip()
     for form in _forms(rooms):
         if all(part in body for part in form.parts) and (found := _pattern(form.english).fullmatch(body)):
-            values = {name: _value(name, part, rooms) for name, part in found.groupdict().items()}
+            values = {name: _value(form, name, part, rooms) for name, part in found.groupdict().items()}
             start = text[: len(text) - len(text.lstrip())]
             return start + marked(form.bangla, values) + text[len(text.rstrip()) :]
     return None
 
 
-def _value(name: str, text: str, rooms: tuple[str, ...]) -> "str | WrittenNumber":
-    """What was filled in: a number where its name begins with n, a sentence within the sentence, or a name."""
-    counts = _counts(name)
+def _value(form: _Form, name: str, text: str, rooms: tuple[str, ...]) -> "str | WrittenNumber":
+    """What was filled in: a number where its name begins with n, a sentence within the sentence, or a name.
+
+    The studio takes for a number whatever looks like one; where its sentences are said, so is it here.
+    """
+    counts = _counts(name) or (form.of_the_studio and text[:1].isdigit())
     if counts and _FIGURE.fullmatch(text):
         return WrittenNumber(text)
     if name in _LISTS:
@@ -144,6 +151,14 @@ def _rooms(command: str) -> tuple[str, ...]:
     return (*own, *_SHARED)
 
 
+def large(text: str) -> str:
+    """A large count of a table, as the reader's language says it; its digits stay, and so does any other cell."""
+    number, _, unit = text.partition(" ")
+    if _Speech.language == "en" or unit not in _LARGE:
+        return text
+    return plain(_by_crore(float(number) * _LARGE[unit]))
+
+
 @cache
 def _forms(rooms: tuple[str, ...]) -> list[_Form]:
     """The forms of some files: what is added to a sentence first, then those that say most of one."""
@@ -152,6 +167,11 @@ def _forms(rooms: tuple[str, ...]) -> list[_Form]:
         found = json.loads((FOLDER / f"{room}.json").read_text(encoding="utf-8"))
         entries |= {f"{room}.{key}": entry for key, entry in found.items()}
     forms = [_Form(entry["en"], entry["bn"]) for entry in entries.values()]
+    from kotha.studio.files import words as studio_words
+
+    for room in _OF_THE_STUDIO:
+        if room == "told" or room in rooms:
+            forms += [_Form(entry["en"], entry["bn"], of_the_studio=True) for entry in studio_words(room).values()]
     return sorted(forms, key=lambda form: (not form.english.startswith("{rest}"), -sum(map(len, form.parts))))
 
 

@@ -141,10 +141,13 @@ def has_sentences(rows: list[list[str]]) -> bool:
     return any(len(cell) > _LONG for row in rows for cell in row)
 
 
-def in_columns(title: str, rows: list[list[str]]) -> str:
-    """Rows whose last cell is a sentence, as plain lines."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    lines = [[*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]] for row in rows]
+def in_columns(title: str, rows: list[list[str]], width: Callable[[str], int] = len) -> str:
+    """Rows whose last cell is a sentence, as plain lines; ``width`` says how wide a text is where it will stand."""
+    widths = [max(width(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    lines = [
+        [*(cell + " " * (wide - width(cell)) for cell, wide in zip(row[:-1], widths, strict=True)), row[-1]]
+        for row in rows
+    ]
     return "\n".join([title, *("  " + "  ".join(cells) for cells in lines)])
 
 
