@@ -22,6 +22,13 @@ MISTAKES = [
         ["plan", "--preset", "bangla-58m", "--set", "n_heads=7"],
         "`d_model` = 512, একে `n_heads` = 7 দিয়ে ভাগ করলে ভাগশেষ থাকে। n_heads=8 অথবা d_model=560 দিন।",
     ),
+    (
+        ["inside", "exercise", "99"],
+        "`99` নামে কোনো প্রশ্ন নেই। `all`, `1` থেকে `12`, অথবা `7c` বা `10a` এর মতো একটি অংশ দিন।",
+    ),
+    (["inside", "exercise", "--seed", "-3"], "`--seed` = -3 চলবে না। ০ থেকে ৪২৯৪৯৬৭২৯৫ পর্যন্ত একটি সংখ্যা দিন।"),
+    (["inside", "worksheet", "--size", "4x"], "`--size 4x` পড়া যায়নি। টোকেন, প্রস্থ আর হেডের প্রস্থ `4x6x3`-এর মতো লিখুন।"),
+    (["inside", "worksheet", "--size", "99x2x1"], "৯৯টি টোকেনে কাগজে করার মতো শিট হয় না। ২ থেকে ১২ পর্যন্ত দিন।"),
     (["generate", "--temperature", "-1"], "`temperature` = -1.0 চলবে না। ০ (সব সময় সেরাটি) বা বেশি দিন"),
 ]
 
@@ -36,6 +43,26 @@ def test_a_newcomer_s_mistake_is_told_in_bangla(words, told, capsys, monkeypatch
     assert main(words) == code != 0
     shown = capsys.readouterr()
     assert shown.out == "" and shown.err.startswith(f"kotha: {told}") and shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("x", "told"),
+    [
+        (
+            "1\n0\n0.5",
+            "X-এর প্রতি সারিতে মাত্র একটি সংখ্যা, অথচ W_Q-এর সারি ২টি। X-এর একটি সারির সব সংখ্যা একসঙ্গে লিখুন, যেমন `1, 0, 0.5`",
+        ),
+        ("1,0,1", "W_Q-এর সারি ২টি, X-এর কলাম ৩টি। দুটি সমান হতে হবে।"),
+        ("1,0\n1", "X: ২ নম্বর সারিতে ১টি সংখ্যা, প্রথম সারিতে ২টি। সব সারিতে সমান সংখ্যা দিন।"),
+        ("1,কত", "২ নম্বর লাইনের “কত” কোনো সংখ্যা নয়।"),
+    ],
+)
+def test_a_matrix_of_one_s_own_that_does_not_fit_is_told_in_bangla(x, told, capsys, tmp_path) -> None:
+    given = tmp_path / "own.csv"
+    square = "1,0\n0,1"
+    given.write_text(f"X\n{x}\n\nW_Q\n{square}\n\nW_K\n{square}\n\nW_V\n{square}\n", encoding="utf-8")
+    assert main(["inside", "worksheet", "--given", str(given), "--language", "bn"]) != 0
+    assert capsys.readouterr().err == f"kotha: {told}\n"
 
 
 def test_what_was_typed_stays_as_it_was_typed(capsys, monkeypatch) -> None:

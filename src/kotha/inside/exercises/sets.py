@@ -116,7 +116,7 @@ def choose(questions: Iterable[Question], wanted: str) -> list[Question]:
     ]
     if not chosen:
         last = max(each.number for each in known)
-        parts = "" if last < 10 else ", or a part such as 7c or 10a"
-        between = ", 1 to" if parts else " or 1 to"
-        raise UsageError(f"there is no question {wanted!r}; use all{between} {last}{parts}")
+        if last < 10:
+            raise UsageError(f"there is no question {wanted!r}; use all or 1 to {last}")
+        raise UsageError(f"there is no question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a")
     return chosen

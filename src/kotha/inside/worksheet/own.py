@@ -47,6 +47,11 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
         raise DataError(f"{unknown[:_LONGEST]!r} is no matrix of a head; give {', '.join(_KNOWN)}")
     x, w_q, w_k, w_v = (_matrix(name, told.get(name)) for name in _MATRICES)
     for name, matrix in (("W_Q", w_q), ("W_K", w_k), ("W_V", w_v)):
+        if x.shape[1] == 1 < matrix.shape[0]:
+            raise DataError(
+                f"X has one number in each row, and {name} has {matrix.shape[0]} rows; "
+                "write a whole row of X together, as in 1, 0, 0.5"
+            )
         if matrix.shape[0] != x.shape[1]:
             raise DataError(f"{name} has {matrix.shape[0]} rows, X has {x.shape[1]} columns; they must be as many")
     if w_q.shape[1] != w_k.shape[1]:
