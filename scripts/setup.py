@@ -19,10 +19,12 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 EXTRAS = {"demo": "[serve]", "dev": "[dev]"}
 OLDEST = (3, 11)
-# What some tests need beside Python, by its command: a browser with fonts that have Bangla, and a spreadsheet.
+# What some tests need beside Python, by its command: a browser with fonts that have Bangla, a spreadsheet, and what
+# strikes a command at the calls that it makes of the kernel.
 PROGRAMS = {
     "chromium": ["chromium", "fonts-noto-core", "fonts-beng"],
     "soffice": ["libreoffice-calc"],
+    "strace": ["strace"],
 }
 
 

@@ -34,9 +34,15 @@ class Launcher:
         print(json.dumps(request), file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
 
-    def start(self, arguments: Sequence[str], log: Path, errors_only: bool = False, **environment: str) -> int:
-        """Start ``kotha`` with these arguments, what it says in a file; its process number, and that of its group."""
-        return self._ask(arguments=list(arguments), log=str(log), errors_only=errors_only, environment=environment)
+    def start(
+        self, arguments: Sequence[str], log: Path, errors_only: bool = False, stops: bool = False, **environment: str
+    ) -> int:
+        """Start ``kotha`` with these arguments, what it says in a file; its process number, and that of its group.
+
+        One that ``stops`` waits before its first step for somebody to let it go on (SIGCONT).
+        """
+        how = {"errors_only": errors_only, "stops": stops, "environment": environment}
+        return self._ask(arguments=list(arguments), log=str(log), **how)
 
     def start_to_die(self, arguments: Sequence[str], log: Path, folder: Path, touches: int) -> int:
         """The same, for one that ends as if power failed when it touches the folder for the so-manieth time."""
@@ -94,6 +100,8 @@ def _be(request: dict[str, Any]) -> None:
     for stream, target in enumerate((nothing, nothing if request.get("errors_only") else log, log)):
         os.dup2(target, stream)
     os.environ.update(request.get("environment", {}))
+    if request.get("stops"):
+        os.kill(os.getpid(), signal.SIGSTOP)
     if "dies" in request:
         _die_at(*request["dies"])
     sys.argv = ["kotha", *request["arguments"]]

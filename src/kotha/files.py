@@ -1,8 +1,8 @@
 """Files and folders that appear whole or not at all, and have one writer at a time.
 
-Write beside the target, make sure that it is on the disk, then rename: a reader, or a run after a power cut, sees the
-old state or the new one and nothing between. A folder takes another's place in one exchange, where the kernel has it
-(``renameat2``).
+Write beside the target, make sure that it is on the disk, then rename, and make sure of the name: a reader, or a run
+after a power cut, sees the old state or the new one and nothing between. A folder takes another's place in one
+exchange, where the kernel has it (``renameat2``).
 
 What is being written is ``.NAME.kotha-partial`` beside its target, under a lock (``flock``) that the kernel lets go
 when the process ends, however it ends. So two writers never meet, and what a killed one left is cleared by the next. A
@@ -10,6 +10,7 @@ file system without such locks is written to without them. In a shared folder an
 there: a link is taken away, never followed, and what another user made is refused and not emptied.
 """
 
+import errno
 import fcntl
 import json
 import math
@@ -40,6 +41,7 @@ def whole_path(path: Path) -> Iterator[Path]:
         yield partial
         os.fsync(descriptor)
         partial.replace(path)
+        _sync_folder(path.parent)
 
 
 @contextmanager
@@ -86,9 +88,7 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
         os.fsync(descriptor)
         _check_place(out, may_replace)  # something may have come there while we wrote
         _move(partial, out, old)
-        descriptor = os.open(out.parent, os.O_RDONLY)
-        os.fsync(descriptor)  # its new name too
-        os.close(descriptor)
+        _sync_folder(out.parent)
 
 
 @contextmanager
@@ -101,7 +101,22 @@ def filled_folder(folder: Path) -> Iterator[None]:
         folder.mkdir()
         entry.mine = True
         yield
+        _sync_folder(folder.parent)
         entry.mine, entry.made = False, []
+
+
+def remove_whole(folder: Path) -> None:
+    """Let a folder go at once: whoever comes later finds all of it or nothing, never a part under its name."""
+    old = folder.with_name(f".{folder.name}{_OLD}")
+    folder.rename(old)
+    _sync_folder(folder.parent)
+    _remove(old)
+
+
+def clear_leftovers(folder: Path, pattern: str) -> None:
+    """Remove what killed writers left beside things of such a name."""
+    for leftover in folder.glob(f".{pattern}.kotha-*"):
+        _remove(leftover)
 
 
 @contextmanager
@@ -292,6 +307,8 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
     entry = _Unfinished(path, [folder for folder in target.parents if not folder.exists()])
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        for folder in entry.made:
+            _sync_folder(folder.parent)
         yield entry
     except InUseError as error:
         raise InUseError(str(error).replace(str(path), str(target), 1)) from error
@@ -415,6 +432,21 @@ def _move(partial: Path, out: Path, old: Path) -> None:
         out.rename(old)
     partial.rename(out)
     _remove(old)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make names last too: a file that is on the disk may have its old name there, or none."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems have nothing to sync
+            raise KothaError(
+                f"{folder}: what was written there is in its place, but the disk does not say that it keeps it: "
+                f"{error.strerror}"
+            ) from error
+    finally:
+        os.close(descriptor)
 
 
 def _exchange(one: Path, other: Path) -> bool:

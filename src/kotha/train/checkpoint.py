@@ -18,7 +18,6 @@ A checkpoint is written beside its place and moved there by rename, so a name in
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +30,15 @@ from torch import Tensor
 
 from kotha.bundle import write_weights
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import as_json, partial_path, read_table, whole_folder, write_whole
+from kotha.files import (
+    as_json,
+    clear_leftovers,
+    partial_path,
+    read_table,
+    remove_whole,
+    whole_folder,
+    write_whole,
+)
 from kotha.train.distributed import ALONE, Ranks, local
 
 MANIFEST, STATE = "manifest.json", "state.json"
@@ -178,9 +185,13 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None) -> None:
     """Remove all but the newest few and the best, and what a killed run left half-written."""
     for step in list_checkpoints(folder)[:-keep]:
         if step != best:
-            shutil.rmtree(checkpoint_path(folder, step))
-    for leftover in folder.glob(f".{_PREFIX}*.kotha-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+            remove_whole(checkpoint_path(folder, step))
+    clear_half_written(folder)
+
+
+def clear_half_written(folder: Path) -> None:
+    """Remove what a killed run left half-written, or half-removed."""
+    clear_leftovers(folder, f"{_PREFIX}*")
 
 
 def _sha256(path: Path) -> str:

@@ -81,6 +81,7 @@ class Keeper:
         """Go on from the last checkpoint that is whole: what had been reached, and what else was saved."""
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks)
         if self.ranks.is_first:
+            checkpoint.clear_half_written(self.folder.checkpoints)
             self.folder.forget_after(saved.step if saved else 0)
         if saved is None:
             return Progress(), {}

@@ -1,0 +1,197 @@
+"""The blows: kills at calls, power cuts between calls, calls that fail; and what must be true after each."""
+
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fire.calls import CHANGES, Call, struck, traced
+from tests.fire.cases import Case, begin, leftovers, tree
+from tests.fire.disk import LOST, Disk
+from tests.launching import Launcher
+
+ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
+
+
+@dataclass
+class Found:
+    """What came of the blows that one case was given."""
+
+    case: str
+    blows: int = 0
+    broken_off: int = 0  # of them, those that ended the command before its end
+    wrong: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Range:
+    """A case with what it is measured by: its calls, and what comes out when nothing happens."""
+
+    launcher: Launcher
+    case: Case
+    folder: Path  # where the case lives; beside it its beginning is kept
+    calls: list[Call] = field(default_factory=list)
+    expected: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        begin(self.launcher, self.case, self.folder)
+        shutil.rmtree(self._kept, ignore_errors=True)
+        shutil.copytree(self.folder, self._kept)
+        self.launcher.run(self.case.words(self.folder), self.log)
+        once = tree(self.out)
+        self.reset()
+        code, calls = traced(self.launcher, self.case.words(self.folder), self.log)
+        assert code == 0, self.log.read_text(encoding="utf-8")
+        self.calls = [call for call in calls if call.name == "lseek" or call.touches(self.folder)]
+        self.twice = tree(self.out)
+        self.expected = {name: held for name, held in self.twice.items() if once.get(name) == held}
+        assert self.expected, "two quiet runs have nothing in common"
+
+    @property
+    def _kept(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}-kept")
+
+    @property
+    def log(self) -> Path:
+        return self.folder.with_name("log")
+
+    @property
+    def out(self) -> Path:
+        return self.folder / self.case.out
+
+    def reset(self) -> None:
+        """As it was before the command."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(self._kept, self.folder)
+
+    def strikes(self, errors: bool = False) -> list[Call]:
+        """The calls at which a blow can change anything: those that change what is in the folder, and the syncs."""
+        reading = [call for call in self.calls if call.name == "openat" and "O_RDONLY" in call.words]
+        changing = [call for call in self.calls if call.name in CHANGES and (errors or call not in reading)]
+        return [call for call in changing if call.result >= 0]
+
+    def wrongs(self, what: str, whole: bool = False) -> Iterator[str]:
+        """What is wrong after a blow; ``whole``: the command had said that it was done."""
+        try:
+            self.case.sound(self.folder)
+        except Exception as problem:
+            yield f"{what}: what is there is broken: {type(problem).__name__}: {problem}"
+        if whole and (lost := sorted(self.twice.keys() - tree(self.out).keys())):
+            yield f"{what}: it had said that it was done, and {lost} is lost"
+        code = self.launcher.wait(self.launcher.start(self.case.again(self.folder), self.log))
+        if code:
+            yield f"{what}: it cannot be gone on with: {self.log.read_text(encoding='utf-8')[-400:]}"
+            return
+        ended = tree(self.out)
+        if other := [name for name, held in self.expected.items() if ended.get(name) != held]:
+            yield f"{what}: it ends otherwise, in {other}"
+        if more := sorted(ended.keys() - self.twice.keys()):
+            yield f"{what}: more came out, {more}"
+        if left := leftovers(self.folder):
+            yield f"{what}: {left} is left behind"
+
+
+def chosen(every: Sequence[Call], times: int | None, seed: int) -> list[Call]:
+    """So many of the calls, in their order; where there are not so many, all of them, again and again."""
+    times = len(every) if times is None else times
+    whole, rest = divmod(times, len(every))
+    return [
+        *list(every) * whole,
+        *(every[place] for place in sorted(random.Random(seed).sample(range(len(every)), rest))),
+    ]
+
+
+def kills(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
+    """The command killed (signal 9) as it makes a call, at so many of its calls.
+
+    Where every call had its kill and more are asked for, what goes on after the first kill is killed too.
+    """
+    found, every, moments = Found(shooting.case.name), shooting.strikes(), random.Random(seed)
+    for number, call in enumerate(chosen(every, times, seed)):
+        shooting.reset()
+        what, words = f"killed at {call.name} {call.ordinal}", shooting.case.words(shooting.folder)
+        code = _killed(shooting, words, call)
+        if number >= len(every) and code == -9:
+            second = moments.choice(every)
+            what, words = f"{what}, then at {second.name} {second.ordinal}", shooting.case.again(shooting.folder)
+            code = _killed(shooting, words, second)
+            found.blows += code == -9
+        found.blows += 1
+        found.broken_off += code == -9
+        found.wrong += shooting.wrongs(what, whole=code == 0)
+    return found
+
+
+def _killed(shooting: Range, words: list[str], call: Call) -> int:
+    return struck(shooting.launcher, words, shooting.log, call.name, call.ordinal, "signal=KILL")
+
+
+def failures(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
+    """A call that fails: a broken disk, a full one, one that may only be read."""
+    found, errors = Found(shooting.case.name), random.Random(seed)
+    for call in chosen(shooting.strikes(errors=True), times, seed):
+        shooting.reset()
+        error, words = errors.choice(ERRORS), shooting.case.words(shooting.folder)
+        code = struck(shooting.launcher, words, shooting.log, call.name, call.ordinal, f"error={error}")
+        found.blows += 1
+        found.broken_off += code != 0
+        what, said = f"{error} at {call.name} {call.ordinal}", shooting.log.read_text(encoding="utf-8")
+        if "Traceback" in said or code < 0:
+            found.wrong.append(f"{what}: ended with {code} and no word of its own: {said[-400:]}")
+        if code and (left := leftovers(shooting.folder)) and call.name not in ("unlinkat", "unlink", "rmdir"):
+            found.wrong.append(f"{what}: {left} is left behind")
+        found.wrong += shooting.wrongs(what, whole=code == 0)
+    return found
+
+
+def power_cuts(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
+    """The power is cut between two calls, and the disk has forgotten what was not synced.
+
+    Many cuts leave the same behind: each state is tried once, and the two after the last call always.
+    """
+    found = Found(shooting.case.name)
+    shooting.reset()
+    disk, states = Disk(shooting.folder), dict[int, tuple[str, dict[str, bytes | None]]]()
+    for call in shooting.calls:
+        disk.apply(call)
+        for lost in LOST if call.name in CHANGES else ():
+            left = disk.left(lost)
+            states.setdefault(_key(left), (f"cut after {call.name} {call.ordinal}, {lost} lost", left))
+    ends = {f"cut after it had ended, {lost} lost": disk.left(lost) for lost in LOST}
+    for left in ends.values():
+        states.pop(_key(left), None)
+    between = list(states.values())
+    if times is not None and times < len(between):
+        between = [between[place] for place in sorted(random.Random(seed).sample(range(len(between)), times))]
+    for what, left in [*between, *ends.items()]:
+        _write(shooting.folder, left)
+        found.blows += 1
+        found.broken_off += what not in ends
+        found.wrong += shooting.wrongs(what, whole=what in ends)
+    return found
+
+
+def agrees(shooting: Range) -> bool:
+    """Whether the disk that is imagined holds, in the end, what the real one held."""
+    shooting.reset()
+    disk = Disk(shooting.folder)
+    for call in shooting.calls:
+        disk.apply(call)
+    _write(shooting.folder, disk.left())
+    return tree(shooting.out) == shooting.twice
+
+
+def _key(left: dict[str, bytes | None]) -> int:
+    return hash(frozenset(left.items()))
+
+
+def _write(folder: Path, left: dict[str, bytes | None]) -> None:
+    """Let a folder hold this and nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, held in left.items():
+        if held is None:
+            (folder / name).mkdir()
+        else:
+            (folder / name).write_bytes(held)
