@@ -85,7 +85,7 @@ def install_packages(level: str) -> None:
     say(f"installing Kotha and what it needs for {level} (a minute or two the first time)")
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location"]
     if level == "dev":
-        pip.append("--no-compile")  # Python compiles what is imported; all of it takes a minute, and tests import a part
+        pip.append("--no-compile")  # Python compiles what is imported; compiling all of it takes a minute
     run(*pip, "--constraint", "constraints.txt", "hatchling", "editables")
     run(*pip, "--constraint", "constraints.txt", "--no-build-isolation", "--editable", f".{EXTRAS[level]}")
     stamp.write_text(state)
