@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 # Everything that reaches beyond the window, except what scrolls in a box of its own.
-OUTSIDE = """() => [...document.querySelectorAll("body *")].filter(each =>
-    !each.closest(".scroll") && each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML)"""
+OUTSIDE = """() => {
+    const scrolls = each => /auto|scroll/.test(getComputedStyle(each).overflowX)
+    const inside = each => each !== null && (scrolls(each) || inside(each.parentElement))
+    return [...document.querySelectorAll("body *")].filter(each =>
+        each.getBoundingClientRect().right > innerWidth + 1 && !inside(each.parentElement)).map(each => each.outerHTML)
+}"""
 
 
 @contextmanager

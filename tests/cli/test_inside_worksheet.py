@@ -74,7 +74,7 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
     said = capsys.readouterr()
     assert said.out == "" and "wrote" in said.err
     assert sheet.read_bytes()[:2] == b"PK"
-    assert "http" not in page.read_text(encoding="utf-8")
+    assert "default-src 'none'" in page.read_text(encoding="utf-8")
     assert [file.name for file in sorted(tmp_path.iterdir())] == ["new", "sheet.xlsx"]
 
 

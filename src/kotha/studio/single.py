@@ -80,6 +80,11 @@ def training_page(
     return _page("training", kind, title, data, remarks, made_by, language)
 
 
+def sheet_page(kind: str, title: str, data: dict[str, Any], *, made_by: str, language: str = "bn") -> str:
+    """The same of a sheet to work on by hand: its script grades and hints."""
+    return _page("sheet", kind, title, data, (), made_by, language)
+
+
 def _page(
     built: str, kind: str, title: str, data: dict[str, Any], remarks: Sequence[str], made_by: str, language: str
 ) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside.worksheet.told import told_by
 from tests.studio.test_words import BANNED
 
 from kotha.inside.worksheet import bangla
@@ -16,9 +17,10 @@ from kotha.inside.worksheet.bangla import in_bangla, said
 from kotha.inside.worksheet.block import block_sheet
 from kotha.inside.worksheet.examples import bank_sheet, robot_sheet, thinking_sheet
 from kotha.inside.worksheet.model import read_head
-from kotha.inside.worksheet.page import Look, sheet_view
+from kotha.inside.worksheet.page import sheet_view
 from kotha.inside.worksheet.places import positions_sheet
 from kotha.inside.worksheet.sheet import Sheet
+from kotha.inside.worksheet.showing import Look
 from kotha.inside.worksheet.workshop import sheet_by_hand, workshop_sheet
 from kotha.model.config import GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
@@ -75,8 +77,12 @@ def test_nothing_english_is_left(name: str) -> None:
 @pytest.mark.parametrize("name", SHEETS)
 def test_the_page_too(name: str) -> None:
     view = sheet_view(SHEETS[name](), Look(), "bn")
-    page = view._repr_html_() if hasattr(view, "_repr_html_") else ""
-    assert "worked out from those above" not in page and "Made by kotha" not in page
+    told = told_by(view.html)
+    titles = [step["title"]["bn"] for step in told["solved"]]
+    assert titles == [step.title for step in view.steps]
+    for text in (told["title"]["bn"], told["lead"]["bn"], *told["remarks"]["bn"], *titles):
+        assert not english(view.found, text), text
+    assert '<html lang="bn">' in view.html
     assert json.dumps(view.to_dict(), allow_nan=False)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.inside.worksheet.told import told_by
 from torch.nn import functional
 
 from kotha.errors import DataError, UsageError
@@ -121,7 +122,11 @@ def test_every_sheet_can_be_looked_at_kept_and_opened(name: str, language: str, 
     assert any(step.sums for step in view.steps), "something is worked out"
     assert json.loads(json.dumps(view.to_dict(), allow_nan=False))["steps"]
     page = view.save(tmp_path / "sheet.html").read_text(encoding="utf-8")
-    assert view.title in page and "self-attention by hand" not in page.lower()
+    told = told_by(page)
+    assert told["title"][language] == view.title and "self-attention" not in view.title.lower()
+    assert told["called"] == name and len(told["solved"]) == len(view.steps)
+    assert [step["sums"] for step in told["solved"]] == [step.sums for step in view.steps]
+    assert len(page.encode()) < 400_000
     assert view.save_spreadsheet(tmp_path / "sheet.xlsx").stat().st_size > 1000
 
 
@@ -219,4 +224,6 @@ def test_labels_of_strangers_stay_text(tmp_path: Path) -> None:
     told = {**PLAIN, "tokens": ["<script>", "=1+1"]}
     (tmp_path / "own.json").write_text(json.dumps(told), encoding="utf-8")
     page = own_view(tmp_path / "own.json").save(tmp_path / "own.html").read_text(encoding="utf-8")
-    assert "&lt;script&gt;" in page and "<script>" not in page
+    told = told_by(page)
+    assert told["solved"][0]["rows"]["en"] == told["asked"]["en"][0]["rows"] == ["<script>", "=1+1"]
+    assert "\\u003cscript" in page and told["called"] == "own"

@@ -46,7 +46,11 @@ export function go(change: Partial<Place>, how: { replace?: boolean } = {}): voi
     query: { ...(change.query ?? place.query) },
   };
   const address = format(next);
-  if (address !== location.hash) history[how.replace ? "replaceState" : "pushState"](null, "", address);
+  try {
+    if (address !== location.hash) history[how.replace ? "replaceState" : "pushState"](null, "", address);
+  } catch {
+    // a page in a notebook's frame has no address to change
+  }
   Object.assign(place, next);
 }
 

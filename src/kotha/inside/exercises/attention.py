@@ -7,7 +7,7 @@ from typing import Any
 from kotha.inside.exercises.grading import Expected, shape
 from kotha.inside.exercises.hints import hints_of_step
 from kotha.inside.exercises.setting import Question, Setting
-from kotha.inside.worksheet.page import arithmetic
+from kotha.inside.worksheet.showing import arithmetic
 from kotha.wording import Words
 
 # Whoever carries three decimals along, or 1.414 for a root, stays within this.

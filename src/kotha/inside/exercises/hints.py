@@ -3,8 +3,8 @@
 Those of an open question come from its rubric. Numbers are filled in as in the question itself.
 """
 
-from kotha.inside.worksheet.page import arithmetic
 from kotha.inside.worksheet.sheet import Sheet, SheetStep
+from kotha.inside.worksheet.showing import arithmetic
 from kotha.wording import Words
 
 _DECIMALS = 6

@@ -18,8 +18,9 @@ from kotha.inside.inputs import read
 from kotha.inside.sites import attentions, layers, stacks
 from kotha.inside.trace import trace
 from kotha.inside.worksheet.operations import Array
-from kotha.inside.worksheet.page import Look, SheetView, sheet_view
+from kotha.inside.worksheet.page import SheetView, sheet_view
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
+from kotha.inside.worksheet.showing import Look
 from kotha.model.attention import Attention
 from kotha.model.norm import RMSNorm
 from kotha.model.position import RotaryPositions

@@ -1,171 +1,33 @@
-"""The sheet as a reader sees it: tables of readable numbers with the arithmetic of some cells, and one offline page.
+"""A sheet as one offline page: to be worked on as in the studio's By hand, all worked out, and with a score file.
 
-Where a step is worked out, small numbers have more decimals, so that it comes out by hand; in a table all have as many
-as its largest needs. A small matrix is shown whole, with every cell worked out; of a large one the first and last
-columns and rows, with a remark, and the arithmetic of its last row: where nobody looks ahead, that is the one that sees
-all. Terminal and page show the same.
+A page holds numbers and, in both languages, titles and labels; what grades, hints and finds the mistake is the studio's
+own (``web/src/rooms/hand``). Of a model's head the part that a pencil can do is asked for, and more is shown.
 """
 
+import hashlib
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kotha.errors import UsageError
 from kotha.files import whole_file
+from kotha.inside.exercises.paper import for_paper
 from kotha.inside.view import View
 from kotha.inside.worksheet.bangla import in_bangla
-from kotha.inside.worksheet.operations import decimals_for, with_decimals, written
 from kotha.inside.worksheet.sheet import Sheet, SheetStep
+from kotha.inside.worksheet.showing import Look, Shown, as_json, show
 from kotha.inside.worksheet.spreadsheet import spreadsheet
-from kotha.page import Page
+from kotha.studio.single import sheet_page
 from kotha.wording import Language, Words
 
-# Up to this many cells each one is worked out; above, only first rows.
-_ALL_CELLS = 24
-_GAP = "…"
-# What has no decimals to show.
-_WHOLE = ("mask", "places", "pairs", "width", "d_k", "eps", "guess")
 _LEAD = Words(
     "What one attention head does, as arithmetic: each number is worked out from those above it{held}.",
     "একটি অ্যাটেনশন হেড যা করে, হিসাব ধরে ধরে: প্রতিটি সংখ্যা আসে ওপরের সংখ্যাগুলো থেকে{held}।",
 )
 _HELD = Words(", and each was compared with what torch computes", ", আর প্রতিটি torch-এর হিসাবের সঙ্গে মেলানো")
 _CELLS = Words("Q[2,1] is row 2, column 1.", "Q[2,1] মানে সারি 2, কলাম 1।")
-_PART = Words(
-    "Part of {height:,} × {width:,} numbers; the JSON has them all.",
-    "{height:,} × {width:,} সংখ্যার একটি অংশ; JSON-এ সব আছে।",
-)
-_FOLDED = Words("the arithmetic of {count} cells", "{count}টি ঘরের হিসাব")
-_FOOTER = Words(
-    "Made by kotha inside worksheet. Numbers are rounded to be read, and were not on the way.",
-    "kotha inside worksheet দিয়ে বানানো। পড়ার সুবিধার জন্য সংখ্যাগুলো গোল করা, হিসাবের মাঝপথে করা হয়নি।",
-)
-# A sheet of a model has many lines of arithmetic a step; more than this are folded.
-_OPEN_LINES = 12
-
-
-@dataclass(frozen=True)
-class Look:
-    """How much of a sheet to show."""
-
-    precision: int = 6
-    rows: int | None = None
-    """Rows whose arithmetic is written out, counted from the last; left out: all of a small matrix, one of a large."""
-    most_columns: int = 10
-    most_rows: int = 16
-    most_weight_rows: int = 8  # of weights, which have a row for each number of a vector and nothing to work out
-
-    def __post_init__(self) -> None:
-        if self.rows is not None and self.rows < 0:
-            raise UsageError(f"rows={self.rows} is less than none; use 0 or more")
-        if not 0 <= self.precision <= 15:
-            raise UsageError(f"precision={self.precision} cannot be shown; use 0 to 15 decimals")
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A step as strings."""
-
-    name: str
-    title: str
-    is_given: bool
-    header: list[str]  # the column labels, after an empty corner
-    rows: list[list[str]]  # each with its label first
-    shares: list[list[float | None]]  # for weights, each shown cell's share of its row; empty for other steps
-    sums: list[str]  # lines such as Q[1,1] = 1.0×0.1 + 0.5×0.3 = 0.25
-    remark: str
-
-
-def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
-    """One step of a sheet."""
-    height, width = step.values.shape
-    most_rows = look.most_weight_rows if step.name.startswith("W_") else look.most_rows
-    rows, columns = _some(height, most_rows), _some(width, look.most_columns)
-    values = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
-    # Counts and marks have no decimals to show, and ε would round to nothing.
-    spell = "{:g}".format
-    if step.name not in _WHOLE:
-        largest = max((abs(value) for row in values for value in row if value not in (None, -math.inf)), default=0.0)
-        spell = partial(with_decimals, decimals=decimals_for(largest, look.precision))
-    cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
-    labels = [_GAP if row is None else step.rows[row] for row in rows]
-    return Shown(
-        name=step.name,
-        title=step.title,
-        is_given=step.operation is None,
-        header=["", *(_GAP if column is None else step.columns[column] for column in columns)],
-        rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
-        shares=values if step.name.startswith(("weights", "chances")) else [],
-        sums=list(worked_out(sheet, step, look, columns)),
-        remark=_PART.fill(height=height, width=width).to(sheet.language) if None in (*rows, *columns) else "",
-    )
-
-
-def worked_out(sheet: Sheet, step: SheetStep, look: Look, columns: list[int | None] | None = None) -> Iterator[str]:
-    """The arithmetic of the cells that are written out."""
-    if step.operation is None:
-        return
-    height, width = step.values.shape
-    few = look.rows if look.rows is not None else (height if height * width <= _ALL_CELLS else 1)
-    for row in range(max(0, height - few), height):
-        for column in columns if columns is not None else range(width):
-            yield "…" if column is None else arithmetic(sheet, step, row, column, look.precision)
-
-
-def arithmetic(sheet: Sheet, step: SheetStep, row: int, column: int, precision: int) -> str:
-    """One cell, worked out: its name, what is done, and the result."""
-    assert step.operation is not None, f"{step.name} is given, not worked out"
-    place = f"{row + 1}" if step.values.shape[1] == 1 else f"{row + 1},{column + 1}"
-    done = step.operation.arithmetic(sheet.matrices, row, column, precision)
-    return f"{step.name}[{place}] = {done} = {written(step.values[row, column], precision)}"
-
-
-def as_json(sheet: Sheet) -> dict[str, object]:
-    """All numbers in full; what is hidden (−∞) is null."""
-    matrices = {name: _plain(step.values.tolist()) for name, step in sheet.steps.items()}
-    return {
-        "text": sheet.text,
-        "target": sheet.target,
-        "place": sheet.place or None,
-        "layer": sheet.layer,
-        "head": sheet.head,
-        "tokens": list(sheet.tokens),
-        "key_tokens": list(sheet.key_tokens),
-        "remarks": list(sheet.remarks),
-        **matrices,
-        **({"masked": _plain(sheet.masked.tolist())} if "scores" in sheet.steps else {}),
-        "steps": {name: step.title for name, step in sheet.steps.items()},
-    }
-
-
-def _plain(rows: list[list[float]]) -> list[list[float | None]]:
-    return [[None if value == -math.inf else value for value in row] for row in rows]
-
-
-def _aligned(cells: list[list[str]]) -> list[list[str]]:
-    """Numbers with equally many decimals, so that their points stand below each other.
-
-    >>> _aligned([["0.3", "−∞"], ["0.55", "…"]])
-    [['0.30', '−∞'], ['0.55', '…']]
-    """
-    most = max((len(cell.partition(".")[2]) for row in cells for cell in row), default=0)
-    return [
-        [cell.ljust(len(cell.partition(".")[0]) + 1 + most, "0") if "." in cell else cell for cell in row]
-        for row in cells
-    ]
-
-
-def _some(count: int, most: int) -> list[int | None]:
-    """All indexes, or of many the first ones, a gap, and the last two.
-
-    >>> _some(9, 6)
-    [0, 1, 2, None, 7, 8]
-    """
-    if count <= most:
-        return list(range(count))
-    return [*range(max(1, most - 3)), None, count - 2, count - 1]
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,31 +44,92 @@ class SheetView(View[Sheet]):
         return Path(path)
 
 
-def sheet_view(sheet: Sheet, look: Look, language: Language = "en") -> SheetView:
-    """A sheet to look at."""
-    sheet = in_bangla(sheet) if language == "bn" else sheet
-    steps = tuple(show(sheet, step, look) for step in sheet.steps.values())
-    page, plain = partial(worksheet_page, sheet, steps), partial(as_json, sheet)
-    return SheetView(sheet.title, sheet, page, plain, sheet.remarks, steps)
+def sheet_view(sheet: Sheet, look: Look, language: Language = "en", called: str | None = None) -> SheetView:
+    """A sheet to look at; ``called`` names it in a score file, and without a name there is none."""
+    said = in_bangla(sheet) if language == "bn" else sheet
+    steps = tuple(show(said, step, look) for step in said.steps.values())
+    page, plain = partial(worksheet_page, sheet, look, language, called), partial(as_json, said)
+    return SheetView(said.title, said, page, plain, said.remarks, steps)
 
 
-def worksheet_page(sheet: Sheet, steps: Sequence[Shown]) -> str:
-    """The HTML of a sheet."""
-    language = sheet.language
-    held = _HELD.to(language) if sheet.place else ""
-    lead = f"{sheet.lead or _LEAD.to(language).format(held=held)} {_CELLS.to(language)}"
-    page = Page(sheet.title, lead, language)
-    page.story(sheet.text if sheet.target is None else f"{sheet.text}\n→ {sheet.target}")
-    for remark in sheet.remarks:
-        page.note(remark)
-    for number, step in enumerate(steps, 1):
-        page.heading(f"{number}. {step.title}")
-        page.matrix(step.header, step.rows, step.shares, given=step.is_given)
-        if step.remark:
-            page.paragraph(step.remark)
-        if len(step.sums) > _OPEN_LINES:
-            with page.folded(_FOLDED.fill(count=len(step.sums)).to(language)):
-                page.sums(step.sums)
-        elif step.sums:
-            page.sums(step.sums)
-    return page.html(_FOOTER.to(language))
+def worksheet_page(sheet: Sheet, look: Look, language: Language = "en", called: str | None = None) -> str:
+    """The HTML of a sheet, in both languages; ``language`` is the one that it opens in."""
+    both = {"en": sheet, "bn": in_bangla(sheet)}
+    shown = {each: [show(said, step, look) for step in said.steps.values()] for each, said in both.items()}
+    asked, why_not = _asked(sheet)
+    data = {
+        "title": {each: said.title for each, said in both.items()},
+        "lead": {each: _lead(said) for each, said in both.items()},
+        "remarks": {each: list(said.remarks) for each, said in both.items()},
+        "text": sheet.text,
+        "target": sheet.target,
+        "asked": None if asked is None else _in_short(asked),
+        "why_not": why_not,
+        "called": called,
+        "solved": [_both(english, bangla) for english, bangla in zip(shown["en"], shown["bn"], strict=True)],
+    }
+    data["kept_as"] = hashlib.sha256(repr(data["asked"]).encode()).hexdigest()[:16]
+    return sheet_page("sheet", both[language].title, data, made_by="kotha inside worksheet", language=language)
+
+
+def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
+    """The matrices of a sheet and what makes each, ready for JSON; −∞ is null."""
+    return [
+        {
+            "name": step.name,
+            "title": step.title,
+            "rows": list(step.rows),
+            "columns": list(step.columns),
+            "values": [[None if value == -math.inf else value for value in row] for row in step.values.tolist()],
+            "operation": None if step.operation is None else step.operation.kind,
+            "operands": [] if step.operation is None else list(step.operation.operands),
+        }
+        for step in sheet.steps.values()
+    ]
+
+
+def _asked(sheet: Sheet) -> tuple[Sheet | None, str]:
+    """What is to be worked out: all of a sheet that was made for it, of a model's head what a pencil can do."""
+    if not sheet.place:
+        return sheet, ""
+    try:
+        return for_paper(sheet), ""
+    except UsageError as error:
+        return None, str(error)
+
+
+def _in_short(sheet: Sheet) -> dict[str, Any]:
+    """A sheet's steps with as many digits as grading looks at; of the other language the labels that differ."""
+    steps, spoken = steps_of(sheet), in_bangla(sheet).steps
+    for step in steps:
+        step["values"] = [[None if each is None else float(f"{each:.12g}") for each in row] for row in step["values"]]
+    return {"en": steps, "bn": [_other(step, spoken[step["name"]]) for step in steps]}
+
+
+def _spoken(english: list[str], bangla: list[str]) -> dict[str, list[str]]:
+    """Labels by language; once where they are the same."""
+    return {"en": english} if english == bangla else {"en": english, "bn": bangla}
+
+
+def _other(step: dict[str, Any], spoken: SheetStep) -> dict[str, Any]:
+    return {name: made for name in ("rows", "columns") if (made := list(getattr(spoken, name))) != step[name]}
+
+
+def _lead(sheet: Sheet) -> str:
+    held = _HELD.to(sheet.language) if sheet.place else ""
+    return f"{sheet.lead or _LEAD.to(sheet.language).format(held=held)} {_CELLS.to(sheet.language)}"
+
+
+def _both(english: Shown, bangla: Shown) -> dict[str, Any]:
+    """A step that is worked out, with what is said of it in each language; its numbers are the same."""
+    assert english.sums == bangla.sums, f"{english.name}: arithmetic has no language"
+    return {
+        "given": english.is_given,
+        "cells": [row[1:] for row in english.rows],
+        "shares": english.shares,
+        "sums": english.sums,
+        "columns": _spoken(english.header[1:], bangla.header[1:]),
+        "rows": _spoken([row[0] for row in english.rows], [row[0] for row in bangla.rows]),
+        "title": {"en": english.title, "bn": bangla.title},
+        "remark": {"en": english.remark, "bn": bangla.remark},
+    }

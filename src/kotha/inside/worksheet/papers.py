@@ -8,9 +8,10 @@ from kotha.errors import UsageError
 from kotha.inside.worksheet.block import BLOCK, block_sheet, drawn_block
 from kotha.inside.worksheet.examples import bank_sheet, robot_sheet, thinking_sheet
 from kotha.inside.worksheet.own import sheet_of_file
-from kotha.inside.worksheet.page import Look, SheetView, sheet_view
+from kotha.inside.worksheet.page import SheetView, sheet_view
 from kotha.inside.worksheet.places import positions_sheet
 from kotha.inside.worksheet.sheet import Sheet
+from kotha.inside.worksheet.showing import Look
 from kotha.inside.worksheet.workshop import workshop_sheet
 from kotha.wording import Language
 
@@ -29,7 +30,9 @@ def paper_view(
     precision: int | None = None,
 ) -> SheetView:
     """A sheet other than the workshop's own, to look at; a ``seed`` draws other numbers for the block."""
-    return sheet_view(paper_sheet(name, seed, language), Look(4 if precision is None else precision, rows), language)
+    called = name if seed is None else f"{name}, seed {seed}"
+    look = Look(4 if precision is None else precision, rows)
+    return sheet_view(paper_sheet(name, seed, language), look, language, called)
 
 
 def paper_sheet(name: Paper, seed: int | None = None, language: Language = "en") -> Sheet:
@@ -55,4 +58,4 @@ def own_view(
     path: Path, *, language: Language = "en", rows: int | None = None, precision: int | None = None
 ) -> SheetView:
     """The sheet of the reader's own matrices, to look at."""
-    return sheet_view(sheet_of_file(path), Look(6 if precision is None else precision, rows), language)
+    return sheet_view(sheet_of_file(path), Look(6 if precision is None else precision, rows), language, "own")

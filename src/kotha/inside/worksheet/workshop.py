@@ -10,8 +10,9 @@ import numpy as np
 
 from kotha.errors import UsageError
 from kotha.inside.worksheet.operations import Array
-from kotha.inside.worksheet.page import Look, SheetView, sheet_view
+from kotha.inside.worksheet.page import SheetView, sheet_view
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
+from kotha.inside.worksheet.showing import Look
 from kotha.wording import Language
 
 # Sizes that one can compute by hand, and that still have something to compute.
@@ -92,7 +93,8 @@ def workshop_view(
     precision: int | None = None,
 ) -> SheetView:
     """The workshop's sheet to look at, or one of another ``size`` such as ``4x6x3``, or with numbers that are drawn."""
-    return sheet_view(sheet_of_student(size, seed), Look(6 if precision is None else precision, rows), language)
+    called = "workshop" if size is None and seed is None else f"{size or 'workshop'}, seed {seed or 0}"
+    return sheet_view(sheet_of_student(size, seed), Look(6 if precision is None else precision, rows), language, called)
 
 
 def sheet_by_hand(size: str | None = None, seed: int = 0) -> Sheet:

@@ -5,7 +5,6 @@ text. The page computes along by itself; what the server gives is the sheet, and
 """
 
 import asyncio
-import math
 from typing import Annotated, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from pydantic import Field, model_validator
 
 from kotha.inside.exercises.paper import MOST_TOKENS, for_paper
 from kotha.inside.worksheet.model import model_sheet
+from kotha.inside.worksheet.page import steps_of
 from kotha.inside.worksheet.papers import Paper, paper_sheet
 from kotha.inside.worksheet.sheet import Sheet, recomputed
 from kotha.inside.worksheet.spreadsheet import spreadsheet
@@ -184,18 +184,6 @@ def _of_model(served: Served, asked: ExerciseRequest) -> Sheet:
 
 
 def _told(sheet: Sheet) -> ExerciseSheet:
-    steps = [
-        ExerciseStep(
-            name=step.name,
-            title=step.title,
-            rows=list(step.rows),
-            columns=list(step.columns),
-            values=[[None if value == -math.inf else value for value in row] for row in step.values.tolist()],
-            operation=None if step.operation is None else step.operation.kind,
-            operands=[] if step.operation is None else list(step.operation.operands),
-        )
-        for step in sheet.steps.values()
-    ]
     return ExerciseSheet(
         text=sheet.text,
         place=sheet.place,
@@ -203,6 +191,6 @@ def _told(sheet: Sheet) -> ExerciseSheet:
         head=sheet.head,
         tokens=list(sheet.tokens),
         key_tokens=list(sheet.key_tokens),
-        steps=steps,
+        steps=[ExerciseStep(**step) for step in steps_of(sheet)],
         remarks=list(sheet.remarks),
     )

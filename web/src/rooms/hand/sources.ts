@@ -16,8 +16,21 @@ export interface Laid {
 /** A sheet on the desk, and the work on it. */
 export interface Opened {
   laid: Laid;
-  asked: Asked;
   work: Work;
+  /** What a score file says of it; null where there can be none. */
+  score: { sheet: string; /** Whether all that is given goes into the file, or what a head is given. */ whole: boolean } | null;
+}
+
+/** The same, as the server was asked for it. */
+export interface Fetched extends Opened {
+  asked: Asked;
+}
+
+/** Which sheet it was, for the teacher; the numbers themselves stand in the file. A model's numbers are in none. */
+export function scoreOf({ model, paper, size, seed }: Asked): Opened["score"] {
+  if (model != null) return null;
+  if (paper != null) return { sheet: seed === 0 ? paper : `${paper}, seed ${seed}`, whole: true };
+  return { sheet: size == null ? "workshop" : `${size}, seed ${seed}`, whole: false };
 }
 
 /** Sheets with a name: a whole block of two heads, and the notes' examples. */
@@ -53,7 +66,7 @@ export async function fetchSheet(asked: Asked, signal?: AbortSignal): Promise<La
 }
 
 /** The sheet as a spreadsheet of live formulas, with the numbers that stand on it now. */
-export async function fetchSpreadsheet({ asked, work }: Opened): Promise<Blob> {
+export async function fetchSpreadsheet({ asked, work }: Fetched): Promise<Blob> {
   const given = Object.fromEntries(work.steps.flatMap((step) => (step.operation === null ? [[step.name, step.values]] : [])));
   const own = asked.paper != null ? { given } : asked.model == null && work.isOwn ? { own: Object.fromEntries(["X", "W_Q", "W_K", "W_V"].map((name) => [name, work.step(name)?.values])) } : {};
   const answer = await request("/api/exercise/spreadsheet", { method: "POST", body: JSON.stringify({ ...asked, ...own }) });
