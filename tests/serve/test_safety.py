@@ -95,11 +95,33 @@ def test_every_address_refuses_a_foreign_name_and_a_foreign_page(address: Addres
             assert said.status_code == 403 and said.json()["error"]["type"] == "permission_error", (path, headers)
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]", "localhost"):
         assert http.get(f"{address.url}/v1/models", headers={"host": host}).status_code == 200, host
+    # On the usual ports of both, a page of another server has the same name, and neither says its port.
+    for page in ("https://localhost", "ftp://localhost", "//localhost", "localhost", "http://localhost/", "https://["):
+        told = http.delete(f"{address.url}/api/jobs/{'0' * 12}", headers={"host": "localhost", "origin": page})
+        assert told.status_code == 403 and "not one of the server's own" in told.json()["error"]["message"], page
     own = {"origin": address.url, "sec-fetch-site": "same-origin"}
     assert http.get(f"{address.url}/v1/models", headers=own).status_code == 200
     let_in = {"authorization": f"Bearer {KEY}"}
     assert http.get(f"{keyed.url}/v1/models", headers={**let_in, "host": "192.168.7.7"}).status_code == 200
     assert http.get(f"{keyed.url}/v1/models", headers={**let_in, "host": "evil.example"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("kotha.example", "https://kotha.example", 200),
+        ("kotha.example", "http://kotha.example", 200),
+        ("Kotha.Example:8443", "https://Kotha.Example:8443", 200),
+        ("kotha.example", "https://kotha.example:8443", 403),
+        ("kotha.example", "https://localhost", 403),
+        ("localhost", "https://localhost", 403),
+    ],
+)
+def test_a_proxy_may_put_tls_before_a_name_that_was_given(models: Path, host: str, origin: str, status: int) -> None:
+    app = make_app([str(models / "plain")], ServeSettings(names=("kotha.example",)), device="cpu")
+    for url in started(app):
+        headers = {"host": host, "origin": origin}
+        assert http.get(f"{url}/v1/models", headers=headers).status_code == status
 
 
 def test_every_answer_carries_the_headers(address: Address) -> None:

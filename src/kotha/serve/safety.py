@@ -89,7 +89,7 @@ class Guard:
         if not self._is_ours(headers.get("host", "")):
             return 403, f"this server is not called so; address it by its own name, or {self._settings.advice.name}"
         origin = headers.get("origin")
-        if origin is not None and _place_of(origin) != headers.get("host"):
+        if origin is not None and not self._is_our_page(origin, headers.get("host", "")):
             return 403, "this page is not one of the server's own, and may not speak with it"
         is_page = scope["path"] in pages() or scope["path"] in self._book
         if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
@@ -110,12 +110,19 @@ class Guard:
         limits = self._settings.limits
         return limits.file_bytes if scope["path"] == FILES_PATH else limits.body_bytes
 
+    def _is_our_page(self, origin: str, host: str) -> bool:
+        """Whether an ``Origin`` header names a page of this server: the same name, port and scheme.
+
+        It speaks plain HTTP; at a name that it was given, a proxy may have put TLS before it. Elsewhere what is at
+        ``https:`` is another server, though it may have the same name and leave out its port as well.
+        """
+        behind_proxy = _name_in(host) in {name.lower() for name in self._settings.names}
+        schemes = ("http", "https") if behind_proxy else ("http",)
+        return origin in {f"{scheme}://{host}" for scheme in schemes}
+
     def _is_ours(self, host: str) -> bool:
         """Whether a ``Host`` header names this server."""
-        try:
-            name = urlsplit(f"//{host}").hostname if host and not set(host) & set("/@?#\\ ") else None
-        except ValueError:  # brackets that do not close
-            return False
+        name = _name_in(host)
         if name is None:
             return False
         if name in map(str.lower, (*LOOPBACK, self._settings.host, *self._settings.names)):
@@ -129,11 +136,11 @@ class Guard:
         return True
 
 
-def _place_of(origin: str) -> str | None:
-    """Name and port of an origin; None where it has none."""
+def _name_in(host: str) -> str | None:
+    """The name in a ``Host`` header, without its port; None where it has none."""
     try:
-        return urlsplit(origin).netloc
-    except ValueError:
+        return urlsplit(f"//{host}").hostname if host and not set(host) & set("/@?#\\ ") else None
+    except ValueError:  # brackets that do not close
         return None
 
 
