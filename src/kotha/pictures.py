@@ -74,7 +74,7 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
     if not 0 < width * height <= most_pixels:
         raise UsageError(f"the image has {width:,} x {height:,} pixels; it may have {most_pixels:,} in all")
     name = Path("the image")
-    return _fit(name, _read_with_pillow(name, size, io.BytesIO(data)), n_channels)
+    return _fit(name, _read_with_pillow(name, size, io.BytesIO(data), (width, height)), n_channels)
 
 
 def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
@@ -231,8 +231,13 @@ def _read_pgm(path: Path) -> Pixels:
         raise UsageError(f"{path} is no grey picture that can be read: {error}") from error
 
 
-def _read_with_pillow(path: Path, size: int, png: io.BytesIO | None = None) -> Pixels:
-    """An image file, or a PNG's bytes, which are taken for nothing else."""
+def _read_with_pillow(
+    path: Path, size: int, png: io.BytesIO | None = None, told: tuple[int, int] | None = None
+) -> Pixels:
+    """An image file, or a PNG's bytes, which are taken for nothing else.
+
+    Of a PNG the width and height were ``told`` by what stands first: what says so again later may say otherwise.
+    """
     try:
         from PIL import Image
     except ImportError as error:
@@ -241,9 +246,11 @@ def _read_with_pillow(path: Path, size: int, png: io.BytesIO | None = None) -> P
         ) from error
     try:
         with Image.open(path) if png is None else Image.open(png, formats=["PNG"]) as picture:
+            if told is not None and picture.size != told:
+                raise ValueError(f"it begins with {told[0]:,} x {told[1]:,} pixels, and then has others")
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise UsageError(f"{path} is no image that can be read: {error}") from error
 
 

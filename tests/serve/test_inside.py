@@ -3,7 +3,9 @@
 import base64
 import io
 import json
+import struct
 import threading
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -303,6 +305,22 @@ def test_hostile_images_are_refused_in_words(house: Address, kind: str) -> None:
     asked: dict[str, Any] = {"model": "vit", "image": text}
     assert said in refused(house, "attention", **asked)
     assert said in refused(house, "flow", **asked)
+
+
+def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
+    """A small header for whoever looks ahead, a large one for whoever unpacks."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    def header(size: int) -> bytes:
+        return chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0))
+
+    rows = chunk(b"IDAT", zlib.compress(bytes(101 * 100))) + chunk(b"IEND", b"")
+    for first in (header(4), chunk(b"tEXt", struct.pack(">II", 4, 4) + b"k\0" + bytes(20))):
+        with pytest.raises(kotha.KothaError, match=r"begins with 4 x 4 pixels|no PNG"):
+            decode_png(b"\x89PNG\r\n\x1a\n" + first + header(100) + rows, 8, 1, 4096)
+    assert decode_png(b"\x89PNG\r\n\x1a\n" + header(100) + rows, 8, 1, 10_000).shape == (1, 8, 8)
 
 
 def test_every_cut_and_every_changed_byte_of_a_png_is_an_answer_or_a_refusal() -> None:

@@ -3,6 +3,7 @@
 // More pixels than any model sees; what is larger is made smaller before it is sent.
 const LARGEST = 512;
 const MOST_BYTES = 700_000;
+const MOST_PIXELS = 4_000_000; // a plain colour is few bytes however large it is, and the server unpacks no more
 
 export function shownOn(canvas: HTMLCanvasElement, picture: ImageBitmap): void {
   const scale = Math.min(1, LARGEST / Math.max(picture.width, picture.height));
@@ -13,7 +14,7 @@ export function shownOn(canvas: HTMLCanvasElement, picture: ImageBitmap): void {
 
 /** The image as a PNG in base64. */
 export async function pngOf(file: File, picture: ImageBitmap): Promise<string> {
-  if (file.type === "image/png" && file.size <= MOST_BYTES) return base64(await file.arrayBuffer());
+  if (file.type === "image/png" && file.size <= MOST_BYTES && picture.width * picture.height <= MOST_PIXELS) return base64(await file.arrayBuffer());
   const canvas = document.createElement("canvas");
   shownOn(canvas, picture);
   return canvas.toDataURL("image/png").replace(/^[^,]*,/, "");
