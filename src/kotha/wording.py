@@ -164,7 +164,16 @@ def settled(text: str) -> str:
 
 def plain(text: str) -> str:
     """A text whose marked numbers stay as they were written."""
-    return _MARKED.sub(lambda found: found[1], text)
+    return _NAMED.sub(lambda found: found[1], _MARKED.sub(lambda found: found[1], text))
+
+
+def named(text: str) -> str:
+    """A name or path to be filled in: its letters, a slash among them, make no formula of the sentence.
+
+    >>> settled(marked("{path}: {n}টি।", {"path": named("runs/a"), "n": 12}))
+    'runs/a: ১২টি।'
+    """
+    return f"{_NAME_BEGIN}{text}{_NAME_END}"
 
 
 # A sentence ends with its mark, or with the line.
@@ -174,14 +183,16 @@ _FORMULA = re.compile(r"[`=×/^√→[\]]|\(\d[\d,]*, |\de[-+]?\d")
 # Private code points that no text has, around a number that was filled in.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARKED = re.compile(f"{_BEGIN}([^{_END}]*){_END}")
+_NAME_BEGIN, _NAME_END = "\ue002", "\ue003"
+_NAMED = re.compile(f"{_NAME_BEGIN}([^{_NAME_END}]*){_NAME_END}")
 _WHOLE = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
 def _in_one_kind(sentence: str) -> str:
     """A sentence whose filled-in numbers have the digits that it asks for."""
-    latin = plain(sentence)
-    if _FORMULA.search(latin):
-        return latin
+    if _FORMULA.search(plain(_NAMED.sub("", sentence))):
+        return plain(sentence)
+    sentence = _NAMED.sub(lambda found: found[1], sentence)
     return _MARKED.sub(lambda found: bangla_digits(_WHOLE.sub(lambda whole: by_lakh(whole[0]), found[1])), sentence)
 
 

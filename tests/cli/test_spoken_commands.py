@@ -153,3 +153,48 @@ def test_json_is_the_same_in_both_languages(run, data, capsys, monkeypatch) -> N
 def test_the_doctor_s_remarks_are_in_the_language_of_his_findings(run, tmp_path, capsys) -> None:
     out, err = spoken(["doctor", str(run)], capsys)
     assert left_in_english(out + err, str(run)) == []
+
+
+def test_a_look_inside_has_the_figures_of_the_json(run, capsys) -> None:
+    text = ["--text", "নদীর ধারে"]
+    found = told(["inside", "flow", str(run), *text], capsys)
+    out, _ = spoken(["inside", "flow", str(run), *text], capsys)
+    best = found["answers"][0]["best"][0]
+    assert "এরপর কী আসবে" in out and re.search(rf"{re.escape(best['text'])}\s+│ +{best['probability']:.2%}", out)
+
+    found = told(["inside", "lens", str(run), *text], capsys)
+    out, _ = spoken(["inside", "lens", str(run), *text], capsys)
+    last = found["layers"][-1]["positions"][-1]
+    assert out.startswith("এরপর কী আসবে? (#: চূড়ান্ত উত্তরটি ওই স্তরে কত নম্বরে)")
+    assert f"{last['best'][0]['text']} {last['best'][0]['probability']:.0%} (#{last['rank_of_answer']})" in out
+    assert f"{last['entropy_nats']:.2f} │" in out
+
+    out, err = spoken(["inside", "attention", str(run), *text], capsys)
+    assert "কে কার দিকে তাকায়" in out and "সবচেয়ে বেশি যেদিকে" in out
+    assert err == "kotha: সব হেডের পাতা চাইলে `--html FILE` দিন।\n"
+
+    found = told(["inside", "trace", str(run), *text], capsys)
+    out, _ = spoken(["inside", "trace", str(run), *text], capsys)
+    assert "কোন জায়গায় কী দেখা গেল" in out and f"{found['places'][-1]['mean']:.4f}" in out
+
+
+def test_heads_are_told_with_their_worth(run, data, capsys) -> None:
+    words = ["inside", "heads", str(run), str(data.parent / "s.jsonl"), "--tokens", "200"]
+    found = told(words, capsys)
+    out, err = spoken(words, capsys)
+    assert out.startswith(f"{bangla(len(found['heads']))}টি হেড, মাপা হয়েছে {bangla(found['tokens'])}টি টোকেন দিয়ে")
+    for head in found["heads"]:
+        assert f"{head['ablation_nats']:+.4f}" in out
+        if re.fullmatch(r".*\d+% on (itself|the token before|punctuation); \d+% by chance", head["evidence"]):
+            assert head["evidence"] not in out and "আন্দাজে" in out
+    assert "না থাকলে: হেডটি নিষ্ক্রিয় করলে লস যত ন্যাট বাড়ে।" in out and "হেড নিষ্ক্রিয় করে দেখা হচ্ছে …" in err
+
+
+def test_neighbours_of_a_word_and_the_cost_of_a_width(run, capsys) -> None:
+    words = ["inside", "embeddings", str(run), "নদী"]
+    found = told(words, capsys)
+    out, _ = spoken(words, capsys)
+    nearest = found["words"][0]["neighbours"][0]
+    assert "সবচেয়ে কাছের" in out and f"{nearest['cosine']:.3f}" in out and "কোসাইন শূন্যের কাছে থাকে" in out
+    out, _ = spoken(["inside", "embeddings", "--vocab-size", "32100", "--widths", "512"], capsys)
+    assert out.startswith("৩২,১০০টি টোকেনের এমবেডিং") and "16,435,200" in out and "float32-এ MiB" in out

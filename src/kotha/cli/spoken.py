@@ -18,18 +18,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kotha.wording import LANGUAGES, Language, WrittenNumber, marked, plain, settled
+from kotha.wording import LANGUAGES, Language, WrittenNumber, marked, named, plain, settled
 
 FOLDER = Path(__file__).parent / "words"
 VARIABLE = "KOTHA_LANGUAGE"
 _FLAG = "--language"
 # What every command may have to say; beside it each has the words in the file of its own name.
 _SHARED = ("errors", "common")
-# What the studio's page says too, in forms that it has: of refusals, and of a plan.
-_OF_THE_STUDIO = ("told", "plan")
+# What the studio says too, in forms that it has: refusals to every command, and a room's words to one command.
+_OF_THE_STUDIO = {"plan": "plan", "inside": "heads"}
 _NAME = re.compile(r"\{(\w+)\}")
 # What may be a sentence within the sentence; everything else that is filled in is a name, and names stay.
-_PHRASES = {"nearest", "advice", "what", "why", "kind", "rest"}
+_PHRASES = {"nearest", "advice", "what", "why", "where", "kind", "rest"}
 _LISTS = {"figures"}  # such phrases, with commas between
 _UNCOUNTED = re.compile("(কোটি|লাখ)টি")  # a large count takes no ending of its own
 _LARGE = {"million": 1e6, "billion": 1e9}
@@ -130,7 +130,9 @@ def _value(form: _Form, name: str, text: str, rooms: tuple[str, ...]) -> "str | 
     number, _, unit = text.partition(" ")
     if counts and unit in _LARGE:
         return _by_crore(float(number) * _LARGE[unit])
-    found = _marked(text, rooms) if (counts or name in _PHRASES) and text.strip() else None
+    if not counts and name not in _PHRASES:
+        return named(text)
+    found = _marked(text, rooms) if text.strip() else None
     return text if found is None else found
 
 
@@ -169,9 +171,8 @@ def _forms(rooms: tuple[str, ...]) -> list[_Form]:
     forms = [_Form(entry["en"], entry["bn"]) for entry in entries.values()]
     from kotha.studio.files import words as studio_words
 
-    for room in _OF_THE_STUDIO:
-        if room == "told" or room in rooms:
-            forms += [_Form(entry["en"], entry["bn"], of_the_studio=True) for entry in studio_words(room).values()]
+    for room in ("told", *(_OF_THE_STUDIO[command] for command in rooms if command in _OF_THE_STUDIO)):
+        forms += [_Form(entry["en"], entry["bn"], of_the_studio=True) for entry in studio_words(room).values()]
     return sorted(forms, key=lambda form: (not form.english.startswith("{rest}"), -sum(map(len, form.parts))))
 
 

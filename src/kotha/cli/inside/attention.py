@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from kotha import box
-from kotha.cli.flags import Json, Run, flag
+from kotha.cli.flags import InLanguage, Json, Run, flag
 from kotha.cli.inside.opening import Generate, Html, Image, Second, Target, Text, hand_over, open_model
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import results, table
@@ -26,6 +26,7 @@ def attention(
         flag("Only these: 0, or decoder.1; all if left out.", consume_multiple=True),
     ] = (),
     html: Html = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""

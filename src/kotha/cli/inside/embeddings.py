@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kotha import box
-from kotha.cli.flags import Json, RunName, flag, page
+from kotha.cli.flags import InLanguage, Json, RunName, flag, page
 from kotha.cli.inside.opening import open_model
 from kotha.cli.naming import model_and_words, place
+from kotha.cli.spoken import said
 from kotha.cli.terminal import notes, print_json, print_table
 from kotha.errors import UsageError
 
@@ -27,6 +28,7 @@ def embeddings(
     pair: Annotated[tuple[str, str] | None, flag("Two words: how far apart they stand in each run.")] = None,
     widths: Annotated[str | None, flag("Widths for the table of costs, such as 128,256,512.")] = None,
     vocab_size: Annotated[int | None, flag("Vocabulary for that table; left out: the model's.")] = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Neighbours of words, a map of words, what a width costs, and which rows a training step moves.
@@ -83,7 +85,7 @@ def _look(
     opened = open_table(bundle, run)
     view = embeddings_view(opened, words, name=run.resolve().name, **choice)
     for remark in view.remarks:
-        notes().print(remark, markup=False)
+        notes().print(said(remark), markup=False)
     found, shown = view.to_dict(), view.found.tables()
     if not words:
         del found["words"]
@@ -95,7 +97,7 @@ def _look(
         about = f"{len(drawn.dots):,} words, {sum(drawn.shares):.1%} of their differences"
         shown.append(f"Map: {map_} ({about}; open it in a browser)")
         if opened.counts is None:
-            notes().print("the run's data folder is not there: order in the vocabulary stands for frequency")
+            notes().print(said("the run's data folder is not there: order in the vocabulary stands for frequency"))
     if text is not None:
         touched = touched_rows(bundle.model, opened.tokenizer.encode(text))
         found["touched"] = asdict(touched)

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from kotha import box
-from kotha.cli.flags import Json, flag
+from kotha.cli.flags import InLanguage, Json, flag
 from kotha.cli.inside.opening import Html, Image, RunOrNone, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 from kotha.errors import UsageError
@@ -19,6 +19,7 @@ def flow(
     target: Target = None,
     image: Image = None,
     html: Html = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Follow a text through the model: shapes and figures at every station, and the answer."""

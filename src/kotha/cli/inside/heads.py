@@ -3,7 +3,8 @@
 from typing import Annotated, Any
 
 from kotha import box
-from kotha.cli.flags import Field, Json, Pair, RunName, TextItself, flag
+from kotha.cli import spoken
+from kotha.cli.flags import Field, InLanguage, Json, Pair, RunName, TextItself, flag
 from kotha.cli.inside.opening import Html, Tokens, hand_over, open_model
 from kotha.cli.naming import model_and_file
 from kotha.cli.terminal import progress, results, table
@@ -20,6 +21,7 @@ def heads(
     pair: Pair = None,
     tokens: Tokens = 2048,
     html: Html = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Say what each head does, with the evidence; what it is worth; and which head it resembles.
@@ -44,16 +46,16 @@ def _print(said: dict[str, Any]) -> None:
     header = ["head", "kind", "evidence", "ablation", "gradient", "most similar"]
     rows = []
     for report in said["heads"]:
-        evidence = report["evidence"] + (f": {report['example']}" if report["example"] else "")
+        evidence = spoken.said(report["evidence"]) + (f": {report['example']}" if report["example"] else "")
         similar, like = "-", report["most_similar"]
         if like is not None:
             name, overlap = like["head"].rpartition(".")[2], like["overlap"]
             similar = f"{name}: {like['alike']:.2f}, QK {overlap['qk']:.2f}, OV {overlap['ov']:.2f}"
         worth = [f"{report['ablation_nats']:+.4f}", f"{report['gradient_nats']:.4f}"]
-        rows.append([report["head"], report["kind"], evidence, *worth, similar])
+        rows.append([report["head"], spoken.said(report["kind"]), evidence, *worth, similar])
     results().print(table(f"{about}; loss {said['loss_nats']:.4f} nats", header, rows))
-    results().print(
+    legend = (
         "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "
-        "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)",
-        markup=False,
+        "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)"
     )
+    results().print(spoken.said(legend), markup=False)

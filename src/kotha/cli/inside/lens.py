@@ -3,7 +3,8 @@
 from typing import Any
 
 from kotha import box
-from kotha.cli.flags import Json, Run
+from kotha.cli import spoken
+from kotha.cli.flags import InLanguage, Json, Run
 from kotha.cli.inside.opening import Generate, Html, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 from kotha.wording import counted
@@ -18,6 +19,7 @@ def lens(
     target: Target = None,
     generate: Generate = None,
     html: Html = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Show what each layer would say at each position, as if the model ended there."""
@@ -43,4 +45,4 @@ def lens(
     results().print(table(f"{found.question}? (#: the final answer's rank in that layer)", header, rows, marks))
     means = [sum(each.kl_nats for each in row) / len(row) for row in found.opinions]
     away = ", ".join(f"{name} {mean:.2f}" for name, mean in zip(found.layers, means, strict=True))
-    results().print(f"nats from the final distribution, mean: {away}")
+    results().print(spoken.said(f"nats from the final distribution, mean: {away}"))

@@ -50,5 +50,5 @@ def hand_over(view: "View[Any]", html: Path | None, as_json: bool, about: str, o
     if as_json:
         print_json(view.to_dict(), indent=None if one_line else 2)  # a line for each weight would be long
     elif html is not None:
-        results().print(f"{html}: {about}; open it in a browser", markup=False)
+        results().print(spoken.said(f"{html}: {about}; open it in a browser"), markup=False)
     return not as_json and html is None

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import Field, Json, Pair, RunName, TextItself, flag
+from kotha.cli.flags import Field, InLanguage, Json, Pair, RunName, TextItself, flag
 from kotha.cli.inside.opening import Tokens
 from kotha.cli.naming import model_and_file
+from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, progress, results, table
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def prune(
     tokens: Tokens = 2048,
     rounds: Annotated[int, flag("Rounds of the speed measurement; the median counts.")] = 5,
     overwrite: Annotated[bool, flag("Replace a model folder at --out.")] = False,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Remove heads from the weights and write a smaller model folder, measured before and after.
@@ -65,5 +67,5 @@ def _print(found: "Pruned") -> None:
         if None not in values:
             rows.append([name, *(form.format(value) for value in values), f"{values[1] / values[0] - 1:+.1%}"])
     console = results()
-    console.print(table(f"{found.out}, measured on {found.text}", ["", "before", "after", "change"], rows))
-    console.print(f"removed: {', '.join(found.removed)}", markup=False)
+    console.print(table(f"{found.out}, measured on {found.text}", ["", "before", "after", "change"], rows, labels=True))
+    console.print(said(f"removed: {', '.join(found.removed)}"), markup=False)

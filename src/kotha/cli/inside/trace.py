@@ -5,7 +5,7 @@ from typing import Annotated
 
 from kotha import box
 from kotha.cli import spoken
-from kotha.cli.flags import Json, Run, flag, written
+from kotha.cli.flags import InLanguage, Json, Run, flag, written
 from kotha.cli.inside.opening import Image, Second, Target, Text, open_model, tell
 from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
@@ -22,6 +22,7 @@ def trace(
     layer: Annotated[tuple[str, ...], flag("Only this layer: 0, or decoder.1; may be given again.")] = (),
     place: Annotated[tuple[str, ...], flag("Only this place, or a pattern: '*.weights'.")] = (),
     npz: Annotated[Path | None, written("Write the numbers themselves to this .npz file.")] = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""
