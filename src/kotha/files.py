@@ -109,8 +109,10 @@ def remove_whole(folder: Path) -> None:
     """Let a folder go at once: whoever comes later finds all of it or nothing, never a part under its name."""
     old = folder.with_name(f".{folder.name}{_OLD}")
     folder.rename(old)
-    _sync_folder(folder.parent)
-    _remove(old)
+    try:
+        _sync_folder(folder.parent)  # or a power cut could bring its name back, and not all that it held
+    finally:
+        _remove(old)
 
 
 def clear_leftovers(folder: Path, pattern: str) -> None:

@@ -323,6 +323,20 @@ def test_micro_batches_give_the_gradients_of_the_whole(data, tmp_path: Path) -> 
     assert torch.allclose(found[0], found[2], atol=1e-5)
 
 
+def test_what_was_to_go_goes_when_the_run_goes_on(data, tmp_path: Path) -> None:
+    """Killed between saving a checkpoint and letting an old one go, or in the middle of letting it go."""
+    config = SHORT.change(steps=6, checkpoint_every=2, keep_checkpoints=3, evaluate_every=6)
+    run = start(data, tmp_path / "run", config)
+    run.run()
+    checkpoints = run.folder.checkpoints
+    shutil.copytree(checkpoint_path(checkpoints, 2), checkpoints / ".step-00000001.kotha-old")
+    (checkpoint_path(checkpoints, 6) / "manifest.json").unlink()
+    again = resume_run(data, run.folder, {"keep_checkpoints": 1})
+    assert again.progress.step == 4
+    assert list_checkpoints(checkpoints) == [4, 6], "the broken one is no reason to let a whole one go"
+    assert not list(checkpoints.glob(".*"))
+
+
 def test_it_learns_and_keeps_the_best(data, tmp_path: Path) -> None:
     config = SHORT.change(steps=150, evaluate_every=50, keep_checkpoints=1, learning_rate=1e-2)
     run = start(data, tmp_path / "run", config)

@@ -181,16 +181,15 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
     return None
 
 
-def prune_checkpoints(folder: Path, keep: int, best: int | None) -> None:
-    """Remove all but the newest few and the best, and what a killed run left half-written."""
-    for step in list_checkpoints(folder)[:-keep]:
+def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | None = None) -> None:
+    """Remove all but the newest few and the best, and what a killed run left half-written, or half-removed.
+
+    ``newest``: the last that is whole. What is newer is broken, and no reason to let an older one go.
+    """
+    steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]
+    for step in steps[:-keep]:
         if step != best:
             remove_whole(checkpoint_path(folder, step))
-    clear_half_written(folder)
-
-
-def clear_half_written(folder: Path) -> None:
-    """Remove what a killed run left half-written, or half-removed."""
     clear_leftovers(folder, f"{_PREFIX}*")
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from kotha import bundle, runs
 from kotha.errors import CheckpointError
+from kotha.files import clear_leftovers
 from kotha.model.family import Model, build
 from kotha.runs import RunFolder
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -77,11 +78,16 @@ class Keeper:
         if self.ranks.is_first:
             checkpoint.prune_checkpoints(self.folder.checkpoints, keep, progress.best_step)
 
-    def restore(self) -> tuple[Progress, dict[str, Any]]:
-        """Go on from the last checkpoint that is whole: what had been reached, and what else was saved."""
+    def restore(self, keep: int) -> tuple[Progress, dict[str, Any]]:
+        """Go on from the last checkpoint that is whole: what had been reached, and what else was saved.
+
+        What was to go when that one was saved goes now, if the run was killed between the two.
+        """
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks)
         if self.ranks.is_first:
-            checkpoint.clear_half_written(self.folder.checkpoints)
+            best = saved.state.get("best_step") if saved else None
+            checkpoint.prune_checkpoints(self.folder.checkpoints, keep, best, newest=saved.step if saved else 0)
+            clear_leftovers(self.folder.path, "best")
             self.folder.forget_after(saved.step if saved else 0)
         if saved is None:
             return Progress(), {}

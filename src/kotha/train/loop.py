@@ -320,13 +320,17 @@ class Training:
             "micro_batch_size": self.fitting.micro_batch_size,
             "processes": self.ranks.world,
         }
-        keep = max(self.config.keep_checkpoints, self.config.average_last or 1)
-        self.keeper.save(self.progress, more, keep)
+        self.keeper.save(self.progress, more, self._keep)
+
+    @property
+    def _keep(self) -> int:
+        """How many checkpoints stay; a mean of the last needs all that it is made of."""
+        return max(self.config.keep_checkpoints, self.config.average_last or 1)
 
     def resume(self) -> int:
         """Go on from the last checkpoint that is whole; returns its step, 0 where there is none."""
         try:
-            self.progress, more = self.keeper.restore()
+            self.progress, more = self.keeper.restore(self._keep)
             self.watch.recent.extend(float(loss) for loss in more.get("recent", []))
             if more.get("scaler"):
                 self.scaler.load_state_dict(more["scaler"])
