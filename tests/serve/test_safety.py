@@ -13,6 +13,7 @@ import pytest
 from tests.loopback import http
 from tests.serve.conftest import Address, started
 
+from kotha.cli.main import main
 from kotha.errors import UsageError
 from kotha.serve.app import make_app
 from kotha.serve.safety import HEADERS
@@ -60,6 +61,19 @@ def test_a_key_is_read_from_a_file_and_must_be_one(tmp_path: Path) -> None:
             read_key(file)
     with pytest.raises(UsageError, match="No such file"):
         read_key(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o640, True), (0o604, True), (0o400, False)])
+def test_a_key_that_others_can_read_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: int, told: bool
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(KEY)
+    file.chmod(mode)
+    monkeypatch.setattr("kotha.serve.running.run", lambda *_, **__: None)
+    assert main(["serve", "box", "--key-file", str(file), "--port", "0"]) == 0
+    said = capsys.readouterr().err
+    assert ("others on this machine can read the key" in said) == told and KEY not in said
 
 
 def test_every_address_refuses_who_has_no_key_or_a_wrong_one(keyed: Address) -> None:

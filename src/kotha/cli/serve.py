@@ -43,7 +43,7 @@ def serve(
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from kotha.serve.logs import log_requests
     from kotha.serve.running import run
-    from kotha.serve.settings import Limits, ServeSettings, StartAdvice, read_key
+    from kotha.serve.settings import Limits, ServeSettings, StartAdvice, is_open, read_key
 
     settings = ServeSettings(
         host=host,
@@ -70,6 +70,9 @@ def serve(
             logging.getLogger("kotha.serve").info(line)
         else:
             print(f"kotha: {line}", file=sys.stderr, flush=True)
+
+    if key_file is not None and is_open(key_file):
+        say(f"others on this machine can read the key in {key_file}; `chmod 600` keeps it to you")
 
     def ready(at: str) -> None:
         beside = "" if book is None else f", the book at {at}/book/"

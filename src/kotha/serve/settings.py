@@ -1,6 +1,7 @@
 """What a server is told: which models, at which address, and how much anyone may ask of it."""
 
 import ipaddress
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -97,6 +98,11 @@ class ServeSettings:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+def is_open(path: Path) -> bool:
+    """Whether others on this machine may read a file; told and not refused, since secrets of containers often are."""
+    return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
 def read_key(path: Path) -> str:
