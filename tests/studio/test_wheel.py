@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,11 +35,32 @@ run()
 """
 
 
+def built(root: Path, out: Path) -> Path:
+    (wheel,) = WheelBuilder(str(root)).build(directory=str(out), versions=["standard"])
+    return Path(wheel)
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def test_two_builds_are_equal_to_the_byte(wheel: Path, tmp_path: Path) -> None:
+    """The same files in another folder, of another time, that others may not read."""
+    skipped = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src", tmp_path / "copy" / "src", copy_function=shutil.copyfile, ignore=skipped)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, tmp_path / "copy" / name)
+    for file in (tmp_path / "copy").rglob("*"):
+        file.chmod(0o700 if file.is_dir() else 0o600)
+        os.utime(file, (1, 1))
+    assert built(tmp_path / "copy", tmp_path).read_bytes() == wheel.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the wheel of this checkout, and nothing else, is installed."""
-    made, folder = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("installed")
-    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(made), versions=["standard"])
+    folder = tmp_path_factory.mktemp("installed")
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-compile", "--target"]
     subprocess.run([*command, str(folder), wheel], check=True, capture_output=True)
     return folder
