@@ -12,6 +12,7 @@ import httpx
 http = httpx.Client(
     verify=False,
     trust_env=False,
+    timeout=60,  # a busy machine is not a defect
     limits=httpx.Limits(max_keepalive_connections=0),
     cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
 )
