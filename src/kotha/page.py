@@ -1,16 +1,14 @@
 """One offline HTML page: a title, sections, tables, figures. No script, no font and no style from elsewhere.
 
 Everything that goes in as text is escaped here, so a corpus cannot write into a page; a figure's SVG is the one thing
-that is taken as it is. A page that moves has its scripts from a folder of ours and its data as JSON that no text can
-break out of, and a policy in its head forbids the browser every request. Bangla is set in whichever Bangla font the
-reader's system has; the names cover Debian, Windows, macOS and Android.
+that is taken as it is. Pages that move are the studio's (``studio/single.py``). Bangla is set in whichever Bangla font
+the reader's system has; the names cover Debian, Windows, macOS and Android.
 """
 
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +19,6 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # What could end a script, or its line; and halves of surrogate pairs, as above.
 _NOT_IN_SCRIPTS = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
-_POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
-)
 _STYLE = "\n" + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
@@ -177,29 +171,6 @@ class Page:
         body = "\n".join([*self._parts, foot])
         language = escape(self._language)
         return f'<!doctype html>\n<html lang="{language}">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
-
-
-def scripted(page: Page, assets: Traversable, data: Any, footer: str = "") -> str:
-    """The HTML of a page with the style, markup and scripts of a folder, and the data that they show.
-
-    What they show stands above the page's first section.
-    """
-    whole = closed(page, assets, footer)
-    held = f'<script type="application/json" id="data">{as_script(data)}</script>'
-    run = f'<script>"use strict";(() => {{\n{_joined(assets, ".js")}}})()</script>'
-    place = next(found for mark in ("<h2>", "<footer>", "</body>") if (found := whole.find(mark)) >= 0)
-    return f"{whole[:place]}{_joined(assets, '.html')}{held}\n{run}\n{whole[place:]}"
-
-
-def closed(page: Page, assets: Traversable | None = None, footer: str = "") -> str:
-    """The HTML of a page that can ask nobody for anything, with a folder's style beside its own."""
-    style = "" if assets is None else _joined(assets, ".css")
-    return page.html(footer).replace("</head>", f"{_POLICY}\n<style>{style}</style>\n</head>", 1)
-
-
-def _joined(assets: Traversable, ending: str) -> str:
-    parts = sorted(assets.iterdir(), key=lambda part: part.name)
-    return "".join(part.read_text("utf-8") for part in parts if part.name.endswith(ending))
 
 
 def as_script(data: Any) -> str:

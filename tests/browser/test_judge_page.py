@@ -23,17 +23,24 @@ def judging(tmp_path: Path) -> Judging:
 def test_it_is_judged_offline_and_comes_back_as_a_file(browser, judging: Judging, tmp_path: Path) -> None:
     with opened(browser, tmp_path / "judge.html", 390) as page:
         check_it_fits(page, 390)
-        page.locator("#judge").fill("রহিম")
-        shown = page.locator("#prompt").inner_text()
-        page.locator("#left").click()
+        page.get_by_label("Your name").fill("রহিম")
+        prompt, left = page.locator("p.prompt"), page.get_by_role("button", name="The first")
+        shown = prompt.inner_text()
+        left.click()
+        page.locator("h1").click()  # away from the button
         page.keyboard.press("Backspace")
-        assert page.locator("#prompt").inner_text() == shown, "one can go back"
-        assert page.locator("#left").get_attribute("aria-pressed") == "true"
-        page.keyboard.press("2")
-        page.keyboard.press("0")
-        assert page.locator("#done").is_visible() and page.locator("#count").inner_text() == "2 judged"
-        href = page.locator("#file").get_attribute("href")
-        returned = page.evaluate("href => decodeURIComponent(href.slice(href.indexOf(',') + 1))", href)
+        assert prompt.inner_text() == shown, "one can go back"
+        assert left.get_attribute("aria-pressed") == "true"
+        page.evaluate("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '২', bubbles: true}))")
+        page.keyboard.press("ArrowDown")
+        assert page.get_by_text("All pairs are judged").is_visible() and page.get_by_text("2 judged").is_visible()
+    with opened(browser, tmp_path / "judge.html", 390) as page:
+        assert page.get_by_text("All pairs are judged").is_visible(), "what was said is kept"
+        page.locator("button.quiet[lang=bn]").click()
+        assert page.get_by_text("সব জোড়ার বিচার শেষ").is_visible() and page.get_by_text("২টির বিচার হয়েছে").is_visible()
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="ফাইলটি রাখুন").click()
+        returned = Path(saved.value.path()).read_text(encoding="utf-8")
         assert "run-" not in page.content(), "who wrote what is not in it"
     file = tmp_path / "judgements.json"
     file.write_text(returned, encoding="utf-8")

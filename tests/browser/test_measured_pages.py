@@ -1,5 +1,6 @@
 """The map of words, cards of tokenizers, a comparison, plans, the doctor in a real browser: offline, in the window."""
 
+import tempfile
 from itertools import islice
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from tests.text.conftest import trained
 
 from kotha.evaluate.comparison import Comparison, Reason, Row
 from kotha.evaluate.comparison_page import comparison_page
+from kotha.evaluate.judge.page import judging_page
+from kotha.evaluate.judge.session import Judging
 from kotha.inside.embeddings.near import nearest_words
 from kotha.inside.embeddings.page import NearWords, embeddings_page
 from kotha.inside.embeddings.words import Embeddings
@@ -59,9 +62,17 @@ def comparison() -> str:
     return comparison_page(compared())
 
 
+def a_judging() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        written = {name: [f"{name} {text}" for text in TEXTS[:2]] for name in ("ক", "খ")}
+        return judging_page(Judging.start(Path(folder) / "judging", ["নদীর ধারে", "মা বললেন"], written))
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize(("language", "scheme"), [("en", "dark"), ("bn", "light")])
-@pytest.mark.parametrize("made", [words_page, tokenizers_page, comparison, a_plan, a_design, a_doctor_s_word])
+@pytest.mark.parametrize(
+    "made", [words_page, tokenizers_page, comparison, a_plan, a_design, a_doctor_s_word, a_judging]
+)
 def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
     browser, tmp_path: Path, made, language: str, scheme: str
 ) -> None:

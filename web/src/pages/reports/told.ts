@@ -26,10 +26,17 @@ export interface ComparedData extends Pick<Schemas["CompareAnswer"], "rows" | "b
   text: string | null;
 }
 
+export interface JudgingData {
+  /** What the file that comes back must say of itself. */
+  format: string;
+  pairs_fingerprint: string;
+  pairs: { id: string; prompt: string; left: string; right: string }[];
+}
+
 interface Named {
   title: string;
   remarks: string[];
   made_by: string;
 }
 
-export type Told = Named & ({ kind: "words"; data: WordsData } | { kind: "tokenizers"; data: TokenizersData } | { kind: "compare"; data: ComparedData });
+export type Told = Named & ({ kind: "words"; data: WordsData } | { kind: "tokenizers"; data: TokenizersData } | { kind: "compare"; data: ComparedData } | { kind: "judge"; data: JudgingData });

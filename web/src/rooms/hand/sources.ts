@@ -73,16 +73,6 @@ export async function fetchSpreadsheet({ asked, work }: Fetched): Promise<Blob> 
   return answer.blob();
 }
 
-/** Hand a file to whoever reads the page. */
-export function save(name: string, file: Blob): void {
-  const address = URL.createObjectURL(file);
-  const anchor = document.createElement("a");
-  anchor.href = address;
-  anchor.download = name;
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-
 function count(text: string | undefined): number {
   const value = Math.trunc(Number(text ?? 0));
   return Number.isFinite(value) && value >= 0 ? Math.min(value, 99_999) : 0;
