@@ -88,6 +88,7 @@ def test_what_cannot_be_served_is_told_in_a_line(
     capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("key").touch(mode=0o600)
     Path("key").write_text("sixteen-letters-and-more")
     assert main(["serve", *words]) != 0
     told = capsys.readouterr().err
