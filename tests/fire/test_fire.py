@@ -27,7 +27,14 @@ def shooting(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Ca
 
 
 @traceable
-@pytest.mark.parametrize("name", ["tokenizer", "prepare", "index", pytest.param("train", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "prepare",
+        "index",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("tokenizer", "train", "export", "gguf")),
+    ],
+)
 @pytest.mark.parametrize("blows", [kills, power_cuts, failures])
 def test_after_a_blow_it_ends_as_if_nothing_had_happened(
     shooting: Callable[[str], Range], name: str, blows: Callable[[Range, int], Found]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.studio.conftest import Opened, faults, sideways
+from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 
 from kotha import box, bundle
@@ -215,7 +215,7 @@ def test_a_mini_learns_and_goes_back(enter: Opened) -> None:
     assert loss() < first / 4
 
 
-@pytest.mark.parametrize(("width", "lang", "theme"), [(390, "bn", "light"), (820, "en", "dark"), (1400, "bn", "dark")])
+@pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
 def test_everybody_can_use_it(enter: Opened, width: int, lang: str, theme: str) -> None:
     page = enter("hand", width=width, lang=lang, theme=theme)
     answer(page, 0, 0, "0.7")
