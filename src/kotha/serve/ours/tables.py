@@ -32,7 +32,7 @@ router = APIRouter(prefix="/api", tags=["Jobs"])
 Use = Literal["classify", "translate"]
 ExampleOf = Literal["classify", "translate", "ask"]
 ExampleUse = Annotated[ExampleOf, PathParameter(description="What the examples are to be learned or asked for.")]
-ExampleRows = Annotated[int, Query(ge=20, le=20_000, description="How many rows, or documents to be asked.")]
+ExampleRows = Annotated[int, Query(ge=20, le=5_000, description="How many rows, or documents to be asked.")]
 ExampleSeed = Annotated[int, Query(ge=0, description="The same seed gives the same table.")]
 # What is shown of a table: its first rows, its largest classes, the first of what is wrong.
 _ROWS, _CLASSES, _PROBLEMS = 5, 50, 5
