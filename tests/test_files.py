@@ -1,6 +1,7 @@
 """Files and folders appear whole or not at all."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,17 @@ import pytest
 
 from kotha import files
 from kotha.errors import KothaError, UsageError
-from kotha.files import InUseError, filled_folder, give_up, whole_file, whole_folder, write_page, write_whole
+from kotha.files import (
+    InUseError,
+    clear_leftovers,
+    filled_folder,
+    give_up,
+    remove_whole,
+    whole_file,
+    whole_folder,
+    write_page,
+    write_whole,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -261,3 +272,29 @@ def test_the_folder_that_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch, 
     with pytest.raises(KothaError):
         write_whole(Path(place), "x")
     assert names(tmp_path / "here") == []
+
+
+def test_what_was_moved_out_of_the_way_comes_back_and_what_was_half_removed_does_not(tmp_path: Path) -> None:
+    for name in (".best.kotha-old", ".best.kotha-partial", ".best.kotha-gone", ".other.kotha-old", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "said").write_text(name)
+    clear_leftovers(tmp_path, "best")
+    clear_leftovers(tmp_path, "other")
+    assert {path.name for path in tmp_path.iterdir()} == {"best", "other"}
+    assert (tmp_path / "best" / "said").read_text() == ".best.kotha-old", "killed between two renames, it is whole"
+    assert (tmp_path / "other" / "said").read_text() == "other"
+
+
+def test_a_half_removed_folder_never_has_its_name_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "step"
+    folder.mkdir()
+    (folder / "a").write_text("a")
+    with monkeypatch.context() as broken:
+        broken.setattr(shutil, "rmtree", lambda *_, **__: None)  # killed before anything was removed
+        remove_whole(folder)
+    assert not folder.exists() and any(tmp_path.iterdir())
+    with whole_folder(folder, lambda _: False) as partial:
+        (partial / "b").write_text("b")
+    assert [path.name for path in folder.iterdir()] == ["b"]
+    remove_whole(folder)
+    assert not any(tmp_path.iterdir())

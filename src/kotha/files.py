@@ -28,7 +28,8 @@ from typing import Any, TextIO
 
 from kotha.errors import KothaError, UsageError
 
-_PARTIAL, _OLD = ".kotha-partial", ".kotha-old"  # ours alone: what has such a name may be cleared
+# Ours alone: what is being written, what was replaced and is whole until then, what is being removed.
+_PARTIAL, _OLD, _GONE = ".kotha-partial", ".kotha-old", ".kotha-gone"
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
 
 _MOST_DESCRIPTION_BYTES = 1 << 28
@@ -107,18 +108,23 @@ def filled_folder(folder: Path) -> Iterator[None]:
 
 def remove_whole(folder: Path) -> None:
     """Let a folder go at once: whoever comes later finds all of it or nothing, never a part under its name."""
-    old = folder.with_name(f".{folder.name}{_OLD}")
-    folder.rename(old)
+    gone = folder.with_name(f".{folder.name}{_GONE}")
+    _remove(gone)
+    folder.rename(gone)
     try:
         _sync_folder(folder.parent)  # or a power cut could bring its name back, and not all that it held
     finally:
-        _remove(old)
+        _remove(gone)
 
 
 def clear_leftovers(folder: Path, pattern: str) -> None:
-    """Remove what killed writers left beside things of such a name."""
+    """Remove what killed writers left beside things of such a name; what was only moved out of the way comes back."""
     for leftover in folder.glob(f".{pattern}.kotha-*"):
-        _remove(leftover)
+        place = leftover.with_name(leftover.name.removeprefix(".").removesuffix(_OLD))
+        if leftover.name.endswith(_OLD) and not place.exists():  # killed between two renames, see whole_folder
+            leftover.rename(place)
+        else:
+            _remove(leftover)
 
 
 @contextmanager
@@ -200,7 +206,7 @@ def is_made_of(
 def names_in(folder: Path) -> list[str]:
     """What a folder holds, in order of name; what a killed process left half-written there is nothing."""
     names = (path.name for path in folder.iterdir())
-    return sorted(name for name in names if not (name.startswith(".") and name.endswith((_PARTIAL, _OLD))))
+    return sorted(name for name in names if not (name.startswith(".") and name.endswith((_PARTIAL, _OLD, _GONE))))
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:

@@ -329,7 +329,7 @@ def test_what_was_to_go_goes_when_the_run_goes_on(data, tmp_path: Path) -> None:
     run = start(data, tmp_path / "run", config)
     run.run()
     checkpoints = run.folder.checkpoints
-    shutil.copytree(checkpoint_path(checkpoints, 2), checkpoints / ".step-00000001.kotha-old")
+    shutil.copytree(checkpoint_path(checkpoints, 2), checkpoints / ".step-00000001.kotha-gone")
     (checkpoint_path(checkpoints, 6) / "manifest.json").unlink()
     again = resume_run(data, run.folder, {"keep_checkpoints": 1})
     assert again.progress.step == 4

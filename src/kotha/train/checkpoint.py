@@ -186,11 +186,11 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | N
 
     ``newest``: the last that is whole. What is newer is broken, and no reason to let an older one go.
     """
+    clear_leftovers(folder, f"{_PREFIX}*")
     steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]
     for step in steps[:-keep]:
         if step != best:
             remove_whole(checkpoint_path(folder, step))
-    clear_leftovers(folder, f"{_PREFIX}*")
 
 
 def _sha256(path: Path) -> str:
