@@ -76,6 +76,22 @@ def test_a_long_text_is_the_mean_of_its_stretches(runs: dict[str, kotha.Run]) ->
         assert classifier.truncated == 0
 
 
+def test_a_pass_reads_long_texts_whole(tmp_path: Path, bases: dict[str, Path]) -> None:
+    """A text of several stretches takes as many places in a pass."""
+    steps = []
+    for name, times in (("short", 1), ("long", 10)):
+        table = write_table(tmp_path / f"{name}.csv", [(f"{text} " * times, label) for text, label in moods(60)])
+        run = kotha.adapt_classify(
+            table, start=bases["gpt"], out=tmp_path / name, epochs=1, batch_size=4, patience=None
+        )
+        task_sees = [
+            -(-len(run.model.bundle.tokenizer.encode(text)) // 23) for text in read_examples(run.path).train.texts
+        ]
+        assert run.summary["steps"] == -(-sum(task_sees) // 4)
+        steps.append(run.summary["steps"])
+    assert steps[1] > 2 * steps[0]
+
+
 def test_silencing_is_leaving_out_or_hiding(runs: dict[str, kotha.Run]) -> None:
     for name in ("gpt", "bert"):
         classifier = Classifier(runs[name].model.bundle)

@@ -144,12 +144,13 @@ def _settings(
     given = dict(request.changes)
     rate = learning_rate(model.d_model, lora=given.get("lora") is not None)
     config = TrainConfig().change(**{**_USUAL, "learning_rate": rate, **given})
-    per_pass = -(-len(splits.train) // config.batch_size)
+    reader = MarkedTexts(tokenizer, model.marks, model.context_length)
+    learned, chosen = (reader.encode(part.texts) for part in (splits.train, splits.validation))
+    # A pass has read every text whole, however many stretches it takes.
+    per_pass = -(-sum(map(len, learned)) // config.batch_size)
     steps = config.steps if "steps" in given else max(1, round(request.epochs * per_pass))
     pace = {"steps": steps, "warmup_steps": round(_WARMUP * steps), "evaluate_every": max(1, per_pass // _LOOKS)}
-    reader = MarkedTexts(tokenizer, model.marks, model.context_length)
-    read = reader.encode((*splits.train.texts, *splits.validation.texts))
-    pace["context_length"] = max(len(stretch) for stretches in read for stretch in stretches)
+    pace["context_length"] = max(len(stretch) for stretches in (*learned, *chosen) for stretch in stretches)
     config = config.change(**{name: value for name, value in pace.items() if name not in given})
     if config.dropout is not None:
         changed = model.replace(dropout=config.dropout)
