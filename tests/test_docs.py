@@ -31,6 +31,7 @@ SHORTER = {
     r"--minutes \d+": "--steps 2",
     r"(--steps 2)": r"\1 --set batch_size=4 context_length=64 d_model=64 n_heads=2 d_ff=128",
     r"bench tokenize": "bench tokenize --rounds 1",
+    r"--trials \d+": "--trials 3",
 }
 
 

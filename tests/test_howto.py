@@ -22,7 +22,8 @@ ENGLISH = [page for page in PAGES if not page.name.endswith(".bn.md")]
 SHORTER = {
     r"--vocab-size \d+": "--vocab-size 700",
     r"train data --minutes \d+": "train data --preset pocket --steps 2",
-    r"(train .*)--minutes \d+": r"\1--steps 2",
+    r"((?:train|sweep) .*)--minutes \d+": r"\1--steps 2",
+    r"--trials \d+": "--trials 3",
     r"(--steps 2)": r"\1 --set batch_size=4 context_length=64 d_model=64 n_heads=2 d_ff=128",
     r"--epochs \d+": "--epochs 0.2",
     r"export box": "export run",

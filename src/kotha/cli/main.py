@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "presets": ("kotha.cli.presets:presets", "List the presets: their sizes, and what each is for."),
     "plan": ("kotha.cli.plan:plan", "Parameters, work, memory and time of a training, or a design for a budget."),
     "train": ("kotha.cli.train:train", "Train a model on token shards; resume where it stopped."),
+    "sweep": ("kotha.cli.sweep:sweep", "Search settings by many short trainings, on one machine or several."),
     "adapt": ("kotha.cli.adapt:app", "Put a trained model to a use: tell classes of texts apart, answer."),
     "classify": ("kotha.cli.classify:classify", "Say of which class a text is, and why."),
     "evaluate": ("kotha.cli.evaluate:evaluate", "Measure a model on unseen text, beside what counting reaches."),

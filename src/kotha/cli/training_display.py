@@ -38,6 +38,13 @@ class TrainingDisplay:
         elif self._speaks:
             tell(text)
 
+    def pass_by(self, event: dict[str, Any]) -> None:
+        """An event of one run among many: only the line that moves tells of it, and whether it stops."""
+        if "stopping" in event:
+            self.show(event)
+        elif "validation" not in event and self._console.is_terminal:
+            self._live.update(Text(f"{said(event['trial'])}  {step_line(event)}"))
+
     def show(self, event: dict[str, Any]) -> None:
         """An event of the run."""
         if self.also is not None:

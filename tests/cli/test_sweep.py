@@ -1,0 +1,250 @@
+"""`kotha sweep` as a user types it: real trainings, several processes, kills, and what is refused."""
+
+import json
+import os
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kotha.cli.main import main
+
+SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "precision=float32", "warmup_steps=0"]
+SEARCH = ["--search", "learning_rate=1e-4..1e-2:log", "dropout=0,0.1"]
+
+
+def words(data: Path, out: Path, trials: int, steps: int, *more: str) -> list[str]:
+    return ["sweep", str(data), "--out", str(out), "--trials", str(trials), "--steps", str(steps), *SMALL, *more]
+
+
+def swept(capsys: Any, arguments: list[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def reached(found: dict[str, Any]) -> list[tuple[Any, Any]]:
+    return [(each["values"], each["value"]) for each in found["trials"]]
+
+
+def started(arguments: list[str]) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "kotha", *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_for(happens: Any, process: "subprocess.Popen[bytes]", seconds: float = 120) -> None:
+    until = time.monotonic() + seconds
+    while not happens():
+        assert process.poll() is None, "it ended before that"
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def states(out: Path) -> list[str]:
+    with sqlite3.connect(out / "study.db", timeout=30) as database:
+        return [state for (state,) in database.execute("select state from trials order by number")]
+
+
+def test_a_sweep_ends_with_what_mattered_and_a_line_that_trains_the_best_again(capsys, data: Path, tmp_path) -> None:
+    out, page = tmp_path / "sweep", tmp_path / "found.html"
+    arguments = words(data, out, 5, 8, "--set", "evaluate_every=1", *SEARCH)
+    found = swept(capsys, [*arguments, "--html", str(page)])
+    trials = found["trials"]
+    assert [each["folder"] for each in trials] == [f"trial-{place:04d}" for place in range(5)]
+    assert trials[0]["is_default"] and trials[0]["values"] == {"learning_rate": 6e-4, "dropout": 0.0}
+    assert all(1e-4 <= each["values"]["learning_rate"] <= 1e-2 for each in trials)
+    whole = [each for each in trials if each["state"] == "complete"]
+    assert len(whole) >= 4, "none is stopped before four have come to their end"
+    assert found["best"]["value"] == min(each["value"] for each in whole) <= found["default"]["value"]
+    assert sum(found["importance"].values()) == pytest.approx(1)
+    for each in trials:
+        about = json.loads((out / each["folder"] / "config.json").read_text())["training"]
+        assert about["learning_rate"] == each["values"]["learning_rate"], "what is told is what was trained with"
+        assert (out / each["folder"] / "best" / "model.safetensors").is_file()
+        assert len(each["curve"]) == 8 or each["state"] == "pruned"
+    html = page.read_text(encoding="utf-8")
+    assert "What mattered" in html and "<svg" in html and "kotha train" in html
+    line = shlex.split(found["command"])
+    line[line.index("--out") + 1] = str(tmp_path / "again")
+    assert main([*line[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bits_per_byte"] == found["best"]["value"], "bit for bit"
+
+
+def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp_path) -> None:
+    out = tmp_path / "sweep"
+    first = swept(capsys, words(data, out, 2, 3, *SEARCH))
+    assert swept(capsys, words(data, out, 2, 3, *SEARCH)) == first, "there is nothing left to do"
+    more = swept(capsys, words(data, out, 3, 3))
+    assert more["trials"][:2] == first["trials"] and len(more["trials"]) == 3
+    assert more["searched"] == first["searched"], "what is searched need not be said again"
+    for other, reason in {
+        ("--steps", "4"): "was begun with changes=",
+        ("--search", "dropout=0,0.3"): "the study searches learning_rate=0.0001..0.01:log dropout=0,0.1",
+        ("--recipe", "course"): "was begun with recipe='classic'",
+    }.items():
+        arguments = words(data, out, 4, 3)
+        if other[0] in arguments:
+            arguments[arguments.index(other[0]) + 1] = other[1]
+        else:
+            arguments += other
+        assert main(arguments) == 2
+        assert reason in capsys.readouterr().err
+    twin = swept(capsys, words(data, tmp_path / "twin", 3, 3, *SEARCH))
+    assert reached(twin) == reached(more), "drawn by the seed, and trained alike"
+    differs = swept(capsys, words(data, tmp_path / "other", 2, 3, "--seed", "1", *SEARCH))
+    assert reached(differs)[0] == reached(first)[0] and reached(differs)[1] != reached(first)[1]
+
+
+def test_a_killed_sweep_goes_on_from_the_checkpoint_of_its_trial(capsys, data: Path, tmp_path) -> None:
+    out, steps = tmp_path / "killed", 60
+    arguments = words(data, out, 2, steps, "--set", "evaluate_every=5", *SEARCH)
+    process = started(arguments)
+    wait_for(lambda: any((out / "trial-0000" / "checkpoints").glob("step-*")), process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert states(out) == ["RUNNING"]
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 0
+    told = capsys.readouterr()
+    assert "trial 0 was left by a process that is gone; it is done again" in told.err
+    assert states(out) == ["FAIL", "COMPLETE", "COMPLETE"]
+    found = json.loads(told.out)
+    assert [each["name"] for each in found["trials"]] == ["trial 0", "trial 2"]
+    assert [part for part, _ in found["default"]["curve"]] == list(range(1, 9)), "the curve from before is told too"
+    rows = [json.loads(line) for line in (out / "trial-0000" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "loss_nats" in row] == list(range(1, steps + 1)), "no step twice"
+    whole = swept(capsys, words(data, tmp_path / "whole", 1, steps, "--set", "evaluate_every=5", *SEARCH))
+    assert found["default"]["value"] == whole["default"]["value"], "as if it had never been killed"
+
+
+def test_two_processes_share_a_study_and_stop_at_the_number_that_was_asked_for(capsys, data: Path, tmp_path) -> None:
+    out = tmp_path / "shared"
+    arguments = words(data, out, 6, 40, "--prune", "none", *SEARCH)
+    other = started(arguments)
+    wait_for(lambda: (out / "trial-0000").is_dir(), other)
+    found = swept(capsys, arguments)
+    assert other.wait(timeout=120) == 0
+    assert sorted(set(states(out))) in (["COMPLETE"], ["COMPLETE", "FAIL"])
+    assert states(out).count("COMPLETE") == 6
+    assert len({each["folder"] for each in found["trials"]}) == 6
+    with sqlite3.connect(out / "study.db") as database:
+        workers = database.execute("select value_json from trial_user_attributes where key = 'worker'").fetchall()
+    assert len(set(workers)) == 2, "both had a share"
+    assert not any((out / "workers").iterdir())
+
+
+def test_ctrl_c_saves_and_the_trial_is_gone_on_with(capsys, data: Path, tmp_path) -> None:
+    from tests.cli.test_train import listen_to_ctrl_c
+
+    out = tmp_path / "stopped"
+    arguments = words(data, out, 1, 4000, "--set", "evaluate_every=5", *SEARCH)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kotha", *arguments], stderr=subprocess.PIPE, preexec_fn=listen_to_ctrl_c
+    )
+    wait_for(lambda: any((out / "trial-0000" / "checkpoints").glob("step-*")), process)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"stopped and saved; the same command goes on" in told
+    assert states(out) == ["FAIL", "WAITING"]
+    assert json.loads((out / "trial-0000" / "summary.json").read_text())["stopped"]
+
+
+def test_what_falls_behind_is_stopped_early_and_nothing_of_it_is_lost(capsys, data: Path, tmp_path) -> None:
+    arguments = words(data, tmp_path / "sweep", 10, 8, "--set", "evaluate_every=1", "--search")
+    assert main([*arguments, "learning_rate=1e-9..1e-2:log", "--json"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    behind = [each for each in found["trials"] if each["state"] == "pruned"]
+    assert behind and found["best"]["state"] == "complete"
+    assert all(2 <= len(each["curve"]) < 8 and each["value"] > found["best"]["value"] for each in behind)
+    assert told.err.count("it fell behind") == len(behind)
+    stopped = tmp_path / "sweep" / behind[0]["folder"]
+    assert main(["train", str(data), "--out", str(stopped), "--resume", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 8
+
+
+def test_what_cannot_be_trained_comes_to_nothing_and_the_rest_goes_on(capsys, data: Path, tmp_path) -> None:
+    """Heads that do not divide the width; and a default that is outside of what is searched."""
+    search = ["--search", "n_heads=3,2", "learning_rate=1e-3,1e-2"]
+    assert main([*words(data, tmp_path / "sweep", 6, 3, *search), "--json"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert found["default"]["values"] == {"n_heads": 2, "learning_rate": 6e-4}
+    refused = [each for each in found["trials"] if each["problem"]]
+    assert refused and all(each["values"]["n_heads"] == 3 and each["value"] is None for each in refused)
+    assert told.err.count("came to nothing: d_model=8 is not divisible by n_heads=3") == len(refused)
+    assert found["best"]["values"]["n_heads"] == 2
+    assert main(words(data, tmp_path / "worse", 2, 3, "--set", "n_heads=3", "--search", "dropout=0,0.1")) == 1
+    assert "is not divisible by n_heads=3" in capsys.readouterr().err, "what even the default cannot do ends it"
+
+
+def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
+    from kotha.text.shards import Dataset
+    from kotha.train.settings import TrainRequest
+    from kotha.train.sweep.about import SweepRequest, describe_sweep, read_sweep
+
+    dataset, request = Dataset(data), SweepRequest(TrainRequest(minutes=0.3))
+    sweep = describe_sweep(dataset, request)
+    assert [each.name for each in sweep.searched][-1] == "size"
+    assert sweep.defaults["size"] in sweep.searched[-1].choices
+    asked = sweep.request({"size": "2x96"})
+    assert (asked.minutes, asked.changes["d_model"], asked.changes["n_heads"]) == (0.3, 96, 3)
+    assert {"context_length", "evaluate_tokens"} <= asked.changes.keys(), "all are measured alike"
+    assert read_sweep(json.loads(json.dumps(sweep.to_dict())), dataset, request) == sweep
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "reason"),
+    [
+        (["--search", "learning_rat=0..1"], 1, "did you mean 'learning_rate'?"),
+        (["--search", "dropout=0.2..0.1"], 2, "is empty"),
+        (["--storage", "sqlite:////nowhere/at/all.db"], 1, "cannot be used: unable to open database file"),
+        (["--storage", "postgresql://me:secret@localhost:1/db"], 1, "needs a driver that is not installed"),
+        (["--storage", "nonsense"], 1, "the database nonsense cannot be used"),
+        (["--minutes", "1"], 2, "give one of them"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(capsys, data: Path, tmp_path, more, code: int, reason: str) -> None:
+    arguments = words(data, tmp_path / "sweep", 1, 3, *more)
+    assert main(arguments) == code
+    told = capsys.readouterr().err
+    assert reason in told and told.count("\n") == 1
+    assert "secret" not in told
+
+
+def test_without_optuna_it_says_how_to_get_it(capsys, data: Path, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    assert main(words(data, tmp_path / "sweep", 1, 3)) == 1
+    assert "a sweep needs Optuna; install it with: pip install 'kotha[sweep]'" in capsys.readouterr().err
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_file_that_is_no_database_is_refused_and_stays(capsys, data: Path, tmp_path) -> None:
+    notes = tmp_path / "notes.db"
+    notes.write_text("my notes, which are dear to me\n" * 100)
+    assert main(words(data, tmp_path / "sweep", 1, 3, "--storage", f"sqlite:///{notes}")) == 1
+    assert "file is not a database" in capsys.readouterr().err
+    assert notes.read_text() == "my notes, which are dear to me\n" * 100
+
+
+def test_it_speaks_bangla(capsys, data: Path, tmp_path) -> None:
+    assert main([*words(data, tmp_path / "sweep", 2, 3, *SEARCH), "--language", "bn"]) == 0
+    told = capsys.readouterr()
+    assert "ট্রায়াল" in told.err and "trial" not in told.err
+    assert "কোন সেটিং কতটা গুরুত্বপূর্ণ" in told.out
+    assert "kotha train" in told.out
+
+
+def test_no_trials_are_too_few(capsys, data: Path, tmp_path) -> None:
+    assert main(words(data, tmp_path / "sweep", 0, 3)) == 2
+    assert "trials=0 must be 1 or more" in capsys.readouterr().err
+    assert not (tmp_path / "sweep").exists()
