@@ -125,6 +125,32 @@ def test_a_killed_sweep_goes_on_from_the_checkpoint_of_its_trial(capsys, data: P
     assert found["default"]["value"] == whole["default"]["value"], "as if it had never been killed"
 
 
+def test_a_trial_of_another_machine_is_taken_over_when_its_heart_has_stopped(capsys, data: Path, tmp_path) -> None:
+    """There its lock cannot be seen, only the database: a minute without a sign is too long, ten seconds are not."""
+    import optuna
+
+    out = tmp_path / "shared"
+    swept(capsys, words(data, out, 1, 3, *SEARCH))
+    study = optuna.load_study(study_name="sweep", storage=f"sqlite:///{out / 'study.db'}")
+    trial = study.ask()
+    trial.set_user_attr("worker", "0" * 32)
+    trial.set_user_attr("folder", "trial-0001")
+    trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True)
+    trial.suggest_categorical("dropout", [0.0, 0.1])
+    for seconds, expected in ((10, ["COMPLETE", "RUNNING"]), (90, ["COMPLETE", "FAIL", "COMPLETE"])):
+        with sqlite3.connect(out / "study.db") as database:
+            when = f"-{seconds} seconds"
+            database.execute("delete from trial_heartbeats")
+            database.execute(
+                "insert into trial_heartbeats (trial_id, heartbeat) values (?, datetime('now', ?))",
+                (trial._trial_id, when),
+            )
+        found = swept(capsys, words(data, out, 2, 3, *SEARCH))
+        assert states(out) == expected
+    assert found["trials"][1]["values"]["dropout"] == trial.params["dropout"], "the same values once more"
+    assert found["trials"][1]["folder"] == "trial-0001"
+
+
 def test_two_processes_share_a_study_and_stop_at_the_number_that_was_asked_for(capsys, data: Path, tmp_path) -> None:
     out = tmp_path / "shared"
     arguments = words(data, out, 6, 40, "--prune", "none", *SEARCH)

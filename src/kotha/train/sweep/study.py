@@ -191,8 +191,9 @@ def _is_free(path: Path) -> bool:
 
 
 def take_over(study: Any, worker: SweepWorker) -> list[Any]:
-    """Queue again what processes left that are gone; gives these trials. Of several who try, one succeeds."""
+    """Queue again what processes left that are gone; gives those of this folder. Of several who try, one succeeds."""
     states, updated = optuna().trial.TrialState, optuna().exceptions.UpdateFinishedTrialError
+    optuna().storages.fail_stale_trials(study)  # of other machines, by their heartbeat
     left = []
     for trial in study.get_trials(deepcopy=False, states=(states.RUNNING,)):
         if not worker.has_left(trial):
