@@ -1,5 +1,6 @@
 """What several tests of text share: an alphabet made to break things, a small corpus, a tokenizer of every kind."""
 
+import socket
 from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate
@@ -151,3 +152,17 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
 def boundaries(text: str) -> Iterator[int]:
     """Where one letter ends and the next begins, the end of the text included."""
     return accumulate(map(len, aksharas(text)))
+
+
+@pytest.fixture
+def listener() -> Iterator[int]:
+    """The port of one who listens and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]

@@ -207,8 +207,8 @@ def test_a_corpus_that_changes_between_the_readings_is_refused(
 ) -> None:
     survey = prepare_module._Job.survey
 
-    def survey_then_grow(job):
-        found = survey(job)
+    def survey_then_grow(job, *rest):
+        found = survey(job, *rest)
         with corpus.open("a", encoding="utf-8") as file:
             file.write('{"text": "হঠাৎ এল"}\n')
         return found

@@ -13,6 +13,7 @@ from kotha.errors import UsageError
 from kotha.files import checked_path, whole_file
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.problems import Errors
+from kotha.text.crew.choose import check_crew, crew_on
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
 from kotha.text.stories.corpus import stories
@@ -94,12 +95,15 @@ def train_tokenizer(
     field: str = "text",
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
+    workers: int | None = None,
+    on: str | None = None,
     **more: Any,
 ) -> Tokenizer:
     """Train a tokenizer on files, folders or globs; with ``out`` also save it, with ``overwrite`` over another.
 
     ``kind`` is unigram, bpe, wordpiece or char; ``more`` is ``split`` (for bpe), ``level`` (for char) or ``rules`` of
-    normalization. Its pieces are whole letters: no vowel sign is cut from its consonant.
+    normalization. Its pieces are whole letters: no vowel sign is cut from its consonant. So many ``workers`` count the
+    text, by default one, or with ``on="ray"`` those of a cluster; the pieces are the same.
 
     >>> tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600)
     >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))
@@ -108,8 +112,10 @@ def train_tokenizer(
     place = None if out is None else checked_path(out)
     if place is not None:
         check_free(place, overwrite)
+    check_crew(on, workers)
     documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
-    tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, **more)
+    with crew_on(on, workers) as crew:
+        tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, crew=crew, **more)
     if place is not None:
         tokenizer.save(place)
     return tokenizer
@@ -128,8 +134,8 @@ def prepare(
     """Turn documents into a data folder at ``out``: split, cleaned, encoded, each file known by its hash.
 
     ``tokenizer`` is one, or the path of one. ``options`` are those of ``PrepareOptions``: ``validation`` (a share of
-    the documents, or a file), ``seed``, ``field``, ``errors``, ``duplicates``, ``overwrite`` … What comes back says
-    what was written and left out, and can be given wherever the folder is asked for.
+    the documents, or a file), ``seed``, ``field``, ``errors``, ``duplicates``, ``workers``, ``on``, ``overwrite`` …
+    What comes back says what was written and left out, and can be given wherever the folder is asked for.
 
     >>> data = kotha.prepare("stories.jsonl", "tokenizer", "more-data", validation=0.1)
     >>> data.train_documents, data.validation_documents

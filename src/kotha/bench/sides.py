@@ -31,6 +31,7 @@ from kotha.generate.weights import DTYPES, Weights
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.runs import RunFolder
+from kotha.text.crew.local import LocalCrew
 from kotha.text.encoding import encode_documents
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.config import TrainConfig
@@ -186,7 +187,7 @@ def bench_tokenizing(tokenizer: Tokenizer, texts: Sequence[str], rounds: int, te
 def our_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
     """Encodes as ``prepare`` does, word by remembered word; gives the ids of every text."""
     labelled = [("", text) for text in texts]
-    return lambda: [each.ids.tolist() for each in encode_documents(labelled, tokenizer, "uint32", None, workers=1)]
+    return lambda: [each.ids.tolist() for each in encode_documents(labelled, tokenizer, "uint32", None, LocalCrew(1))]
 
 
 def their_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:

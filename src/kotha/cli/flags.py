@@ -40,11 +40,12 @@ InLanguage = Annotated[Literal["en", "bn"], flag("English or Bangla.", env_var="
 _MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
 Run = Annotated[Path, flag(_MODEL, converter=lambda _, words: place(words[0].value), show_default=False)]
 RunName = Annotated[str | None, flag(_MODEL, name="RUN", show_default=False)]  # where what it names is still open
-Paths = Annotated[tuple[str, ...], flag("Files, folders, globs, - or hf:owner/name.")]
+Paths = Annotated[tuple[str, ...], flag("Files, folders, globs, addresses (https://, s3://, …), - or hf:owner/name.")]
 TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]
 Field = Annotated[str, flag("Field or column that holds the text.")]
 # ``corpus.problems.Errors``, without the readers that come with it: not every command reads a corpus.
 OnErrors = Annotated[Literal["stop", "skip", "replace"], flag("What happens to a document that cannot be read.")]
+WorkPlace = Annotated[str | None, flag("Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")]
 TokenizerName = Annotated[str, flag("A tokenizer: file, folder, or hub name.")]
 Pair = Annotated[tuple[str, str] | None, flag("For a translating model: the fields of source and target.")]
 More = Annotated[

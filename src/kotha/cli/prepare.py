@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerName, flag
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerName, WorkPlace, flag
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
+from kotha.text.clean.copies import Duplicates
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
-from kotha.text.prepare import Duplicates
+from kotha.text.corpus.remote import is_remote
 
 
 def prepare(
@@ -26,6 +27,7 @@ def prepare(
         bool, flag("Keep near-copies of validation documents out of training.", negative="--keep-leaks")
     ] = True,
     workers: Annotated[int | None, flag("Processes that encode; by default one a core.")] = None,
+    on: WorkPlace = None,
     overwrite: Annotated[bool, flag("Replace a data folder that exists.")] = False,
     language: InLanguage = "en",
     as_json: Json = False,
@@ -46,6 +48,7 @@ def prepare(
             errors=errors,
             duplicates=duplicates,
             workers=workers,
+            on=on,
             overwrite=overwrite,
             leak_threshold=DEFAULT_THRESHOLD if leaks else None,
         )
@@ -77,6 +80,6 @@ def _validation(value: str) -> float | str:
     try:
         return float(value)
     except ValueError:
-        if not Path(value).exists():
+        if not is_remote(value) and not Path(value).exists():
             raise UsageError(f"--validation {value}: neither a share such as 0.05 nor a file that exists") from None
         return value

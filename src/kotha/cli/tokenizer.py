@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import App
 
-from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerName, flag
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerName, WorkPlace, flag
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import notes, print_json, problems_told, results
 from kotha.cli.tokenizer_card import card
@@ -36,6 +36,8 @@ def train(
     no_rule: Annotated[tuple[str, ...], flag("Switch a normalization rule off: joiners, ya_phala, …")] = (),
     field: Field = "text",
     errors: OnErrors = "stop",
+    workers: Annotated[int | None, flag("Processes that count the text; by default one.")] = None,
+    on: WorkPlace = None,
     overwrite: Overwrite = False,
     language: InLanguage = "en",
     as_json: Json = False,
@@ -45,6 +47,7 @@ def train(
     from kotha.text.normalize import choose_rules
 
     how: Any = {"overwrite": overwrite, "field": field, "errors": errors, "split": split, "level": level}
+    how |= {"workers": workers, "on": on}
     with notes().status(said("reading …")) as status, problems_told() as problems:
         how |= {"on_problem": problems, "on_progress": lambda stage, *_: status.update(said(f"{stage} …"))}
         rules = choose_rules(rule, no_rule)

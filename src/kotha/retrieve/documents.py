@@ -43,7 +43,7 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
             found[place.resolve()] = None
         else:
             for source in list_sources([os.fspath(path)], on_problem=on_problem):
-                if source.repository is not None or source.path == "-":
+                if source.repository is not None or source.is_remote or source.path == "-":
                     raise CorpusError(f"{shown(os.fspath(path))}: an index keeps files of this machine; save it as one")
                 found[Path(source.path).resolve()] = None
     return list(found)

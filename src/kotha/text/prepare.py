@@ -1,8 +1,9 @@
 """From documents to a data folder: split, cleaned, encoded and written in one go.
 
 The files are read twice. The first reading surveys: it counts, marks duplicates, and draws the validation documents by
-seed. The second encodes, in worker processes, in the order of reading, so that the result is the same for any number of
-workers. Memory holds the validation texts (their number is capped), a byte a document, and a few batches on their way.
+seed. The second encodes, by a crew of workers, in the order of reading, so that the result is the same for any number
+of workers, wherever they are. Memory holds the validation texts (their number is capped), a byte and a hash a document,
+and a few batches on their way.
 
 A training document that gives a validation document away, whole or nearly, is left out, and counted. Where the one
 document that would be held out is most of the text, or all of it, such as a book without blank lines, only its end is.
@@ -17,19 +18,20 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-import numpy as np
+from typing import Any, get_args
 
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError, nearest
 from kotha.files import whole_folder
-from kotha.text.clean.duplicates import DEFAULT_THRESHOLD, ExactDuplicates, NearDuplicates
+from kotha.text.clean.copies import Duplicates, told_apart
+from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.clean.leakage import LeakIndex
-from kotha.text.clean.shingles import GOLDEN, mix
+from kotha.text.clean.shingles import GOLDEN, mix_one
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
+from kotha.text.crew.choose import check_crew, crew_on
+from kotha.text.crew.duty import Crew
 from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
 from kotha.text.tokenizer.framing import unframed
@@ -42,8 +44,6 @@ _STDIN_FILE = "stdin.txt"
 _SMALL_BYTES = 4 << 20
 # Between two lines, or between two sentences.
 _BREAKS = re.compile(r"\n|[।॥.?!…][”’\"']?\s")
-
-Duplicates = Literal["keep", "exact", "near"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class PrepareOptions:
     max_validation_documents: int = 10_000
     """A share of a large corpus stops here: more would not make the measurement better."""
     workers: int | None = None  # processes that encode; by default one a core, and none for a small corpus
+    on: str | None = None  # where they are: on this machine, or on a cluster: ray, ray://HOST:PORT
     overwrite: bool = False  # replace a data folder that exists
 
     def __post_init__(self) -> None:
@@ -69,8 +70,7 @@ class PrepareOptions:
         if self.duplicates not in get_args(Duplicates):
             close = nearest(str(self.duplicates), get_args(Duplicates))
             raise UsageError(f"duplicates={self.duplicates!r} is not a choice{close}")
-        if self.workers is not None and self.workers < 1:
-            raise UsageError(f"workers={self.workers}: give at least 1")
+        check_crew(self.on, self.workers)
 
 
 @dataclass
@@ -117,11 +117,12 @@ def prepare(
 
     with whole_folder(Path(out), lambda old: options.overwrite and is_data_folder(old)) as folder:
         job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
-        job.survey()
         with ExitStack() as stack:
+            crew = stack.enter_context(crew_on(options.on, options.workers, job.workers_here()))
+            job.survey(crew, folder)
             eos = tokenizer.special["eos"]
             writers = {name: stack.enter_context(SplitWriter(folder, name, job.dtype, eos)) for name in _SPLITS}
-            encoded = stack.enter_context(closing(job.encoded()))
+            encoded = stack.enter_context(closing(job.encoded(crew)))
             for document in encoded:
                 if document.leaked and document.label == TRAIN:
                     report.leaked += 1
@@ -171,7 +172,11 @@ class _Job:
             "problems": report.problems,
         }
 
-    def survey(self) -> None:
+    def workers_here(self) -> int:
+        """How many processes of this machine are worth their start."""
+        return (self._total > _SMALL_BYTES and os.cpu_count()) or 1
+
+    def survey(self, crew: Crew, folder: Path) -> None:
         """Count, mark duplicates, draw the validation documents."""
         share = self.options.validation
         if not isinstance(share, float | int):
@@ -179,11 +184,11 @@ class _Job:
             self.held_out = {-1 - index: document.text for index, document in enumerate(held_out)}
             if self.options.duplicates == "keep":
                 return
-        is_new = _check_for_copies(self.options.duplicates)
         drawn: list[tuple[int, int, str]] = []  # a heap with the largest lot on top
         n_characters = 0
-        for index, text in enumerate(self._read("surveying", self._on_problem)):
-            self.kept.append(is_new(text))
+        texts = self._read("surveying", self._on_problem)
+        for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, crew, folder)):
+            self.kept.append(is_new)
             if self.kept[-1] and isinstance(share, float | int) and share > 0:
                 entry = (-_lot(self.options.seed, index), index, text)
                 push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop
@@ -202,14 +207,13 @@ class _Job:
         if self.cut is not None:
             self.held_out = {index: text[self.cut :]}
 
-    def encoded(self) -> Generator[EncodedDocument]:
+    def encoded(self, crew: Crew) -> Generator[EncodedDocument]:
         """Every document that stays, labelled with its split."""
         leaks = None
         if self.options.leak_threshold is not None and self.held_out:
             texts = [self.tokenizer.normalize(text) for text in self.held_out.values()]
             leaks = LeakIndex(texts, self.options.leak_threshold)
-        workers = self.options.workers or (self._total > _SMALL_BYTES and os.cpu_count()) or 1
-        return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, workers)
+        return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, crew)
 
     def _assigned(self) -> Iterator[tuple[str, str]]:
         """(split, text) of every document that stays, in the order of reading."""
@@ -246,14 +250,6 @@ class _Job:
         return (document.text for document in documents)
 
 
-def _check_for_copies(duplicates: Duplicates) -> Callable[[str], bool]:
-    """What says of each text whether it is new."""
-    exact, near = ExactDuplicates(), NearDuplicates() if duplicates == "near" else None
-    if duplicates == "keep":
-        return lambda text: True
-    return lambda text: exact.is_new(text) and (near is None or near.find_or_add(text) is None)
-
-
 def end_of(text: str, share: float) -> int | None:
     """Where the last ``share`` of a text begins, at the start of a line or of a sentence; None where there is only one.
 
@@ -269,11 +265,7 @@ def end_of(text: str, share: float) -> int | None:
 
 def _lot(seed: int, index: int) -> int:
     """A 64-bit number drawn for a document: place ``index`` in the SplitMix64 stream that ``seed`` starts."""
-    return _mixed(_mixed((seed + 1) * GOLDEN) + (index + 1) * GOLDEN)
-
-
-def _mixed(value: int) -> int:
-    return int(mix(np.array([value % 2**64], dtype=np.uint64))[0])
+    return mix_one(mix_one((seed + 1) * GOLDEN) + (index + 1) * GOLDEN)
 
 
 def _spool_stdin(paths: Sequence[str | Path], folder: Path) -> list[str | Path]:

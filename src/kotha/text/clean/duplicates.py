@@ -16,9 +16,9 @@ from kotha.text.clean.shingles import shingle_hashes
 
 DEFAULT_THRESHOLD = 0.7
 
-_PERMUTATIONS, _SEED = 128, 0
+PERMUTATIONS, SEED = 128, 0
 # Bands of four: a pair at 0.7 shares one with probability 0.9998; what else shares one is weeded out by its estimate.
-_BANDS = 32
+BANDS = 32
 
 
 class ExactDuplicates:
@@ -83,7 +83,7 @@ class NearDuplicates:
     """Texts so far, to ask whether a new one is nearly one of them. About 2 KB a text that is remembered.
 
     The similarity is the estimated Jaccard similarity of 5-word shingles; its standard error is 0.04 at 0.7. The same
-    texts in the same order give the same answers.
+    texts in the same order give the same answers. ``near_copies.py`` gives them for a whole corpus.
 
     >>> near = NearDuplicates(threshold=0.5)
     >>> near.find_or_add("আজ সকালে ঢাকায় অনেক বৃষ্টি হয়েছে এবং রাস্তা ডুবে গেছে")
@@ -95,7 +95,7 @@ class NearDuplicates:
         rensa = library("rensa", "near-duplicates need rensa: pip install 'kotha[clean]'")
         self.threshold = check_threshold(threshold)
         self._sketch: Any = rensa.RMinHash
-        self._buckets = rensa.RMinHashLSH(threshold, _PERMUTATIONS, _BANDS)
+        self._buckets = rensa.RMinHashLSH(threshold, PERMUTATIONS, BANDS)
         self._signatures: list[Any] = []  # None for a text without words
 
     def find_or_add(self, text: str) -> Match | None:
@@ -116,6 +116,6 @@ class NearDuplicates:
         if not len(shingles):
             return None
         data = shingles.tobytes()
-        signature = self._sketch(_PERMUTATIONS, _SEED)
+        signature = self._sketch(PERMUTATIONS, SEED)
         signature.update([data[at : at + 8] for at in range(0, len(data), 8)])
         return signature

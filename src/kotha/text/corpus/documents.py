@@ -12,6 +12,7 @@ from kotha.text.corpus.hub import Hub
 from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
 from kotha.text.corpus.records import READERS, Record, is_column_number, names_in_records
+from kotha.text.corpus.remote import open_remote
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
 
@@ -56,6 +57,8 @@ def read_documents(
     paths: Sequence[str | Path | Source], *, field: str = "text", **how: Unpack[Reading]
 ) -> Iterator[Document]:
     """Read documents one by one from files, folders, globs, ``-`` (stdin, txt) and ``hf:owner/name[:split[:config]]``.
+
+    An address (``https://``, ``s3://``, ``gs://``, ``hdfs://``) is read where it lies; see ``remote.py``.
 
     ``errors`` says what happens to a broken document: "stop" raises a CorpusError, "skip" leaves it out, "replace"
     mends bad UTF-8, NUL and lone surrogates with U+FFFD and leaves out the rest. ``on_problem`` hears of every one, and
@@ -134,7 +137,7 @@ def field_names(path: str | Path) -> list[str]:
     """
     [source] = list_sources([path], format=None, errors="stop", on_problem=None, hub=None)
     try:
-        with Path(source.path).open("rb") as file:
+        with _opened(source, None) as file:
             stream = TextBytes(decompress(file_chunks(file, None), source.compression))
             return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, Complaints(source.name, "skip"))
     except Unreadable as error:
@@ -147,7 +150,7 @@ def _opened(source: Source, hub: Hub | None) -> AbstractContextManager[BinaryIO]
         return nullcontext(sys.stdin.buffer)
     if source.repository is not None:
         return (hub or Hub()).download(source.repository, source.path).open("rb")
-    return Path(source.path).open("rb")
+    return open_remote(source.path) if source.is_remote else Path(source.path).open("rb")
 
 
 def read_file(

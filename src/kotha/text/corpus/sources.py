@@ -1,4 +1,4 @@
-"""From what the user names (files, folders, globs, ``-``, hub data sets) to the list of files to read, in order."""
+"""From what the user names (files, folders, globs, ``-``, addresses, hub data sets) to the files to read, in order."""
 
 import glob
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from kotha.errors import CorpusError, UsageError, nearest
 from kotha.text.corpus.hub import Hub, choose_files, parse_hub_name
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
+from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 _ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
@@ -31,7 +32,14 @@ class Source:
     @property
     def name(self) -> str:
         """How messages call it."""
+        if self.is_remote:
+            return shown(told_address(self.path))
         return shown(f"hf:{self.repository}/{self.path}" if self.repository else self.path)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is read where it lies, elsewhere."""
+        return self.repository is None and is_remote(self.path)
 
 
 def kind_of(name: str, format: str | None = None) -> tuple[str, str | None]:
@@ -78,11 +86,15 @@ def list_sources(
             sources: Iterable[Source] = [path]
         elif str(path).startswith("hf:"):
             sources = _hub_sources(str(path), format, hub or Hub())
+        elif is_remote(path) and scheme_of(str(path)) != "file":
+            complaints = Complaints(shown(told_address(str(path))), errors, on_problem)
+            sources = _remote_sources(str(path), format, complaints)
         else:
-            complaints = Complaints(shown(path), errors, on_problem)
-            sources = _named(path, format, complaints)
+            place = local_path(str(path)) if is_remote(path) else path
+            sources = _named(place, format, Complaints(shown(place), errors, on_problem))
         for source in sources:
-            key = source.path if source.repository or source.path == "-" else os.path.realpath(source.path)
+            as_named = source.repository or source.is_remote or source.path == "-"
+            key = source.path if as_named else os.path.realpath(source.path)
             found.setdefault((source.repository, key), source)
     return list(found.values())
 
@@ -162,6 +174,33 @@ def _not_there(path: Path) -> str:
     except OSError:
         return f"{shown(path)} does not exist, nor does the folder {shown(path.parent)}"
     return f"{shown(path)} does not exist" + (guess if "did you mean" in guess else "")
+
+
+def _remote_sources(url: str, format: str | None, complaints: Complaints) -> Iterator[Source]:
+    """The files behind an address; among several, those of an unknown ending are passed over."""
+    try:
+        found = list_remote(url)
+    except FileNotFoundError as error:
+        raise CorpusError(f"{complaints.source} does not exist") from error
+    except OSError as error:
+        raise CorpusError(f"{complaints.source}: {_reason(error)}") from error
+    alone = [address for address, _ in found] == [url]
+    count = 0
+    for address, size in found:
+        name = told_address(address)
+        try:
+            if name.rpartition("/")[2].startswith("."):
+                raise ValueError("hidden")
+            kind, compression = kind_of(name, format)
+        except ValueError as error:
+            if alone:
+                raise CorpusError(f"{shown(name)}: {error}") from error
+            complaints.note(CorpusProblem(shown(name), f"passed over: {error}"))
+        else:
+            count += 1
+            yield Source(address, kind, compression, size)
+    if not count:
+        raise CorpusError(f"{complaints.source}: no file to read there; {_KNOWN}")
 
 
 def _hub_sources(name: str, format: str | None, hub: Hub) -> list[Source]:

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator
 import regex
 
 from kotha.text.akshara import is_whole, units
+from kotha.text.clean.leakage import batches
+from kotha.text.crew.duty import Crew, Duty
+from kotha.text.crew.local import LocalCrew
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer.common_letters import common_letters
 
@@ -30,15 +33,32 @@ _MAX_DIGITS = 4
 _BANGLA = regex.compile(r"\p{Bengali}")
 
 
-def count_chunks(texts: Iterable[str], split: str, normalizer: Normalizer) -> Counter[str]:
-    """How often each chunk of the split occurs in the normalized texts."""
-    pattern = regex.compile(split)
+def count_chunks(texts: Iterable[str], split: str, normalizer: Normalizer, crew: Crew | None = None) -> Counter[str]:
+    """How often each chunk of the split occurs in the normalized texts, in the order of first occurrence.
+
+    Batches are counted by a crew, by default right here, and added up in their order: the result is always the same.
+    """
     counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(pattern.findall(normalizer(text)))
+    duty = Duty(ChunkCounter, (split, normalizer))
+    for found in (crew or LocalCrew(1)).map(duty, batches(texts, len)):
+        counts.update(found)
         if len(counts) > _MAX_CHUNKS:
             counts = Counter(dict(counts.most_common(_MAX_CHUNKS // 2)))
     return counts
+
+
+class ChunkCounter:
+    """Counts the chunks of a batch of texts."""
+
+    def __init__(self, split: str, normalizer: Normalizer) -> None:
+        self._pattern, self._normalizer = regex.compile(split), normalizer
+
+    def __call__(self, texts: list[str]) -> Counter[str]:
+        """How often each chunk occurs in these texts."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(self._pattern.findall(self._normalizer(text)))
+        return counts
 
 
 class Letters:

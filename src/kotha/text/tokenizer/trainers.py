@@ -17,6 +17,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 
 from kotha.errors import TokenizerError, nearest
+from kotha.text.crew.duty import Crew
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
 from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.common_letters import common_letters
@@ -58,12 +59,14 @@ def train(
     level: str = "codepoint",
     rules: tuple[str, ...] = DEFAULT_RULES,
     on_progress: OnProgress | None = None,
+    crew: Crew | None = None,
 ) -> Tokenizer:
     """Train a tokenizer of a kind; the vocabulary may stay smaller where the corpus has too little to fill it.
 
     ``split`` is for bpe (``qwen35``, the default, opens in llama.cpp; ``words`` keeps numbers and joiners together),
     ``level`` for char (``codepoint`` or ``akshara``). ``on_progress`` hears (stage, done, total) as each stage begins;
-    how far the reading is, the reader of the texts knows.
+    how far the reading is, the reader of the texts knows. A ``crew`` counts what the texts hold; the pieces are then
+    learned here, and are the same whoever counted.
     """
     tell = on_progress or (lambda stage, done, total: None)
     if kind not in get_args(Kind):
@@ -78,7 +81,7 @@ def train(
         raise TokenizerError(f"split {split!r} does not exist{nearest(split, SPLITS)}")
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     tell("reading", 0, 0)
-    chunks = count_chunks(texts, cut, Normalizer(rules))
+    chunks = count_chunks(texts, cut, Normalizer(rules), crew)
     tell("counting", 0, len(chunks))
     letters = Letters(chunks)
     if not letters.counts:

@@ -1,0 +1,149 @@
+"""Files that lie elsewhere, read there: ``https://``, ``s3://``, ``gs://``, ``hdfs://``, by address.
+
+http(s) is read by the standard library (``http_file.py``); what else there is, by fsspec and whichever package knows
+the scheme, with the credentials that package finds for itself. An address never holds a password here, and what a
+message tells of it ends before its query, where keys of signed addresses stand.
+"""
+
+import glob
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from kotha.errors import CorpusError, UsageError, library, nearest
+from kotha.text.corpus.http_file import HttpFile
+
+# What has to be installed for a scheme; nothing where it is here already.
+SCHEMES = {"file": "", "http": "", "https": "", "memory": "", "s3": "s3fs", "gs": "gcsfs", "hdfs": "pyarrow"}
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_MOST_FILES = 1_000_000
+_BUFFER = 1 << 20
+
+
+def is_remote(path: object) -> bool:
+    """Whether a path is an address.
+
+    >>> is_remote("s3://bucket/news.jsonl"), is_remote("news.jsonl"), is_remote("hf:owner/name")
+    (True, False, False)
+    """
+    return _ADDRESS.match(str(path)) is not None
+
+
+def told_address(url: str) -> str:
+    """An address as messages tell it.
+
+    >>> told_address("https://example.org/a.txt?key=secret")
+    'https://example.org/a.txt'
+    """
+    scheme, _, rest = url.partition("://")
+    host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def scheme_of(url: str) -> str:
+    """The scheme of an address that can be read; a UsageError for any other."""
+    scheme = url.partition("://")[0].lower()
+    if scheme not in SCHEMES:
+        raise UsageError(f"{told_address(url)}: files are not read by {scheme}://{nearest(scheme, SCHEMES)}")
+    if "::" in url and scheme not in ("http", "https"):  # to fsspec, one address within another
+        raise UsageError(f"{told_address(url)}: an address within an address (::) is not read; give one alone")
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise UsageError(f"{told_address(url)}: an address holds no name or password here; leave out what is before @")
+    return scheme
+
+
+def local_path(url: str) -> str:
+    """The path that a ``file://`` address means."""
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        raise UsageError(f"{told_address(url)}: a file of this machine is file:///PATH, with three strokes")
+    return url2pathname(parts.path)
+
+
+def list_remote(url: str) -> list[tuple[str, int | None]]:
+    """Address and size of each file behind an address: itself, or those within a folder or that match a glob, sorted.
+
+    Where there is no such thing, a FileNotFoundError; http knows no folders and no globs.
+    """
+    scheme = scheme_of(url)
+    if scheme in ("http", "https"):
+        with HttpFile(url) as file:
+            return [(url, file.size)]
+    files, path = _system(url)
+    with _in_our_words(url):
+        if glob.has_magic(path):
+            found = files.glob(path, detail=True)
+        elif files.isdir(path):
+            found = files.find(path, detail=True)
+        else:
+            return [(url, files.info(path).get("size"))]
+    if len(found) > _MOST_FILES:
+        raise CorpusError(f"{told_address(url)}: more than {_MOST_FILES:,} files; name some of its folders")
+    start = f"{scheme}://" + (urlsplit(url).netloc if scheme == "hdfs" else "")  # others have it in each file's name
+    return [(start + name, about.get("size")) for name, about in sorted(found.items()) if about["type"] == "file"]
+
+
+def open_remote(url: str) -> BinaryIO:
+    """A file that lies elsewhere, to read; what goes wrong, then or later, is an OSError."""
+    if scheme_of(url) in ("http", "https"):
+        return io.BufferedReader(HttpFile(url), _BUFFER)
+    files, path = _system(url)
+    with _in_our_words(url):
+        return io.BufferedReader(_Guarded(files.open(path, "rb"), url), _BUFFER)
+
+
+def _system(url: str) -> tuple[Any, str]:
+    """The file system of an address, and the path that it has there."""
+    scheme = scheme_of(url)
+    core = library("fsspec.core", f"{scheme}:// is read by fsspec: pip install 'kotha[remote]'", CorpusError)
+    needed = f"{scheme}:// needs {SCHEMES[scheme]}: pip install {SCHEMES[scheme]}"
+    try:
+        with _in_our_words(url):
+            files, path = core.url_to_fs(url)
+    except ImportError as error:
+        raise CorpusError(needed) from error
+    return files, str(path)
+
+
+@contextmanager
+def _in_our_words(url: str) -> Iterator[None]:
+    """Each package has errors of its own, whose texts may hold anything; of those only the kind is told."""
+    try:
+        yield
+    except (FileNotFoundError, ImportError, CorpusError):
+        raise
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise OSError(None, f"{url.partition('://')[0]}: {reason}") from error
+
+
+class _Guarded(io.RawIOBase):
+    """A file of another package, whose errors are ours."""
+
+    def __init__(self, file: Any, url: str) -> None:
+        self._file, self._url = file, url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        with _in_our_words(self._url):
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        with _in_our_words(self._url):
+            return int(self._file.seek(offset, whence))
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
