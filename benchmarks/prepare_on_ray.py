@@ -1,0 +1,176 @@
+"""`prepare` on Ray: throughput and memory with several workers, one killed in the middle, and the shards compared.
+
+    python benchmarks/prepare_on_ray.py [--gigabytes 10] [--workers 1 2 4] [--folder DIR]
+
+The text is generated: documents of sentences drawn from the built-in stories, so that no two are alike and no training
+document gives a validation document away. First one process without Ray prepares it, then a Ray cluster of this machine
+with each number of workers, then one with two of which one is killed (SIGKILL) while it encodes. Each is the command
+itself, in a process of its own, watched from outside: memory is the proportional set size (PSS), twice a second, of the
+command, of each worker, and of everything that Ray started. The folder needs room for the text and one data folder.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from record import save
+
+from kotha.text.stories.corpus import story
+from kotha.text.tokenizer.trainers import train
+
+SENTENCES_A_DOCUMENT = 40
+STORIES = 4000
+
+
+def sentences() -> list[str]:
+    """Every sentence of some stories, once."""
+    texts = (story(1, index).text for index in range(STORIES))
+    found = (sentence.strip() + "।" for text in texts for sentence in text.split("।") if sentence.strip())
+    return list(dict.fromkeys(found))
+
+
+def write_text(path: Path, pool: list[str], gigabytes: float) -> dict[str, int]:
+    """Documents until the file has that size; the same ones each time."""
+    chooser, size, documents = random.Random(0), 0, 0
+    with path.open("wb", buffering=1 << 20) as file:
+        while size < gigabytes * 1e9:
+            text = " ".join(chooser.choices(pool, k=SENTENCES_A_DOCUMENT))
+            size += file.write(json.dumps({"text": text}, ensure_ascii=False).encode() + b"\n")
+            documents += 1
+    return {"file_bytes": size, "documents": documents, "different_sentences": len(pool)}
+
+
+def family(pid: int) -> dict[int, str]:
+    """A process and all that came of it, each with its name."""
+    found: dict[int, str] = {}
+    left = [pid]
+    while left:
+        process = Path(f"/proc/{left.pop()}")
+        try:
+            found[int(process.name)] = process.joinpath("cmdline").read_bytes().split(b"\0")[0].decode()
+            left += [int(each) for task in process.glob("task/*/children") for each in task.read_text().split()]
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+def is_worker(name: str) -> bool:
+    return name.startswith("ray::RemoteHand")
+
+
+def memory(pid: int) -> int:
+    """Bytes that a process holds; pages that it shares with others are counted by its share."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+class Watch:
+    """Looks at a command while it runs; ``act`` is called each time with the seconds so far and the processes."""
+
+    def __init__(self, pid: int, act: Callable[[float, dict[int, str]], None]) -> None:
+        self.peaks = {"command": 0, "worker": 0, "all": 0}
+        self._pid, self._act, self._start = pid, act, time.perf_counter()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.5):
+            names = family(self._pid)
+            sizes = {pid: memory(pid) for pid in names}
+            workers = [size for pid, size in sizes.items() if is_worker(names[pid])]
+            now = {"command": sizes.get(self._pid, 0), "worker": max(workers, default=0), "all": sum(sizes.values())}
+            self.peaks = {name: max(peak, now[name]) for name, peak in self.peaks.items()}
+            self._act(time.perf_counter() - self._start, names)
+
+    def end(self) -> dict[str, int]:
+        self._done.set()
+        self._thread.join()
+        return {f"peak_bytes_of_{name}": peak for name, peak in self.peaks.items()}
+
+
+def run(text: Path, tokenizer: Path, out: Path, how: list[str], kill_after: float | None = None) -> dict[str, Any]:
+    command = [sys.executable, "-m", "kotha", "prepare", str(text), "--tokenizer", str(tokenizer), "--out", str(out)]
+    killed: list[float] = []
+
+    def kill_one(seconds: float, names: dict[int, str]) -> None:
+        workers = sorted(pid for pid, name in names.items() if is_worker(name))
+        if kill_after is not None and seconds > kill_after and workers and not killed:
+            os.kill(workers[0], signal.SIGKILL)
+            killed.append(round(seconds, 1))
+
+    start = time.perf_counter()
+    process = subprocess.Popen([*command, *how, "--json"], stdout=subprocess.PIPE, text=True)
+    watch = Watch(process.pid, kill_one)
+    output, _ = process.communicate()
+    seconds = time.perf_counter() - start
+    peaks = watch.end()
+    assert process.returncode == 0, "prepare failed"
+    assert (kill_after is None) == (not killed), "no worker was there to be killed"
+    report = json.loads(output)
+    found = {
+        "how": " ".join(how),
+        "seconds": round(seconds, 1),
+        "megabytes_per_second": round(text.stat().st_size / 1e6 / seconds, 2),
+        **peaks,
+        "sha256": {path.name: digest(path) for path in sorted(out.iterdir())},
+        "train_documents": report["train_documents"],
+        "validation_documents": report["validation_documents"],
+        "leaked": report["leaked"],
+    }
+    shutil.rmtree(out)
+    return found | ({"killed_after_seconds": killed[0]} if killed else {})
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gigabytes", type=float, default=10)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--folder", type=Path, help="where there is room; by default for temporary files")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        pool = sentences()
+        start = time.perf_counter()
+        figures: dict[str, Any] = {"text": write_text(folder / "text.jsonl", pool, options.gigabytes)}
+        print(figures["text"], f"written in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+        made = train((story(1, index).text for index in range(3000)), "unigram", 8192)
+        tokenizer = made.save(folder / "tokenizer")
+        ways = [["--workers", "1"], *(["--on", "ray", "--workers", str(count)] for count in options.workers)]
+        runs: list[dict[str, Any]] = []
+        for how in ways:
+            runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", how))
+            told = {name: value for name, value in runs[-1].items() if name != "sha256"}
+            print(told, file=sys.stderr, flush=True)
+        two = ["--on", "ray", "--workers", "2"]
+        usual = next((each["seconds"] for each in runs if each["how"] == " ".join(two)), runs[-1]["seconds"])
+        runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", two, kill_after=0.75 * usual))
+        hashes = [each.pop("sha256") for each in runs]
+        assert all(each == hashes[0] for each in hashes), "the shards differ"
+        figures |= {"runs": runs, "sha256_of_every_run": hashes[0]}
+        print(runs[-1], file=sys.stderr)
+    save("prepare_on_ray", figures, ["ray", "tokenizers", "regex", "numpy"])
+
+
+if __name__ == "__main__":
+    main()
