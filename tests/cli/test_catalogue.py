@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.studio.test_words import BANNED, FORMULA, NAMES
 
-from kotha.cli.main import COMMANDS, _in_flags
-from kotha.cli.spoken import FOLDER
+from kotha.cli.main import COMMANDS
+from kotha.cli.naming import in_flags
+from kotha.cli.spoken import _OTHERS, FOLDER
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 FILES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -53,7 +54,7 @@ def spoken_in_the_source() -> str:
                 texts.append("".join(map(str, parts)))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.append(node.value)
-    return "\n\n".join(_in_flags(text) for text in texts).lower()
+    return "\n\n".join(in_flags(text) for text in texts).lower()
 
 
 def in_the_source(part: str) -> bool:
@@ -90,7 +91,12 @@ def test_a_sentence_has_one_kind_of_digit() -> None:
 
 
 def test_no_two_forms_say_the_same_english() -> None:
+    """Among the words of one command; those of another command that it has too may say the same in the same way."""
     for file in FILES:
-        own = [english for key, english, _ in entries() if key.split(".")[0] in (file, "errors", "common")]
-        open_ended = [PLACEHOLDER.sub("{}", english) for english in own]
+        known = (file, *_OTHERS.get(file, ()), "errors", "common")
+        own = [(key.split(".")[0], english, bangla) for key, english, bangla in entries() if key.split(".")[0] in known]
+        forms = {(room, PLACEHOLDER.sub("{}", english)) for room, english, _ in own}
+        assert len(forms) == len(own), file
+        said = {(PLACEHOLDER.sub("{}", english), bangla) for _, english, bangla in own}
+        open_ended = [english for english, _ in said]
         assert len(set(open_ended)) == len(open_ended), [each for each in open_ended if open_ended.count(each) > 1]

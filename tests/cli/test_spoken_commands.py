@@ -5,43 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.speech import bangla, left_in_english, spoken, told
 
 from kotha.cli.main import main
-from kotha.wording import ascii_digits, by_lakh
+from kotha.wording import ascii_digits
 
 SIZES = ["--steps", "12", "--set", "n_layers=1", "d_model=32", "n_heads=2", "context_length=32"]
-# Names, paths, commands, units and code; what else is Latin would be a sentence that was forgotten.
-LATIN_ALLOWED = re.compile(
-    r"`[^`]*`|\S*[/.]\S*|--\S+"
-    r"|\b(kotha|box|cpu|cuda|float32|bfloat16|Muon|kB|MB|GB|TB|GPU|UTF-8|ln V|F1|\d-gram|unigram)\b"
-    r"|\b[0-9a-f]{32}\b|\b[a-z]+_[a-z_]+\b"
-)
-
-
-def spoken(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What a command says in Bangla: on stdout, on stderr."""
-    capsys.readouterr()
-    assert main([*words, "--language", "bn"]) == 0
-    shown = capsys.readouterr()
-    return shown.out, shown.err
-
-
-def told(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict:
-    """What the same command says to a program; the language changes nothing there."""
-    assert main([*words, "--json"]) == 0
-    english = capsys.readouterr().out
-    return json.loads(english)
-
-
-def left_in_english(text: str, *names: str) -> list[str]:
-    for name in names:
-        text = text.replace(name, "")
-    return re.findall(r"[A-Za-z]{2,}[A-Za-z ]*", LATIN_ALLOWED.sub("", text))
-
-
-def bangla(number: int) -> str:
-    """A whole number as a Bangla sentence has it."""
-    return by_lakh(f"{number:,}").translate(str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯"))
 
 
 @pytest.fixture(scope="module")

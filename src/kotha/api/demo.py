@@ -130,7 +130,7 @@ class Demonstration:
         how: dict[str, Any] = {"validation": self.out / HELD_OUT, "overwrite": True, **self.listeners}
         self.shards = making.prepare(self.out / TRAIN, self.tokenizer, self.out / "data", **how)
         copies = f"{self.shards.duplicates:,} duplicates, {self.shards.leaked:,} near-copies of validation documents"
-        return [Table("", ["", "train", "validation"], shard_rows(self.shards), [f"left out: {copies}"])]
+        return [Table("", ["", "train", "validation"], shard_rows(self.shards), [f"left out: {copies}"], labels=[0])]
 
     def _compare(self) -> list[str | Table]:
         held = [document.text for document in self.held_out]

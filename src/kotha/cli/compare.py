@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Field, Json, flag, page
+from kotha.cli.flags import Field, InLanguage, Json, flag, page
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, print_table, progress
 
@@ -17,6 +17,7 @@ def compare(
     whole: Annotated[bool, flag("Read all of a long text, not its first half megabyte.")] = False,
     device: Annotated[str, flag("cpu, cuda, or auto; for --text.")] = "auto",
     html: Annotated[Path | None, page("Also write the table as a page.")] = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Compare models across tokenizers: by bits per byte and per character, and by perplexity only where it is fair.

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from cyclopts import App
 
-from kotha.cli.flags import Field, Json, OnErrors, Paths, flag
-from kotha.cli.spoken import tell
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, flag
+from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
 from kotha.wording import counted
@@ -22,6 +22,7 @@ def stories(
     seed: Annotated[int, flag("Which corpus: the same seed gives the same documents.")] = 0,
     kind: Annotated[tuple[str, ...], flag("story, news or entry; all three when not given.")] = (),
     out: Annotated[Path | None, flag("A .jsonl or .txt file; standard output when not given.")] = None,
+    language: InLanguage = "en",
 ) -> None:
     """Write the built-in corpus: original Bangla stories, news items and encyclopaedia entries, without end.
 
@@ -49,6 +50,7 @@ def questions(
     per_story: Annotated[int, flag("Questions about each, at most.")] = 3,
     seed: Annotated[int, flag("Which stories: the same seed gives the same questions.")] = 0,
     whole: Annotated[bool, flag("Give all of a story to read, not the paragraph that answers.")] = False,
+    language: InLanguage = "en",
 ) -> None:
     """Write questions about built-in stories, with the answers that their grammar knows, for `kotha adapt instruct`."""
     import kotha
@@ -63,7 +65,9 @@ def inspect(
     /,
     *,
     field: Field = "text",
-    language: Annotated[str, flag("Two-letter code of the wanted language.")] = "bn",
+    language: Annotated[
+        str, flag("Two-letter code of the wanted language. What is said here is in that of KOTHA_LANGUAGE.")
+    ] = "bn",
     errors: OnErrors = "skip",
     as_json: Json = False,
 ) -> None:
@@ -92,10 +96,13 @@ def inspect(
         [f"documents in {report.language}", f"{report.language_share:.1%}"],
         [
             "shortest / median / longest",
-            f"{report.shortest_characters:,} / {report.median_characters:,} / {report.longest_characters:,} characters",
+            said(
+                f"{report.shortest_characters:,} / {report.median_characters:,} / {report.longest_characters:,} "
+                "characters"
+            ),
         ],
-        ["scripts", ", ".join(f"{name} {share:.1%}" for name, share in list(report.script_shares.items())[:5])],
+        ["scripts", ", ".join(said(f"{name} {share:.1%}") for name, share in list(report.script_shares.items())[:5])],
         ["normalization would change", ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items())],
         ["problems", f"{report.problems:,}"],
     ]
-    results().print(table("", ["corpus", ", ".join(paths)], rows))
+    results().print(table("", ["corpus", ", ".join(paths)], rows, labels=[0]))

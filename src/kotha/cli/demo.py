@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.padding import Padding
+from rich.text import Text
 
-from kotha.cli.flags import flag
+from kotha.cli.flags import InLanguage, flag
+from kotha.cli.spoken import said, spoken_language
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import notes, print_table, progress, results
 from kotha.cli.training_display import TrainingDisplay
@@ -25,22 +27,27 @@ def demo(
     vocab_size: Annotated[int, flag("Pieces of the tokenizer.")] = 8192,
     minutes: Annotated[float, flag("How long to train, about.")] = 2.0,
     seed: Annotated[int, flag("Which stories, and which first weights.")] = 0,
+    language: InLanguage = "en",
 ) -> None:
     """Write Bangla stories, learn a tokenizer from them, train a model on them, and let it write its own."""
     from kotha.api.demo import Demonstration, Quoted
 
     made, console = Demonstration(out, documents, vocab_size, minutes, seed), results()
     for number, step in enumerate(made.steps, 1):
-        console.print(f"\n[bold green]{number}. {step.name}[/]  [dim]{step.about}[/]")
+        console.print(f"\n[bold green]{said(f'{number}. {step.name}')}[/]  [dim]{said(step.about)}[/]")
         for told in _watched(made, step):
             if isinstance(told, Quoted):
                 console.print(Padding(told, (0, 0, 1, 2)), markup=False)
             else:
                 print_table(told)
     commands = next_steps(str(out), _program(), minutes)
-    console.print(f"\nReport: [bold]{made.report(commands)}[/] (open it in a browser)\n\nThree things to try next:")
+    report = str(made.report(commands))
+    leads = Text(said(f"Report: {report} (open it in a browser)"))
+    leads.highlight_words([report], "bold")
+    console.print("", leads, "", said("Three things to try next:"), sep="\n")
+    further = "" if spoken_language() == "en" else f" --language {spoken_language()}"
     for _, command in commands[:3]:
-        console.print(f"  {command}", markup=False, soft_wrap=True)
+        console.print(f"  {command}{further}", markup=False, soft_wrap=True)
 
 
 def next_steps(folder: str, program: str, minutes: float) -> list[tuple[str, str]]:
@@ -61,7 +68,7 @@ def next_steps(folder: str, program: str, minutes: float) -> list[tuple[str, str
 def _watched(made: "Demonstration", step: "DemoStep") -> "list[str | Table]":
     """Do a step while its progress is seen."""
     if step.meanwhile:
-        with notes().status(step.meanwhile):
+        with notes().status(said(step.meanwhile)):
             return step.work()
     if step.name != "Training":
         with progress() as advance:

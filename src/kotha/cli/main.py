@@ -6,8 +6,6 @@ Commands are loaded when they are called, so that help is quick and imports noth
 import inspect
 import io
 import os
-import re
-import shlex
 import sys
 from contextlib import suppress
 from typing import Any
@@ -16,6 +14,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensEr
 
 import kotha
 from kotha.cli.controls import visible_controls
+from kotha.cli.naming import in_flags
 from kotha.cli.spoken import said, speaking
 from kotha.cli.stopping import INTERRUPTED, StoppedError
 from kotha.errors import CorpusError, KothaError, UsageError, nearest
@@ -90,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(str(error), error.code)
         except KothaError as error:
             return _fail(
-                _in_flags(str(error)) + _ways_on(error, words), MISUSED if isinstance(error, UsageError) else FAILED
+                in_flags(str(error)) + _ways_on(error, words), MISUSED if isinstance(error, UsageError) else FAILED
             )
         except KeyboardInterrupt:
             return _fail("stopped; nothing half-written was left behind", INTERRUPTED)
@@ -157,20 +156,6 @@ def _ways_on(error: KothaError, words: list[str]) -> str:
         return ""
     said = {"skip": ", or leave it out with --errors skip", "replace": ", or mend it with --errors replace"}
     return "".join(said[way] for way in ways)
-
-
-def _in_flags(message: str) -> str:
-    """The library speaks of arguments, ``overwrite=True``; here they are flags.
-
-    >>> _in_flags("replace it with overwrite=True, leave it out with errors='skip', name another with field='bn'")
-    'replace it with --overwrite, leave it out with --errors skip, name another with --field bn'
-    """
-    message = re.sub(r"\b(overwrite|resume|shard)=True\b", r"--\1", message)  # a model's own settings have True too
-    message = message.replace("give text='…'", "give --text '…'").replace("key_file=…", "--key-file FILE")
-    message = re.sub(r"\b(port|workers)=(\d+)\b", r"--\1 \2", message)
-    message = re.sub(r"\bhost='(.*?)'", lambda found: f"--host {shlex.quote(found[1])}", message)
-    message = re.sub(r"\bfield='(.*?)'", lambda found: f"--field {shlex.quote(found[1])}", message)
-    return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)
 
 
 def _drop_output() -> None:

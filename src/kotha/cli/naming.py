@@ -1,10 +1,13 @@
 """Which model is meant where its name may be left out, and which text is beside it.
 
 A command that takes a model and a text takes either alone. What is alone is told apart by what it can be: models are
-folders, texts to measure on are files or data folders, and a prompt is no path.
+folders, texts to measure on are files or data folders, and a prompt is no path. Here also arguments of the library get
+the names that they have as flags.
 """
 
 import os
+import re
+import shlex
 from pathlib import Path
 
 from kotha import box
@@ -45,3 +48,17 @@ def model_and_words(first: str | None, others: tuple[str, ...]) -> tuple[Path | 
     if first is None or first == box.NAME or first.isascii() or os.path.exists(first):  # noqa: PTH110
         return (None if first is None else place(first)), others
     return box.FOLDER, (first, *others)
+
+
+def in_flags(message: str) -> str:
+    """The library speaks of arguments, ``overwrite=True``; here they are flags.
+
+    >>> in_flags("replace it with overwrite=True, leave it out with errors='skip', name another with field='bn'")
+    'replace it with --overwrite, leave it out with --errors skip, name another with --field bn'
+    """
+    message = re.sub(r"\b(overwrite|resume|shard)=True\b", r"--\1", message)  # a model's own settings have True too
+    message = message.replace("give text='…'", "give --text '…'").replace("key_file=…", "--key-file FILE")
+    message = re.sub(r"\b(port|workers)=(\d+)\b", r"--\1 \2", message)
+    message = re.sub(r"\bhost='(.*?)'", lambda found: f"--host {shlex.quote(found[1])}", message)
+    message = re.sub(r"\bfield='(.*?)'", lambda found: f"--field {shlex.quote(found[1])}", message)
+    return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)

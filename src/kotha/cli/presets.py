@@ -1,10 +1,11 @@
 """``kotha presets``: complete configs by name."""
 
-from kotha.cli.flags import Json
+from kotha.cli.flags import InLanguage, Json
+from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, results, table
 
 
-def presets(*, as_json: Json = False) -> None:
+def presets(*, language: InLanguage = "en", as_json: Json = False) -> None:
     """List the presets that train, plan and inside flow know by name."""
     import kotha
 
@@ -12,5 +13,5 @@ def presets(*, as_json: Json = False) -> None:
     if as_json:
         print_json([{**vars(each), "config": each.config.to_dict()} for each in found])
         return
-    rows = [[each.name, each.family, f"{each.parameters:,}", each.sizes, each.purpose] for each in found]
+    rows = [[each.name, each.family, f"{each.parameters:,}", said(each.sizes), each.purpose] for each in found]
     results().print(table("", ["name", "family", "parameters", "sizes", "what for"], rows))

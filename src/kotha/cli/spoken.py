@@ -25,6 +25,8 @@ VARIABLE = "KOTHA_LANGUAGE"
 _FLAG = "--language"
 # What every command may have to say; beside it each has the words in the file of its own name.
 _SHARED = ("errors", "common")
+# A command whose work is partly that of others says what they say.
+_OTHERS = {"demo": ("train", "prepare", "tokenizer"), "adapt": ("train", "evaluate")}
 # What the studio says too, in forms that it has: refusals to every command, and a room's words to one command.
 _OF_THE_STUDIO = {"plan": "plan", "inside": "heads"}
 _NAME = re.compile(r"\{(\w+)\}")
@@ -64,7 +66,7 @@ def asked_language(words: Sequence[str]) -> Language:
     ('bn', 'bn')
     """
     asked = os.environ.get(VARIABLE, "")
-    words = () if "corpus" in words[:1] else words  # there the flag names the corpus's language
+    words = () if list(words[:2]) == ["corpus", "inspect"] else words  # there the flag names the corpus's language
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
         if name == _FLAG:
@@ -149,8 +151,8 @@ def _counts(name: str) -> bool:
 
 @cache
 def _rooms(command: str) -> tuple[str, ...]:
-    own = [path.stem for path in FOLDER.glob("*.json") if path.stem == command]
-    return (*own, *_SHARED)
+    wanted = (command, *_OTHERS.get(command, ()))
+    return (*(room for room in wanted if (FOLDER / f"{room}.json").is_file()), *_SHARED)
 
 
 def large(text: str) -> str:

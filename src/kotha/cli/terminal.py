@@ -1,7 +1,7 @@
 """What commands share at the terminal: results on stdout, progress on stderr."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, TextIO
@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from kotha.cli.controls import plain_stream, visible
+from kotha.cli.naming import in_flags
 from kotha.cli.spoken import large, said, tell
 from kotha.files import as_json
 from kotha.text.corpus.problems import CorpusProblem
@@ -64,14 +65,15 @@ def table(
     header: list[str],
     rows: list[list[str]],
     marks: dict[tuple[int, int], str] | None = None,
-    labels: bool = False,
+    labels: bool | Collection[int] = False,
 ) -> Table:
     """A table for the terminal; best cells are green, worst ones yellow.
 
     Its header is in the reader's language, and so are sentences in cells; a single word may be the name of something of
-    theirs, so it stays, unless all are ``labels`` of ours.
+    theirs, so it stays, unless all are ``labels`` of ours, or those of some columns.
     """
-    ours = _label_said if labels else _sentence_said
+    known = () if isinstance(labels, bool) else labels
+    ours = _label_said if labels is True else _sentence_said
     styles = {"best": "bold green", "worst": "yellow"}
     built = Table(
         title=escape(said(title) if " " in title else title) or None, title_justify="left", header_style="bold"
@@ -79,7 +81,8 @@ def table(
     for index, name in enumerate(header):
         built.add_column(said(name), justify="left" if index == 0 else "right", overflow="fold")
     for row, cells in enumerate(rows):
-        marked = [(ours(cell), (marks or {}).get((row, column))) for column, cell in enumerate(cells)]
+        shown = [said(cell) if column in known else ours(cell) for column, cell in enumerate(cells)]
+        marked = [(cell, (marks or {}).get((row, column))) for column, cell in enumerate(shown)]
         built.add_row(*(f"[{styles[mark]}]{escape(cell)}[/]" if mark else escape(cell) for cell, mark in marked))
     return built
 
@@ -99,7 +102,7 @@ def print_table(made: "Made | str") -> None:
     if isinstance(made, str):
         console.print(said(made), markup=False)
         return
-    console.print(table(made.title, list(made.header), made.cells, made.marks))
+    console.print(table(made.title, list(made.header), made.cells, made.marks, made.labels))
     for remark in made.remarks:
         console.print(said(remark), markup=False)
 
@@ -138,7 +141,7 @@ def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
     def take(problem: CorpusProblem) -> None:
         nonlocal count, newest
         tell_newest()
-        count, newest = count + 1, str(problem)
+        count, newest = count + 1, in_flags(str(problem))
 
     yield take
     tell_newest()

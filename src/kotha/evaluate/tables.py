@@ -25,6 +25,7 @@ class Table:
     cells: list[list[str]]
     remarks: Sequence[str] = ()
     marks: dict[tuple[int, int], str] = field(default_factory=dict)  # cells (row, column) that stand out: best
+    labels: Sequence[int] = ()  # columns whose cells are words of ours, and no names
 
     def page(self) -> str:
         """One offline page."""
@@ -77,7 +78,8 @@ def comparison_table(found: "Comparison") -> Table:
     measured = "by what each training measured" if found.text is None else f"on {found.text}"
     header = [*_ABOUT, *([] if found.text is None else ["this text"]), *(_FIGURES[key] for key in shown)]
     beside = " side by side" if len(found.rows) > 1 else ""
-    return Table(f"{counted(len(found.rows), 'model')}{beside}, {measured}", header, cells, remarks, marks)
+    title = f"{counted(len(found.rows), 'model')}{beside}, {measured}"
+    return Table(title, header, cells, remarks, marks, [] if found.text is None else [len(_ABOUT)])
 
 
 def _figures(row: "TextScore | Baseline") -> list[str]:

@@ -1,0 +1,42 @@
+"""How tests hear a command in Bangla, beside what it says to a program."""
+
+import json
+import re
+
+import pytest
+
+from kotha.cli.main import main
+from kotha.wording import by_lakh
+
+# Names, paths, commands, units and code; what else is Latin would be a sentence that was forgotten.
+LATIN_ALLOWED = re.compile(
+    r"`[^`]*`|\S*[/.]\S*|--\S+"
+    r"|\b(kotha|box|cpu|cuda|float32|bfloat16|Muon|kB|MB|GB|TB|GPU|UTF-8|ln V|F1|\d-gram|unigram)\b"
+    r"|\b[0-9a-f]{32}\b|\b[a-z]+_[a-z_]+\b"
+)
+
+
+def spoken(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """What a command says in Bangla: on stdout, on stderr."""
+    capsys.readouterr()
+    assert main([*words, "--language", "bn"]) == 0
+    shown = capsys.readouterr()
+    return shown.out, shown.err
+
+
+def told(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict:
+    """What the same command says to a program; the language changes nothing there."""
+    assert main([*words, "--json"]) == 0
+    english = capsys.readouterr().out
+    return json.loads(english)
+
+
+def left_in_english(text: str, *names: str) -> list[str]:
+    for name in names:
+        text = text.replace(name, "")
+    return re.findall(r"[A-Za-z]{2,}[A-Za-z ]*", LATIN_ALLOWED.sub("", text))
+
+
+def bangla(number: int) -> str:
+    """A whole number as a Bangla sentence has it."""
+    return by_lakh(f"{number:,}").translate(str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯"))
