@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 # The files in the order of tests/conftest.py, the longest first, or the last minutes are one process alone with them.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults clean setup-demo setup-dev
+.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults fuzz clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
@@ -20,6 +20,7 @@ help:
 	@echo "make kills      every command killed at every call it makes of the file system, into benchmarks/results"
 	@echo "make cuts       the same for power cuts: what was not synced is lost"
 	@echo "make faults     the same for calls that fail: a broken disk, a full one"
+	@echo "make fuzz       a million broken inputs for every loader, hunted by the lines that they reach"
 	@echo "make clean      remove the environment and everything that was made"
 
 demo: setup-demo
@@ -61,6 +62,9 @@ setup-dev:
 
 kills cuts faults: setup-dev
 	OMP_NUM_THREADS=1 $(RUN) -m tests.fire $@ $(FIRE)
+
+fuzz: setup-dev
+	OMP_NUM_THREADS=1 $(RUN) -m tests.fuzz $(FUZZ)
 
 clean:
 	rm -rf .venv build web/node_modules kotha-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -298,3 +298,19 @@ def test_a_half_removed_folder_never_has_its_name_again(tmp_path: Path, monkeypa
     assert [path.name for path in folder.iterdir()] == ["b"]
     remove_whole(folder)
     assert not any(tmp_path.iterdir())
+
+
+def test_a_table_in_a_table_in_a_table_is_refused_before_anyone_falls(tmp_path: Path) -> None:
+    for inner in ("[" * 200 + "]" * 200, '{"a": ' * 200 + "1" + "}" * 200):
+        (tmp_path / "t.json").write_text(f'{{"model": {inner}}}', encoding="utf-8")
+        with pytest.raises(KothaError, match="nested deeper than 64"):
+            files.read_table(tmp_path / "t.json")
+    (tmp_path / "t.json").write_text('{"model": [[[1]]]}', encoding="utf-8")
+    assert files.read_table(tmp_path / "t.json") == {"model": [[[1]]]}
+
+
+def test_a_name_that_no_file_can_have_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    assert files.is_file_in(tmp_path, "a")
+    for name in ("b", "x" * 5000, "a\0", "../a", "", ".", f"{tmp_path.name}/a", "\ud800"):
+        assert not files.is_file_in(tmp_path, name), name

@@ -33,6 +33,8 @@ _PARTIAL, _OLD, _GONE = ".kotha-partial", ".kotha-old", ".kotha-gone"
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
 
 _MOST_DESCRIPTION_BYTES = 1 << 28
+# Tables and lists in one another: far more than anything of ours has.
+_DEEPEST = 64
 
 
 @contextmanager
@@ -170,7 +172,32 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
         raise error(f"{path} is broken: {problem}") from problem
     if not isinstance(found, dict):
         raise error(f"{path} is broken: it is no table")
+    if is_deep(found):
+        raise error(f"{path} is broken: it is nested deeper than {_DEEPEST} tables and lists")
     return found
+
+
+def is_file_in(folder: Path, name: str) -> bool:
+    """Whether a folder has a file of this plain name; one that leads elsewhere, or that no file can have, is none."""
+    try:
+        return Path(name).name == name and (folder / name).is_file()
+    except OSError:  # longer than names are
+        return False
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a value out of a JSON text is nested so deeply that whoever walks through it may fall.
+
+    >>> is_deep({"a": [1, 2]})
+    False
+    """
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [part for each in parts for part in each]
+        if not level:
+            return False
+    return True
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

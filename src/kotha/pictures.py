@@ -8,11 +8,14 @@ for training, for validation and for testing under the names that are usual: ``x
 
 import io
 import json
+import math
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +24,19 @@ from kotha.errors import DataError, UsageError
 
 # Far more than any picture for a model of this kind.
 _MOST_BYTES = 64 << 20
+_MOST_PIXELS = 1 << 26
 # What a PNG begins with, and how long its beginning is, with width and height.
 _PNG, _PNG_HEADER = b"\x89PNG\r\n\x1a\n", 33
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 _IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".npy"}
+# Numbers alone, or texts; later versions are for records with names in any script.
+_ARRAY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+# What numpy and zipfile raise over an array that is broken; its header is read as a piece of Python.
+_BROKEN_ARRAY: tuple[type[Exception], ...] = (
+    *(ValueError, TypeError, AttributeError, KeyError, OverflowError, RuntimeError, OSError, EOFError, SyntaxError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, MemoryError),
+)
 
 Pixels = NDArray[Any]
 
@@ -151,9 +162,12 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
     if path.suffix != ".npz":
         raise DataError(f"{path} holds no images; give an .npz archive, or a folder with a folder for each class")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name.lower(): np.asarray(archive[name]) for name in archive.files}
-    except (OSError, ValueError, zipfile.BadZipFile, TypeError, AttributeError) as error:
+        with zipfile.ZipFile(path) as archive:
+            arrays = {}
+            for entry in archive.infolist():
+                with archive.open(entry) as stream:
+                    arrays[entry.filename.removesuffix(".npy").lower()] = _load_array(stream, entry.file_size)
+    except _BROKEN_ARRAY as error:
         raise DataError(f"{path} holds no arrays that can be read: {error}") from error
     found = {}
     for part, names in _PARTS.items():
@@ -187,7 +201,11 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
         images = images[:, None]
     elif images.shape[-1] in (1, 3) and images.shape[1] not in (1, 3):
         images = images.transpose(0, 3, 1, 2)
-    return LabelledImages(images.astype(np.uint8), tuple(str(label) for label in labels.tolist()))
+    try:
+        names = tuple(str(label) for label in labels.tolist())
+    except (SystemError, ValueError) as error:  # numpy, of a text that no Unicode has
+        raise DataError(f"the {part} labels of {path} cannot be read: {error}") from error
+    return LabelledImages(images.astype(np.uint8), names)
 
 
 # -- one file ---------------------------------------------------------------------------------------------------------
@@ -196,10 +214,23 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
 def _read_array(path: Path) -> Pixels:
     try:
         if path.suffix.lower() == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
+            with path.open("rb") as stream:
+                return _load_array(stream, path.stat().st_size)
         return np.asarray(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, OSError, RecursionError) as error:
+    except _BROKEN_ARRAY as error:
         raise UsageError(f"{path} holds no array of pixels: {error}") from error
+
+
+def _load_array(stream: IO[bytes], n_bytes: int) -> Pixels:
+    """An array as numpy stores it, once its header speaks of no more than there is."""
+    version = np.lib.format.read_magic(stream)
+    if version not in _ARRAY_HEADERS:
+        raise ValueError(f"an array in version {version[0]}.{version[1]} of its format")
+    shape, _, dtype = _ARRAY_HEADERS[version](stream)
+    if math.prod(shape) * dtype.itemsize > n_bytes:
+        raise ValueError(f"its header speaks of {math.prod(shape):,} values, and {n_bytes:,} bytes are there")
+    stream.seek(0)
+    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def _read_pgm(path: Path) -> Pixels:
@@ -227,7 +258,7 @@ def _read_pgm(path: Path) -> Pixels:
         else:
             raise ValueError("only P2, and P5 of one byte a pixel")
         return (values.reshape(height, width) * (255 / white)).round().astype(np.uint8)
-    except (ValueError, IndexError, ZeroDivisionError) as error:
+    except (ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
         raise UsageError(f"{path} is no grey picture that can be read: {error}") from error
 
 
@@ -248,6 +279,8 @@ def _read_with_pillow(
         with Image.open(path) if png is None else Image.open(png, formats=["PNG"]) as picture:
             if told is not None and picture.size != told:
                 raise ValueError(f"it begins with {told[0]:,} x {told[1]:,} pixels, and then has others")
+            if picture.width * picture.height > _MOST_PIXELS:  # known before they are unpacked
+                raise ValueError(f"it has {picture.width:,} x {picture.height:,} pixels; make it smaller")
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:

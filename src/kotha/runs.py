@@ -28,6 +28,7 @@ from kotha.files import (
     check_folder_place,
     checked_path,
     filled_folder,
+    is_deep,
     lock,
     names_in,
     read_table,
@@ -225,7 +226,8 @@ def mapping(row: dict[str, Any], key: str) -> dict[str, Any]:
 def _step(line: str) -> int:
     """The step of a line; -1 for one that is not whole."""
     try:
-        step = json.loads(line)["step"]
+        row = json.loads(line)
+        step = row["step"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return -1
-    return step if isinstance(step, int) and not isinstance(step, bool) else -1
+    return step if isinstance(step, int) and not isinstance(step, bool) and not is_deep(row) else -1

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ import kotha
 from kotha import bundle
 from kotha.adapt.images import PAGE, read_image_parts
 from kotha.cli.main import main
-from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
+from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.pictures import read_labelled_images
+from kotha.pictures import read_labelled_images, read_picture
 
 SIDE = 14
 QUICK: dict[str, Any] = {
@@ -187,3 +188,45 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
     assert not out.exists()
     with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
         kotha.train(archive, out=run.path, **QUICK)
+
+
+def _array(header: str, data: bytes = bytes(8)) -> bytes:
+    written = header.encode()
+    return b"\x93NUMPY\x01\x00" + len(written).to_bytes(2, "little") + written + data
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (2147483648,)}\n",  # sixteen gigabytes
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (8,\n",  # a piece of Python that breaks off
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (-8, -1)}\n",
+        "{" * 3000,
+        "",
+    ],
+)
+def test_an_array_with_a_header_that_lies_is_refused(header: str, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(_array(header))
+    with pytest.raises(UsageError, match="holds no array of pixels"):
+        read_picture(tmp_path / "a.npy", 8, 1)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("images.npy", _array(header))
+    with pytest.raises(DataError, match="holds no arrays that can be read"):
+        read_labelled_images(tmp_path / "a.npz", 8, 1)
+
+
+def test_labels_that_no_unicode_has_are_refused(tmp_path: Path) -> None:
+    labels = np.frombuffer(b"\xff\xff\xff\x7f" * 2, "<U1")
+    np.savez(tmp_path / "a.npz", images=np.zeros((2, 8, 8), np.uint8), labels=labels)
+    with pytest.raises(DataError, match=r"the train labels of .* cannot be read"):
+        read_labelled_images(tmp_path / "a.npz", 8, 1)
+
+
+def test_a_picture_of_too_many_pixels_or_of_numbers_too_large_is_refused(tmp_path: Path) -> None:
+    Image = pytest.importorskip("PIL.Image", reason="pictures are read by Pillow")  # noqa: N806
+    Image.new("1", (10_000, 8_000)).save(tmp_path / "a.png")
+    with pytest.raises(UsageError, match=r"10,000 x 8,000 pixels; make it smaller"):
+        read_picture(tmp_path / "a.png", 8, 1)
+    (tmp_path / "a.pgm").write_text(f"P2 1 1 255\n{10**30}\n")
+    with pytest.raises(UsageError, match="no grey picture"):
+        read_picture(tmp_path / "a.pgm", 8, 1)

@@ -75,3 +75,16 @@ def test_heads_that_share_keys_are_counted_with_what_they_use() -> None:
     count = count_parameters(config)
     assert count.attention_per_layer == 2 * 512 * 512 + 2 * 512 * 2 * 64
     assert count.attention_per_head == 4 * 512 * 64
+
+
+@pytest.mark.parametrize("name", ["pocket", "pocket-seq2seq", "pocket-bert", "vit-digits"])
+def test_layers_that_were_not_built_are_counted(name: str) -> None:
+    start = preset(name)
+    stack = next(iter(start.stacks()))
+    more = {"n_decoder_layers": 5} if hasattr(start, "n_decoder_layers") else {}
+    for changes in ({"n_layers": 7, **more}, {"n_layers": 6, **more, "removed_heads": (f"{stack}.2.attention.1",)}):
+        config = start.replace(**changes)
+        built = sum(parameter.numel() for parameter in build(config, "meta").parameters())
+        count = count_parameters(config)
+        parts = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
+        assert count.total == built == sum(getattr(count, part) for part in parts)

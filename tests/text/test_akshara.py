@@ -114,3 +114,11 @@ def test_pieces_that_stand_alone(piece):
 def test_pieces_that_wait_for_more_are_not_whole(piece):
     assert not starts_dependent(piece)
     assert not is_whole(piece)
+
+
+@pytest.mark.timeout(60)
+def test_a_pile_of_hasantas_is_one_letter_and_soon_cut():
+    """Each was once looked at with every other: three hundred thousand would take twenty minutes."""
+    pile = "ক" + "্" * 300_000
+    assert aksharas(pile + "ষ") == units(pile + "ষ") == [pile + "ষ"]
+    assert units("্" * 300_000) == ["্" * 300_000]

@@ -1,5 +1,6 @@
 """Conversations out of files: fields guessed and named, messages, groups, and what is wrong with a row."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,14 @@ def test_conversations_are_told_from_documents(tmp_path: Path) -> None:
     assert not holds_dialogues(written(tmp_path / "d.jsonl", {"text": "নদী"}))
     (tmp_path / "e.txt").write_text("নদী")
     assert not holds_dialogues(tmp_path / "e.txt") and not holds_dialogues(tmp_path / "nowhere.jsonl")
+
+
+def test_packed_conversations_that_are_broken_are_refused_in_words(tmp_path: Path) -> None:
+    rows = b"".join(json.dumps({"messages": [{"role": "user", "content": str(n)}]}).encode() for n in range(50))
+    packed = gzip.compress(rows)
+    for name, data in {"cut": packed[: len(packed) // 2], "other": b"\x1f\x8b\x08" + bytes(30)}.items():
+        file = tmp_path / f"{name}.jsonl.gz"
+        file.write_bytes(data)
+        with pytest.raises(CorpusError, match="gz data"):
+            read_dialogues(file)
+        assert not holds_dialogues(file)

@@ -1,5 +1,6 @@
 """A data folder is whole and its own, or it is refused by name."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -154,3 +155,23 @@ def test_a_missing_tokenizer_is_said_so(folder: Path) -> None:
 def test_an_unknown_split_lists_the_known(folder: Path) -> None:
     with pytest.raises(DataError, match="no split 'test'; it has train, validation"):
         Dataset(folder)["test"]
+
+
+@pytest.mark.parametrize("wrong", [[0, 5, 2, 9, 12], [1], [0, 0, 0, 0, 10**9], [0, 1, 2, 3]])
+def test_offsets_that_cut_elsewhere_are_refused_though_their_sum_is_right(folder: Path, wrong: list[int]) -> None:
+    path, told = folder / "train.offsets", json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    offsets = np.fromfile(path, "<u8")
+    offsets[: len(wrong)] = wrong
+    offsets.tofile(path)
+    told["splits"]["train"]["offsets_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "dataset.json").write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(DataError, match=r"train.offsets does not say where the documents of train begin and end"):
+        list(Dataset(folder)["train"])
+
+
+def test_a_shard_with_a_name_that_no_file_can_have_is_missing(folder: Path) -> None:
+    told = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    told["splits"]["train"]["shards"][0]["file"] = "x" * 5000
+    (folder / "dataset.json").write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(DataError, match="xxx is missing; prepare again"):
+        Dataset(folder)

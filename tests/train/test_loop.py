@@ -1,5 +1,6 @@
 """The loop: it learns, and a run that stops and goes on equals one that never stopped."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -335,6 +336,18 @@ def test_what_was_to_go_goes_when_the_run_goes_on(data, tmp_path: Path) -> None:
     assert again.progress.step == 4
     assert list_checkpoints(checkpoints) == [4, 6], "the broken one is no reason to let a whole one go"
     assert not list(checkpoints.glob(".*"))
+
+
+def test_a_manifest_may_name_what_no_file_is_called(data, tmp_path: Path) -> None:
+    run = start(data, tmp_path / "run", SHORT.change(steps=2, checkpoint_every=2, evaluate_every=2))
+    run.run()
+    newest = checkpoint_path(run.folder.checkpoints, 2)
+    (newest / "state.json").write_text("", encoding="utf-8")
+    (newest / "manifest.json").write_text(
+        json.dumps({"state.json": hashlib.sha256(b"").hexdigest(), "x" * 5000: ""}), encoding="utf-8"
+    )
+    with pytest.raises(CheckpointError, match="x is missing"):
+        load_checkpoint(newest)
 
 
 def test_it_learns_and_keeps_the_best(data, tmp_path: Path) -> None:

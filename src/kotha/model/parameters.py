@@ -1,6 +1,9 @@
-"""How many parameters a config has, and where: counted on the built model, without its memory."""
+"""How many parameters a config has, and where: counted on the built model, without its memory.
 
-from dataclasses import dataclass
+Layers are alike but for removed heads, so few of them are built: a thousand would take seconds.
+"""
+
+from dataclasses import dataclass, replace
 
 from torch import nn
 
@@ -21,6 +24,8 @@ _PARTS: dict[str, tuple[type[nn.Module], ...]] = {
     "feedforward": (FeedForward, SwiGLU),
     "norms": (nn.LayerNorm, RMSNorm),
 }
+_NAMED = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
+_DEPTHS = ("n_layers", "n_decoder_layers")
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,32 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
     >>> count_parameters(preset("bangla-58m")).total
     58139648
     """
+    depths = {name: getattr(config, name) for name in _DEPTHS if hasattr(config, name)}
+    # As few layers as show all that there are: one after the last of which heads were removed.
+    enough = max((int(head.split(".")[1]) for head in config.removed_heads), default=-1) + 2
+    few = {name: min(n_layers, enough) for name, n_layers in depths.items()}
+    counted = first = _counted(config.replace(**few))
+    for name, n_layers in few.items():
+        if n_layers < depths[name]:
+            more = _counted(config.replace(**{**few, name: n_layers + 1}))
+            counted = _with_layers(counted, first, more, depths[name] - n_layers)
+    return counted
+
+
+def _with_layers(
+    counted: ParameterCount, one: ParameterCount, another: ParameterCount, n_layers: int
+) -> ParameterCount:
+    """A count with so many further layers, each what ``another`` has more than ``one``."""
+    grown = {
+        name: getattr(counted, name) + n_layers * (getattr(another, name) - getattr(one, name))
+        for name in (*_NAMED, "total")
+    }
+    return replace(counted, **grown)
+
+
+def _counted(config: ModelConfig) -> ParameterCount:
     model = build(config, "meta")
-    parts = dict.fromkeys(("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head"), 0)
+    parts = dict.fromkeys(_NAMED, 0)
     _count(model, "", "head", parts, set())
     attention = next(module for module in model.modules() if isinstance(module, Attention))
     feedforward = next(module for module in model.modules() if isinstance(module, FeedForward | SwiGLU))

@@ -15,8 +15,9 @@ import regex
 _JOINABLE = r"[\p{InCB=Extend}\p{InCB=Linker}]"
 
 # A cluster, then each next one that its hasanta ties to it: consonant, signs with a hasanta among them | consonant.
+# Before the first hasanta stands none: a thousand of them are then looked at in one way, and not in a million.
 _AKSHARA = regex.compile(
-    rf"\X(?:(?<=\p{{InCB=Consonant}}{_JOINABLE}*\p{{InCB=Linker}}{_JOINABLE}*)(?=\p{{InCB=Consonant}})\X)*"
+    rf"\X(?:(?<=\p{{InCB=Consonant}}\p{{InCB=Extend}}*\p{{InCB=Linker}}{_JOINABLE}*)(?=\p{{InCB=Consonant}})\X)*"
 )
 
 # Unicode counts a vowel as no base for a conjunct and cuts অ্যা after its hasanta, where no reader would. Vocabulary
@@ -25,6 +26,7 @@ _UNIT = regex.compile(rf"{_AKSHARA.pattern}(?:(?<=[\u0985\u098F]\u09CD)(?=\u09AF
 
 # A code point that can only lean on the one before it: vowel signs, hasanta, nukta, chandrabindu, joiners, accents.
 _DEPENDENT = regex.compile(r"[\p{M}\u200C\u200D]")
+_DEPENDENT_ALONE = regex.compile(rf"{_DEPENDENT.pattern}+")
 
 HASANTA = "\u09cd"
 
@@ -54,6 +56,15 @@ def starts_dependent(piece: str) -> bool:
     (True, False)
     """
     return _DEPENDENT.match(piece) is not None
+
+
+def is_dependent(piece: str) -> bool:
+    """Whether a piece is signs alone, which belong to the letter before them.
+
+    >>> is_dependent("\u09cd\u200d"), is_dependent("্য")
+    (True, False)
+    """
+    return _DEPENDENT_ALONE.fullmatch(piece) is not None
 
 
 def is_whole(piece: str) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.files import is_made_of, write_whole
+from kotha.files import is_file_in, is_made_of, write_whole
 from kotha.text.tokenizer.memo import Ids
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -194,7 +194,12 @@ class Split:
     @cached_property
     def offsets(self) -> NDArray[np.uint64]:
         """Where each document starts in the ids of all shards, and the end of the last."""
-        offsets: NDArray[np.uint64] = _map(self._folder / f"{self.name}.offsets", np.dtype("<u8"), len(self) + 1)
+        path = self._folder / f"{self.name}.offsets"
+        offsets: NDArray[np.uint64] = _map(path, np.dtype("<u8"), len(self) + 1)
+        starts = self._shard_starts.astype(np.uint64)
+        ends = offsets[0] == 0 and offsets[-1] == starts[-1] and bool((offsets[:-1] <= offsets[1:]).all())
+        if not ends or not np.array_equal(offsets[np.searchsorted(offsets, starts)], starts):
+            raise DataError(f"{path} does not say where the documents of {self.name} begin and end; prepare again")
         return offsets
 
     @cached_property
@@ -207,8 +212,8 @@ class Split:
         files = [(shard.file, shard.tokens * width, shard.sha256) for shard in self.info.shards]
         for name, size, sha256 in [*files, (f"{self.name}.offsets", 8 * (len(self) + 1), self.info.offsets_sha256)]:
             path = self._folder / name
-            if not path.is_file():
-                raise DataError(f"{path} is missing; prepare again")
+            if not is_file_in(self._folder, name):
+                raise DataError(f"{self._folder / name[:200]} is missing; prepare again")
             if path.stat().st_size != size:
                 raise DataError(f"{path} has {path.stat().st_size:,} bytes instead of {size:,}; prepare again")
             if hashes:

@@ -33,6 +33,7 @@ from kotha.errors import CheckpointError, KothaError
 from kotha.files import (
     as_json,
     clear_leftovers,
+    is_file_in,
     partial_path,
     read_table,
     remove_whole,
@@ -156,8 +157,8 @@ def verify_checkpoint(path: Path) -> None:
     if STATE not in hashes or any(Path(name).name != name for name in hashes):
         raise CheckpointError(f"{path / MANIFEST} does not describe a checkpoint")
     for name, expected in hashes.items():
-        if not (path / name).is_file():
-            raise CheckpointError(f"{path / name} is missing")
+        if not is_file_in(path, name):
+            raise CheckpointError(f"{path / name[:200]} is missing")
         if _sha256(path / name) != expected:
             raise CheckpointError(f"{path / name} is not the file that was saved: its sha256 differs")
 

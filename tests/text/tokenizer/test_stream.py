@@ -180,3 +180,10 @@ def test_the_byte_alphabet_is_the_librarys():
     step = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     for text in (" ক্ষ\n", "é\x00\x7f\u00ad", "😀"):
         assert "".join(piece for piece, _ in step.pre_tokenize_str(text)) == byte_level(text)
+
+
+@pytest.mark.timeout(60)
+def test_a_letter_that_never_ends_is_not_looked_at_again_for_each_sign():
+    tokenizer = trained("char-codepoint")
+    ids = [tokenizer.pieces.index(point) for point in "ক" + "্" * 100_000 + "ষঅ"]
+    assert [chunk for chunk in streamed(tokenizer, ids) if chunk] == [tokenizer.decode(ids[:-1]), "অ"]

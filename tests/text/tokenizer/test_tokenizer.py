@@ -338,6 +338,13 @@ def test_a_bpe_that_contradicts_itself_is_refused(tmp_path, changes, message):
         Tokenizer.load(changed(tmp_path, "bpe-words", model=changes, added_tokens=[]))
 
 
+@pytest.mark.timeout(60)
+def test_an_id_beyond_all_is_refused_before_all_ids_below_are_gone_through(tmp_path):
+    file = changed(tmp_path, "char-codepoint", model={"vocab": {"<|unk|>": 0, "a": 2**32 - 1}}, added_tokens=[])
+    with pytest.raises(TokenizerError, match="token ids up to 4,294,967,295"):
+        Tokenizer.load(file)
+
+
 def test_a_panic_of_the_rust_side_is_a_tokenizer_error(tmp_path, capfd):
     """These load, and panic on the first text; pyo3's PanicException is no Exception."""
     broken = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from kotha.errors import CorpusError, DataError
 from kotha.text.corpus.documents import MAX_DOCUMENT_BYTES, OnProblem, field_names, read_records
-from kotha.text.corpus.problems import Complaints, Errors
+from kotha.text.corpus.problems import Complaints, Errors, Unreadable
 from kotha.text.corpus.records import json_lines
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
@@ -145,10 +145,13 @@ def _read_pairs(
 
 
 def _json_rows(source: Source, complaints: Complaints) -> Iterator[tuple[Any, int]]:
-    with Path(source.path).open("rb") as file:
-        stream = TextBytes(decompress(file_chunks(file, None), source.compression))
-        for value, line, _ in json_lines(stream, MAX_DOCUMENT_BYTES, complaints):
-            yield value, line
+    try:
+        with Path(source.path).open("rb") as file:
+            stream = TextBytes(decompress(file_chunks(file, None), source.compression))
+            for value, line, _ in json_lines(stream, MAX_DOCUMENT_BYTES, complaints):
+                yield value, line
+    except Unreadable as error:
+        complaints.report(error.reason, byte_offset=error.byte_offset)
 
 
 def _has_messages(source: Source) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kotha.text.akshara import units
+from kotha.text.akshara import is_dependent, units
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
@@ -113,7 +113,10 @@ class StreamDecoder:
 
     def push(self, token: int) -> str:
         """Take one more token; return the letters that are now certain, often none."""
-        self._pending += self._characters.push(token)
+        more = self._characters.push(token)
+        self._pending += more
+        if is_dependent(more):
+            return ""  # the letter goes on; looking at all of it for each sign would take ever longer
         letters = units(self._pending)
         if len(letters) < 2:
             return ""

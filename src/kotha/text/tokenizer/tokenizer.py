@@ -50,6 +50,12 @@ class Tokenizer:
         # How long a batch may be and how it is filled up is no property of a vocabulary.
         backend.no_padding()
         backend.no_truncation()
+        vocabulary = backend.get_vocab()
+        self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
+        if self.vocab_size > _MAX_VOCABULARY:  # before it is written out, which goes through every id below
+            raise TokenizerError(
+                f"token ids up to {self.vocab_size - 1:,}; at most {_MAX_VOCABULARY - 1:,} can be used"
+            )
         # Scores to six places: `tokenizers` may read a longer decimal back with its last bit off.
         self._state: dict[str, Any] = json.loads(backend.to_str(), parse_float=lambda text: round(float(text), 6))
         rules = rules_of(self._state["normalizer"])
@@ -60,12 +66,6 @@ class Tokenizer:
         if rules is not None:
             self._encoder.normalizer = None
         self._encoder.encode_special_tokens = True
-        vocabulary = backend.get_vocab()
-        self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
-        if self.vocab_size > _MAX_VOCABULARY:
-            raise TokenizerError(
-                f"token ids up to {self.vocab_size - 1:,}; at most {_MAX_VOCABULARY - 1:,} can be used"
-            )
         self.special: dict[str, int] = {role: vocabulary[text] for role, text in find_roles(vocabulary).items()}
         # What the model writes for what it does not know, whatever it is called; byte-level ones have nothing.
         model = self._state["model"]

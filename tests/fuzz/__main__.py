@@ -1,0 +1,90 @@
+"""Give loaders what nobody would write, and say what came of it.
+
+    python -m tests.fuzz [--targets tokenizer pictures] [--inputs 1000000] [--seed 0] [--out FOLDER] [--wrong FOLDER]
+    python -m tests.fuzz --again FOLDER
+
+Each target begins with the seeds in ``tests/fuzz/seeds`` and damages them; an input that reaches a line of the house
+which none before had reached is damaged further (coverage-guided fuzzing). What neither reads nor refuses in words,
+takes more than five seconds or more than a gigabyte is wrong, and kept under ``--wrong``; ``--again`` tries one of
+those alone and shows what happens.
+"""
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.targets import TARGETS
+from tests.fuzz.trial import Search
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import record
+
+_TURN = 50_000  # inputs, in which all targets have their share: a search that is broken off has tried all of them
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
+    parser.add_argument("--inputs", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=record.RESULTS)
+    parser.add_argument("--wrong", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--again", type=Path)
+    given = parser.parse_args()
+    if given.again is not None:
+        TARGETS[given.again.name.rpartition("-")[0]].open()(given.again / "input")
+        return 0
+    import_all()
+    searches = [Search(TARGETS[name], given.seed, given.wrong) for name in given.targets]
+    shares = sum(search.target.share for search in searches)
+    seconds = dict.fromkeys(given.targets, 0.0)
+    turns = 1 + given.inputs // _TURN
+    for turn in range(1, turns + 1):
+        for search in searches:
+            began = time.monotonic()
+            wanted = given.inputs * search.target.share * turn // (shares * turns)
+            found = search.run(wanted - search.found.inputs)
+            seconds[found.target] += time.monotonic() - began
+        rows = [{**asdict(search.found), "seconds": round(seconds[search.target.name], 1)} for search in searches]
+        save(given.seed, rows, given.out)
+        print(f"turn {turn} of {turns}", file=sys.stderr, flush=True)
+    for row in rows:
+        said = f"{row['target']:18} {row['inputs']:7} inputs, {row['read']:7} read, {row['refused']:7} refused"
+        print(
+            f"{said}, {row['lines']:5} lines, {row['seconds']:7} s, wrong {sum(row['wrong'].values())}", *row["wrong"]
+        )
+    return int(any(row["wrong"] for row in rows))
+
+
+def save(seed: int, rows: list[dict[str, Any]], out: Path) -> None:
+    """The figures so far."""
+    totals = {key: sum(row[key] for row in rows) for key in ("inputs", "read", "refused", "kept")}
+    totals["wrong"] = sum(sum(row["wrong"].values()) for row in rows)
+    totals["most_memory"] = max(row["most_memory"] for row in rows)
+    libraries = ["torch", "tokenizers", "safetensors", "numpy", "pillow", "pyarrow", "fastapi"]
+    record.save("fuzz", {"seed": seed, **totals, "targets": rows}, libraries, out)
+
+
+def import_all() -> None:
+    """What the children would otherwise each import; none of it starts a thread."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # its own reserves a gigabyte at once, and uses none of it
+    import PIL.Image
+    import pyarrow.parquet
+
+    import kotha.adapt
+    import kotha.serve.app
+    from kotha.export.huggingface import import_
+    from kotha.retrieve import index, opening
+
+    PIL.Image.init()
+    assert all((pyarrow, kotha, import_, index, opening))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

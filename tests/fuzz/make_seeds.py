@@ -1,0 +1,305 @@
+"""Write the seeds anew: ``python -m tests.fuzz.make_seeds``. Small files of our own writers, one of each kind.
+
+They are made in a folder and kept in one archive, because most of them are alike: a quarter of the bytes.
+"""
+
+import gzip
+import io
+import json
+import random
+import shutil
+import struct
+import zipfile
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import torch
+import zstandard
+from safetensors.torch import save_file
+from tests.fuzz.targets import ARCHIVE
+
+from kotha import bundle
+from kotha.cli.main import main
+from kotha.export.huggingface.export import write_hf
+from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig, config_from_dict
+from kotha.model.family import build
+from kotha.model.presets import MODERN
+from kotha.retrieve.documents import Indexing
+from kotha.retrieve.index import update
+from kotha.retrieve.opening import open_store
+from kotha.serve.app import make_app
+from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.tokenizer.chat import ChatTemplate
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
+
+TEXTS = ["নদীর ধারে ক্ষেত। মা ঘরে যায়, ১২ টাকা।", "The river, 12 fields.", "ক্ষেতের পাশে নদী, নদীর পাশে ঘর।"]
+SEEDS = Path("build") / "seeds"
+SIZES: dict[str, Any] = {"n_layers": 1, "d_model": 8, "n_heads": 2}
+
+
+def place(target: str, name: str) -> Path:
+    """The empty folder of a seed."""
+    folder = SEEDS / target / name
+    folder.mkdir(parents=True)
+    return folder
+
+
+def tokenizers() -> dict[str, Tokenizer]:
+    """A tokenizer of each kind, as small as it gets."""
+    found = {kind: train(TEXTS, kind, 420) for kind in ("bpe", "unigram", "wordpiece", "char")}
+    for name, tokenizer in found.items():
+        tokenizer.save(place("tokenizer", name))
+    return found
+
+
+def foreign_tokenizers(known: dict[str, Tokenizer]) -> None:
+    """SentencePiece's two kinds, a WordPiece vocabulary, GPT-2's pair of files."""
+    for kind in ("unigram", "bpe"):
+        folder = place("foreign_tokenizer", kind)
+        (folder / "spiece.model").write_bytes(_sentencepiece(kind))
+        (folder / "tokenizer_config.json").write_text('{"extra_ids": 2, "tokenizer_class": "T5Tokenizer"}')
+    folder = place("foreign_tokenizer", "wordpiece")
+    (folder / "vocab.txt").write_text("\n".join(known["wordpiece"].pieces), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": null}')
+    folder = place("foreign_tokenizer", "merges")
+    model = json.loads(known["bpe"].backend.to_str())["model"]
+    (folder / "vocab.json").write_text(json.dumps(model["vocab"]))
+    merges = [" ".join(pair) if isinstance(pair, list) else pair for pair in model["merges"]]
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]), encoding="utf-8")
+
+
+def _sentencepiece(kind: str) -> bytes:
+    import sentencepiece
+
+    held = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS), model_writer=held, model_type=kind, vocab_size=48, hard_vocab_limit=False,
+        normalization_rule_name="identity", minloglevel=9, user_defined_symbols=["<x>"],
+    )  # fmt: skip
+    return held.getvalue()
+
+
+def streams(known: dict[str, Tokenizer]) -> None:
+    """Tokens of texts, and any tokens, for each tokenizer: its number, then two bytes a token."""
+    rng = random.Random(0)
+    for number, name in enumerate(sorted(known)):
+        for text in TEXTS[:1]:
+            ids = [token.to_bytes(2, "big") for token in known[name].encode(text)]
+            (place("stream", f"{name}-text") / "tokens").write_bytes(bytes([number]) + b"".join(ids))
+        (place("stream", f"{name}-any") / "tokens").write_bytes(bytes([number]) + rng.randbytes(64))
+
+
+def small(config: ModelConfig, tokenizer: Tokenizer | None) -> bundle.Bundle:
+    """A model that has learned nothing."""
+    torch.manual_seed(0)
+    return bundle.Bundle(build(config).eval(), tokenizer)
+
+
+def models(known: dict[str, Tokenizer]) -> dict[str, bundle.Bundle]:
+    """A model of each family."""
+    tokenizer, pieces = known["char"], known["wordpiece"]
+    text: dict[str, Any] = {**SIZES, "vocab_size": tokenizer.vocab_size, "context_length": 16}
+    found = {
+        "plain": small(GPTConfig(**text), tokenizer),
+        "modern": small(GPTConfig(**{**text, **MODERN, "n_kv_heads": 1}), tokenizer),
+        "bert": small(BERTConfig(**{**text, "vocab_size": pieces.vocab_size}), pieces),
+        "seq2seq": small(Seq2SeqConfig(**text), tokenizer),
+        "vit": small(ViTConfig(**SIZES, image_size=8, patch_size=4, n_channels=1, n_classes=3), None),
+    }
+    labels = {"family": "gpt-classifier", "labels": ["হ্যাঁ", "না"]}
+    found["classifier"] = small(config_from_dict(found["plain"].config.to_dict() | labels), tokenizer)
+    for name, each in found.items():
+        taught = ChatTemplate.of(tokenizer) if name == "plain" else None
+        stored: Any = {"modern": "int8", "vit": "bfloat16"}.get(name)
+        bundle.save(SEEDS / "model" / name, each.model, each.tokenizer, stored=stored, chat=taught)
+    return found
+
+
+def hugging_face(known: dict[str, bundle.Bundle]) -> None:
+    """The same as Hugging Face folders; one in shards, one as a pickle; and weights alone."""
+    for name in ("plain", "modern", "bert", "vit", "classifier"):
+        folder = SEEDS / "hugging_face" / name
+        write_hf(known[name], folder)
+        (folder / "README.md").unlink()
+    weights = {"a": torch.zeros(2, 3), "b": torch.ones(4, dtype=torch.float16), "c": torch.tensor(7)}
+    save_file(weights, place("weights", "one") / "model.safetensors", {"format": "pt"})
+    torch.save(weights, place("weights", "pickle") / "pytorch_model.bin")
+    folder = place("weights", "shards")
+    for number, (name, tensor) in enumerate(weights.items()):
+        save_file({name: tensor}, folder / f"model-{number}.safetensors")
+    placed = {name: f"model-{number}.safetensors" for number, name in enumerate(weights)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": placed}))
+
+
+def data_and_run(tokenizer: Tokenizer) -> None:
+    """A data folder, and the folder of a run of a few steps on it."""
+    data, run = SEEDS / "data" / "plain", SEEDS / "run" / "plain"
+    with TemporaryDirectory() as place:
+        corpus = Path(place) / "s.jsonl"
+        assert main(["corpus", "stories", "--documents", "12", "--out", str(corpus)]) == 0
+        prepare([corpus], tokenizer, data, PrepareOptions(validation=0.2))
+    sizes = [f"{name}={value}" for name, value in {**SIZES, "context_length": 16, "warmup_steps": 1}.items()]
+    often = ["batch_size=2", "micro_batch_size=2", "evaluate_every=2", "evaluate_tokens=64", "precision=float32"]
+    words = ["train", str(data), "--out", str(run), "--preset", "pocket", "--recipe", "modern", "--steps", "4"]
+    assert main([*words, "--checkpoint-every", "2", "--set", *sizes, *often]) == 0
+    (run / "report.html").unlink()
+
+
+def pictures() -> None:
+    """An image in each format, and archives of arrays."""
+    from PIL import Image
+
+    pixels = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
+    for ending, mode in (("png", "RGB"), ("jpg", "RGB"), ("bmp", "RGB"), ("gif", "P"), ("webp", "RGB"), ("tif", "L")):
+        Image.fromarray(pixels).convert(mode).save(place("pictures", ending) / f"it.{ending}")
+    Image.fromarray(pixels).convert("P").save(place("pictures", "palette") / "it.png", interlace=1)
+    np.save(place("pictures", "npy") / "it.npy", pixels[..., 0])
+    (place("pictures", "json") / "it.json").write_text(json.dumps(pixels[..., 0].tolist()))
+    (place("pictures", "p5") / "it.pgm").write_bytes(b"P5\n# grey\n8 8\n255\n" + pixels[..., 0].tobytes())
+    numbers = " ".join(map(str, pixels[..., 0].ravel()))
+    (place("pictures", "p2") / "it.pgm").write_text(f"P2 8 8 255\n{numbers}\n")
+    images, labels = np.stack([pixels[..., 0]] * 3), np.array(["ক", "খ", "ক"])
+    np.savez(place("pictures", "npz") / "it.npz", images=images, labels=labels)
+    parts = {"x_train": images / 255.0, "y_train": np.arange(3), "x_test": images, "y_test": np.arange(3)[:, None]}
+    np.savez(place("pictures", "parts") / "it.npz", **parts)
+
+
+def corpora() -> None:
+    """A corpus in each format; tables with labels, pairs and conversations."""
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = [{"text": text, "label": "good" if place else "bad"} for place, text in enumerate(TEXTS)] * 2
+    talk = [{"role": "user", "content": TEXTS[0]}, {"role": "assistant", "content": TEXTS[1]}]
+    table = "text,label\r\n" + "".join(f'"{row["text"]}",{row["label"]}\r\n' for row in rows)
+    written = {
+        "it.txt": "\n".join(TEXTS),
+        "it.jsonl": "\n".join(json.dumps(row, ensure_ascii=False) for row in rows),
+        "talk.jsonl": "\n".join(json.dumps({"messages": talk}) for _ in range(2)),
+        "asked.jsonl": "\n".join(json.dumps({"instruction": text, "output": text, "input": ""}) for text in TEXTS),
+        "it.csv": table,
+        "it.tsv": table.replace('"', "").replace(",", "\t"),
+        "pairs.tsv": "bn\ten\n" + "".join(f"{text}\t{TEXTS[1]}\n" for text in TEXTS),
+    }
+    for name, text in written.items():
+        (place("corpus", name.replace(".", "-")) / name).write_text(text, encoding="utf-8", newline="")
+    (place("corpus", "wide") / "it.csv").write_bytes(b"\xff\xfe" + table.encode("utf-16-le"))
+    (place("corpus", "gz") / "it.jsonl.gz").write_bytes(gzip.compress(written["it.jsonl"].encode(), mtime=0))
+    packed = zstandard.ZstdCompressor().compress(written["it.csv"].encode())
+    (place("corpus", "zst") / "it.csv.zst").write_bytes(packed)
+    columns = {"text": [row["text"] for row in rows], "label": [1, 2, None] * 2}
+    for name, how in (("parquet", "none"), ("parquet-packed", "zstd")):
+        pyarrow.parquet.write_table(pyarrow.table(columns), place("corpus", name) / "it.parquet", compression=how)
+
+
+def documents() -> None:
+    """What an index reads beside corpora, an index, and files of other programs."""
+    body = "\n\n".join(f"# {text[:4]}\n\n{text} [link](x)" for text in TEXTS)
+    (place("documents", "md") / "it.md").write_text(body, encoding="utf-8")
+    page = "".join(f"<h1>{text[:4]}</h1><p>{text}&nbsp;<b>&#2453;</b></p>" for text in TEXTS)
+    page = f"<!doctype html><html><head><meta charset=utf-8><style>p {{}}</style></head><body>{page}</body></html>"
+    (place("documents", "html") / "it.html").write_text(page, encoding="utf-8")
+    (place("documents", "pdf") / "it.pdf").write_bytes(_pdf())
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "it.md").write_text(body, encoding="utf-8")
+        with closing(open_store(place("index", "plain") / "index.db", write=True)) as store:
+            update(store, [Path(folder) / "it.md"], Indexing())
+    gguf = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 4) + b"name" + struct.pack("<IQ", 8, 1) + b"x"
+    (place("named", "gguf") / "model.gguf").write_bytes(gguf)
+    (place("named", "onnx") / "model.onnx").write_bytes(b"\x08\x08\x12\x07pytorch:\x00")
+    (place("named", "config") / "config.json").write_text('{"model_type": "gpt2", "format": "kotha-model"}')
+
+
+def _pdf() -> bytes:
+    """One page that says one line, written by hand."""
+    drawn = b"BT /F1 12 Tf 20 100 Td (A river and its fields) Tj ET"
+    things = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R "
+        b"/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
+        b"<< /Length %d >> stream\n%s\nendstream" % (len(drawn), drawn),
+    ]
+    held, starts = b"%PDF-1.4\n", []
+    for number, thing in enumerate(things, start=1):
+        starts.append(len(held))
+        held += b"%d 0 obj\n%s\nendobj\n" % (number, thing)
+    table = b"".join(b"%010d 00000 n \n" % start for start in starts)
+    trailer = b"trailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % len(held)
+    return held + b"xref\n0 5\n0000000000 65535 f \n" + table + trailer
+
+
+# -- requests ---------------------------------------------------------------------------------------------------------
+
+
+def requests() -> None:
+    """One request to each address of the server, with a body as its description asks for."""
+    told = make_app([str(SEEDS / "model" / "plain")], device="cpu").openapi()
+    for path, ways in told["paths"].items():
+        for method, way in ways.items():
+            if method not in ("get", "post", "put", "delete", "patch"):
+                continue
+            content = way.get("requestBody", {}).get("content", {})
+            schema = content.get("application/json", {}).get("schema")
+            body = b"" if schema is None else json.dumps(_example(schema, told), ensure_ascii=False).encode()
+            asked = [each for each in way.get("parameters", ()) if each["in"] == "query"]
+            query = "&".join(f"{each['name']}={_example(each['schema'], told)}" for each in asked)
+            address = path.replace("{", "").replace("}", "") + (f"?{query}" if query else "")
+            head = f"{method.upper()} {quote(address, safe='/?&=')} HTTP/1.1\r\nHost: localhost\r\n"
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            name = f"{method}-{path.strip('/').replace('/', '-').replace('{', '').replace('}', '') or 'root'}"
+            (place("requests", name) / "it.http").write_bytes(head.encode() + body)
+
+
+def _example(schema: dict[str, Any], told: dict[str, Any], depth: int = 0, name: str = "") -> Any:
+    """Something that a schema allows, or nearly."""
+    if "$ref" in schema:
+        schema = told["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    for several in ("anyOf", "oneOf", "allOf"):
+        if several in schema:
+            return _example(schema[several][0], told, depth + 1, name)
+    if "const" in schema or "enum" in schema:
+        return schema.get("const", schema.get("enum", [None])[0])
+    match schema.get("type"):
+        case "object":
+            wanted = schema.get("properties", {})
+            chosen = {key: each for key, each in wanted.items() if depth < 2 or key in schema.get("required", ())}
+            return {key: _example(each, told, depth + 1, key) for key, each in chosen.items() if depth < 4}
+        case "array":
+            return [_example(schema.get("items", {}), told, depth + 1, name)]
+        case "integer" | "number":
+            return schema.get("default") or schema.get("minimum", 1)
+        case "boolean":
+            return bool(schema.get("default"))
+        case "string":
+            return {"model": "plain", "index": "index", "role": "user"}.get(name, "নদীর ধারে")
+    return None
+
+
+def main_() -> None:
+    """All of them."""
+    shutil.rmtree(SEEDS, ignore_errors=True)
+    known = tokenizers()
+    foreign_tokenizers(known)
+    streams(known)
+    hugging_face(models(known))
+    data_and_run(known["char"])
+    pictures()
+    corpora()
+    documents()
+    requests()
+    files = [file for file in sorted(SEEDS.rglob("*")) if file.is_file()]
+    with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for file in files:
+            entry = zipfile.ZipInfo(str(file.relative_to(SEEDS)))  # without a time: the same seeds, the same bytes
+            archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+    print(f"{len(files)} files, {ARCHIVE.stat().st_size:,} bytes in {ARCHIVE}")
+
+
+if __name__ == "__main__":
+    main_()

@@ -1,0 +1,271 @@
+"""The loaders that are fuzzed: what each is given, and what is done with it.
+
+A loader may do its work or refuse in words (a KothaError); the server may answer with any status below 500. Whatever
+else comes of an input is a defect. A target is opened in a child, once for many inputs, because what it opens may have
+threads, and a fork takes only one along.
+"""
+
+import json
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.fuzz import sums
+from tests.fuzz.layers import Parcel
+
+ARCHIVE = Path(__file__).with_name("seeds.zip")
+_TEXT = "নদীর ধারে ক্ষেত, ১২ Words\u200d.\n"
+
+Loader = Callable[[Path], object]  # takes the folder in which an input lies
+
+
+@dataclass(frozen=True)
+class Target:
+    """One loader."""
+
+    name: str
+    open: Callable[[], Loader]
+    share: int  # of a thousand inputs; the quick ones get more
+    agree: Callable[[Parcel], Parcel] | None = None  # sums inside the input put right, so that what they cover is read
+
+
+@cache
+def seeds(target: str) -> dict[str, Parcel]:
+    """The inputs that a target begins with, by their names."""
+    found: dict[str, Parcel] = {}
+    with zipfile.ZipFile(ARCHIVE) as archive:
+        for entry in archive.namelist():
+            of, name, file = entry.split("/", 2)
+            if of == target:
+                found.setdefault(name, {})[file] = archive.read(entry)
+    return found
+
+
+def write(folder: Path, parcel: Parcel) -> Path:
+    """Let a new folder hold an input."""
+    folder.mkdir(parents=True)
+    for name, data in parcel.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def _tokenizer() -> Loader:
+    from kotha.text.tokenizer.tokenizer import Tokenizer
+
+    def load(folder: Path) -> None:
+        tokenizer = Tokenizer.load(folder)
+        ids = tokenizer.encode(_TEXT)
+        tokenizer.decode(ids)
+        stream = tokenizer.stream()
+        "".join([*map(stream.push, ids), stream.finish()])
+
+    return load
+
+
+def _foreign_tokenizer() -> Loader:
+    from kotha.text.tokenizer.importers import import_tokenizer
+
+    def load(folder: Path) -> None:
+        tokenizer = import_tokenizer(folder)
+        tokenizer.decode(tokenizer.encode(_TEXT))
+
+    return load
+
+
+def _stream() -> Loader:
+    """Any tokens through the decoders that give out whole letters: joined, they are what decoding at once gives."""
+    from kotha.text.tokenizer.tokenizer import Tokenizer
+
+    with TemporaryDirectory() as place:
+        known = [Tokenizer.load(write(Path(place) / name, held)) for name, held in seeds("tokenizer").items()]
+
+    def load(folder: Path) -> None:
+        data = (folder / "tokens").read_bytes()[:1025] if (folder / "tokens").exists() else b""
+        tokenizer = known[len(data) and data[0] % len(known)]
+        pairs = zip(data[1::2], data[2::2], strict=False)
+        ids = [(high << 8 | low) % (tokenizer.vocab_size + (high == 255)) for high, low in pairs]
+        whole = tokenizer.decode(ids)
+        for decoder in (tokenizer.stream(), tokenizer.characters()):
+            told = "".join([*(decoder.push(token) for token in ids), decoder.finish()])
+            assert told == whole, f"token by token {told!r}, at once {whole!r}"
+
+    return load
+
+
+def _data() -> Loader:
+    from kotha.text.shards import Dataset
+
+    def load(folder: Path) -> None:
+        data = Dataset(folder)
+        for split in data.splits.values():
+            for document in split:
+                data.tokenizer.decode(document.tolist())
+
+    return load
+
+
+def _model() -> Loader:
+    import torch
+
+    from kotha import bundle
+    from kotha.model.gpt import GPT
+
+    def load(folder: Path) -> None:
+        opened = bundle.load(folder)
+        if isinstance(opened.model, GPT):
+            with torch.no_grad():
+                opened.model(torch.zeros(1, 2, dtype=torch.long))
+
+    return load
+
+
+def _run() -> Loader:
+    from kotha.evaluate.comparison import reached, row_of_run
+    from kotha.evaluate.doctor.examination import examine
+    from kotha.runs import RunFolder
+    from kotha.train.checkpoint import latest_checkpoint
+    from kotha.train.show.report import read_record, report_page
+
+    def load(folder: Path) -> None:
+        run = RunFolder(folder)
+        latest_checkpoint(run.checkpoints)
+        record = read_record(folder)
+        report_page(record.config, list(record.metrics), record.summary)
+        row_of_run("it", record.config, reached(folder))
+        examine(record.config, record.metrics)
+        run.read()
+
+    return load
+
+
+def _weights() -> Loader:
+    from kotha.export.huggingface.weight_files import find_weights
+
+    return lambda folder: [weight.read() for weight in find_weights(folder)]
+
+
+def _hugging_face() -> Loader:
+    from kotha.export.huggingface.import_ import import_hf
+
+    return import_hf
+
+
+def _named() -> Loader:
+    """Whatever lies there, named as a model: GGUF and ONNX files too, which go out of the house and never come in."""
+    import kotha
+
+    def load(folder: Path) -> None:
+        for place in [*sorted(folder.iterdir()), folder]:
+            try:
+                kotha.load(place, device="cpu")
+            except kotha.KothaError as error:
+                assert str(error)
+
+    return load
+
+
+def _pictures() -> Loader:
+    from kotha.errors import KothaError
+    from kotha.pictures import decode_png, holds_images, read_labelled_images, read_picture
+
+    def load(folder: Path) -> None:
+        for file in [file for file in sorted(folder.rglob("*")) if file.is_file()]:
+            try:
+                if file.suffix == ".npz":
+                    holds_images(file)
+                    read_labelled_images(file, 8, 1)
+                else:
+                    read_picture(file, 8, 3)
+                    decode_png(file.read_bytes(), 8, 1, 1 << 22)
+            except KothaError as error:
+                assert str(error)
+
+    return load
+
+
+def _corpus() -> Loader:
+    from kotha.errors import KothaError
+    from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
+    from kotha.text.corpus.documents import field_names, read_documents
+    from kotha.text.corpus.labelled import read_labelled
+    from kotha.text.corpus.pairs import read_text_pairs
+    from kotha.text.corpus.problems import Errors
+
+    whole = (read_labelled, read_text_pairs, read_dialogues, field_names, holds_dialogues)
+    ways: tuple[Errors, ...] = ("stop", "skip", "replace")
+
+    def load(folder: Path) -> None:
+        for number, file in enumerate(sorted(file for file in folder.rglob("*") if file.is_file())):
+            turn = file.stat().st_size + number
+            for document in read_documents([file], errors=ways[turn % 3], max_document_bytes=1 << (8 + turn % 12)):
+                document.text.encode()
+            try:
+                whole[turn % len(whole)](file)
+            except KothaError as error:
+                assert str(error)
+
+    return load
+
+
+def _documents() -> Loader:
+    from kotha.retrieve.documents import Indexing, list_files, read_file
+
+    def load(folder: Path) -> None:
+        for file in list_files([folder]):
+            for excerpt in read_file(file, Indexing()):
+                excerpt.text.encode()
+
+    return load
+
+
+def _index() -> Loader:
+    from kotha.retrieve.index import search
+    from kotha.retrieve.opening import open_store
+
+    def load(folder: Path) -> None:
+        with closing(open_store(folder / "index.db")) as store:
+            for hit in search(store, "নদী কোথায়?").hits:
+                hit.passage.text.encode()
+
+    return load
+
+
+def _requests() -> Loader:
+    from tests.fuzz.asking import Asker
+
+    asker = Asker()
+
+    def load(folder: Path) -> None:
+        file = folder / "it.http"
+        status, body = asker.ask(file.read_bytes() if file.exists() else b"")
+        assert status < 500 or status == 503, f"answered with {status}: {body[:300]!r}"
+        if 400 <= status != 404 and body:
+            assert json.loads(body)["error"]["message"], body[:300]
+
+    return load
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("tokenizer", _tokenizer, 130),
+        Target("foreign_tokenizer", _foreign_tokenizer, 60),
+        Target("stream", _stream, 250),
+        Target("data", _data, 40, sums.data),
+        Target("model", _model, 20),
+        Target("run", _run, 8, sums.checkpoints),
+        Target("weights", _weights, 100),
+        Target("hugging_face", _hugging_face, 20),
+        Target("named", _named, 20),
+        Target("pictures", _pictures, 100),
+        Target("corpus", _corpus, 120),
+        Target("documents", _documents, 40),
+        Target("index", _index, 20),
+        Target("requests", _requests, 32),
+    )
+}
