@@ -30,7 +30,7 @@ def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["seconds"] == pytest.approx(1000 * found["seconds_per_step"])
     assert found["tokens"] == 1000 * found["tokens_per_step"] == 8_192_000
-    assert 0.1 < found["peak_share"] < 0.2
+    assert 0.2 < found["peak_share"] < 0.4
     assert found["flops"]["rule_of_thumb_per_token"] == 6 * 58_139_648
     told = json.loads(page.read_text(encoding="utf-8").split('id="data">')[1].split("</script>")[0])["data"]
     assert told["schedule"]["steps"] == 1000 and told["design"] is None

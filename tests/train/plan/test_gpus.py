@@ -14,20 +14,23 @@ from kotha.train.recipes import recipe
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 
 
-def test_the_h200_estimate_is_near_what_was_measured() -> None:
-    measured = json.loads((RESULTS / "train_beside_huggingface_cuda.json").read_text(encoding="utf-8"))["figures"]
-    for figures in measured:
-        size = figures["batch_size"]
-        seconds = estimate_seconds_per_step(
-            GPUS["h200"], preset("bangla-58m"), recipe("course", batch_size=size), size, 128, "bfloat16"
-        )
-        assert 128 * size / seconds == pytest.approx(figures["ours_tokens_per_second"], rel=0.05)
+# Case of the results, preset, recipe, sequences in a batch, their length.
+MEASURED = [
+    ("58m-b64", "bangla-58m", "course", 64, 128),
+    ("58m-b512", "bangla-58m", "course", 512, 128),
+    ("gpt2-b32", "gpt2", "classic", 32, 1024),
+    ("modern", "bangla-modern", "modern", 32, 512),
+]
 
 
-def test_the_modern_run_is_near_its_measured_length() -> None:
-    run = json.loads((RESULTS / "news_on_h200.json").read_text(encoding="utf-8"))["runs"]["modern"]["summary"]
-    seconds = estimate_seconds_per_step(GPUS["h200"], preset("bangla-modern"), recipe("modern"), 32, 512, "bfloat16")
-    assert 70 + run["steps"] * seconds == pytest.approx(run["tokens"] / run["tokens_per_second"], rel=0.1)
+@pytest.mark.parametrize(("case", "name", "how", "size", "length"), MEASURED, ids=[each[0] for each in MEASURED])
+def test_the_h200_estimate_is_near_what_was_measured(case: str, name: str, how: str, size: int, length: int) -> None:
+    figures = json.loads((RESULTS / "train_speed.json").read_text(encoding="utf-8"))["figures"]
+    (ours,) = [each for each in figures if (each["case"], each["who"]) == (case, "kotha")]
+    seconds = estimate_seconds_per_step(
+        GPUS["h200"], preset(name), recipe(how, batch_size=size), size, length, "bfloat16"
+    )
+    assert size * length / seconds == pytest.approx(ours["tokens_per_second"], rel=0.1)
 
 
 @pytest.mark.parametrize("name", GPUS)

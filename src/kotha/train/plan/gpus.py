@@ -2,13 +2,13 @@
 
 Speeds are the makers' for dense products with sums in float32, as training uses them: ``half`` in bfloat16 (float16
 where there is no bfloat16), ``single`` in float32, by TF32 where the GPU has it. No training reaches them. What ours
-reaches was measured on one H200 (benchmarks/results):
+reaches was measured on one H200 (benchmarks/results/train_speed.json), each step recorded as one CUDA graph:
 
-- the course's model with AdamW, 494,892 tokens a second in batches of 64 x 128 and 1,023,724 in batches of 512 x 128,
-  13 % and 26 % of the peak. Two times give two numbers: each token costs its operations at 31 % of the peak, and each
-  micro-batch 1.2 ms a layer, in which the host starts kernels and the GPU waits (train_beside_huggingface_cuda.json);
-- ``bangla-modern`` with Muon, 3,600 steps in 246 s, of which about 70 went into compiling (news_on_h200.json): some
-  25 ms a step more than those two numbers say, 0.45 ms for each matrix that Muon moves.
+- the course's model with AdamW, 1,077,680 tokens a second in batches of 64 x 128 and 1,401,625 in batches of 512 x 128,
+  28 % and 36 % of the peak; ``gpt2`` in batches of 32 x 1,024, 496,085, 43 %. Two numbers come within 10 % of all:
+  each token costs its operations at 41 % of the peak, and each micro-batch 0.2 ms a layer;
+- ``bangla-modern`` with Muon, 1,141,885 in batches of 32 x 512: 4.3 ms a step more than those two numbers say, 0.08 ms
+  for each matrix that Muon moves.
 
 They are taken to hold for other GPUs and models, with the time to pass over the optimizer's memory added; another host
 or a newer torch changes them. An estimate, good for choosing, not for promising.
@@ -25,9 +25,9 @@ from kotha.train.optimize.optimizer import split_parameters
 from kotha.train.plan.activations import positions
 from kotha.train.plan.flops import count_work
 
-SHARE_OF_PEAK = 0.31
-SECONDS_PER_LAYER = 1.2e-3
-SECONDS_PER_MUON_MATRIX = 0.45e-3
+SHARE_OF_PEAK = 0.41
+SECONDS_PER_LAYER = 0.2e-3
+SECONDS_PER_MUON_MATRIX = 0.08e-3
 COMPILE_SECONDS = 70.0
 SOURCE = "an estimate from what was measured on an H200, see benchmarks/results"
 # A step of the optimizer reads weights, gradients and its two memories and writes all but the gradients.
@@ -102,9 +102,14 @@ def estimate_seconds_per_step(
     tokens = training.batch_size * positions(model, context_length) * texts
     products = tokens * work.training_per_token / (SHARE_OF_PEAK * gpu.peak(precision))
     waiting = -(-training.batch_size // micro_batch_size) * layers * SECONDS_PER_LAYER
-    optimizer = _PASSES * _FLOAT32 * work.parameters / gpu.bandwidth
+    optimizer = moving_seconds(gpu, work.parameters)
     muon = SECONDS_PER_MUON_MATRIX * _matrices(model) if training.optimizer == "muon" else 0.0
     return products + waiting + optimizer + muon
+
+
+def moving_seconds(gpu: GPU, parameters: float) -> float:
+    """Seconds in which the optimizer passes over its memory."""
+    return _PASSES * _FLOAT32 * parameters / gpu.bandwidth
 
 
 @lru_cache(maxsize=64)
