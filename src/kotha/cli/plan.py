@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from kotha.cli.flags import InLanguage, More, flag, from_words, page
+from kotha.cli.plan_cluster import OfCluster, plan_on_paper, print_plan_tables
 from kotha.cli.spoken import said
-from kotha.cli.terminal import notes, print_json, results, table
+from kotha.cli.terminal import notes, print_json, results
 from kotha.errors import UsageError
 
 Number = Annotated[int | None, flag("Overrides the preset or the recipe.")]
@@ -30,6 +31,7 @@ def plan(
     data: Annotated[str | None, flag("A data folder, to count epochs; for a design, any text too.")] = None,
     memory_gb: Annotated[float | None, flag("Design a model for this much memory.")] = None,
     minutes: Annotated[float | None, flag("What `kotha train` does in this time, and why.")] = None,
+    cluster: OfCluster = OfCluster(),  # noqa: B008 - frozen
     time: Annotated[bool, flag("Time a few small steps on this machine.", negative="--no-time")] = True,
     html: Annotated[Path | None, page("Also write the plan as a page, with its schedule drawn.")] = None,
     language: InLanguage = "en",
@@ -37,11 +39,16 @@ def plan(
 ) -> None:
     """Count a model's parameters, work, memory and time, part by part.
 
-    Backwards, a model that fits a budget: `kotha plan --memory-gb 4 --minutes 30 --data DATA`.
+    Backwards, a model that fits a budget: `kotha plan --memory-gb 4 --minutes 30 --data DATA`. On paper, many GPUs, for
+    a preset or for 124 million to 7 billion parameters: `kotha plan --gpus 64 --nodes 8 --tokens 100B`.
     """
     flags: dict[str, Any] = {"vocab_size": vocab_size, "context_length": context_length, "batch_size": batch_size}
     flags |= {"micro_batch_size": micro_batch_size, "precision": precision, "steps": steps}
     given = {**from_words(set_), **{name: value for name, value in flags.items() if value is not None}}
+    if cluster.asked:
+        other = {"--memory-gb": memory_gb, "--minutes": minutes, "--steps": steps, "--html": html, "--data": data}
+        plan_on_paper(cluster, preset, recipe, gpu, given, other, as_json)
+        return
     if preset is None and memory_gb is None and minutes is None:
         raise UsageError("say what to plan: --preset NAME, or for a design --memory-gb, --minutes and --data")
     for needed, value in {"--minutes": minutes, "--data": data}.items():
@@ -75,15 +82,10 @@ def plan(
 def _print(text: Any) -> None:
     from rich.cells import cell_len
 
-    from kotha.train.plan.telling import has_sentences, in_columns, schedule_lines
+    from kotha.train.plan.telling import schedule_lines
 
     console = results()
-    for title, header, rows in text.tables:
-        if has_sentences(rows):
-            spoken = [[said(cell) for cell in row] for row in rows]
-            console.print(in_columns(said(title), spoken, cell_len), markup=False)
-        else:
-            console.print(table(title, header, rows, labels=True))
+    print_plan_tables(text.tables)
     for sentence in text.words:
         console.print(said(sentence), markup=False)
     *bars, ends = schedule_lines(text.settings)

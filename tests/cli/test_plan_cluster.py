@@ -1,0 +1,78 @@
+"""`kotha plan --gpus` as a user types it."""
+
+import json
+
+import pytest
+
+from kotha.cli.main import main
+
+
+def test_many_gpus_are_told_with_everything_that_was_assumed(capsys) -> None:
+    assert main(["plan", "--gpus", "64", "--nodes", "8"]) == 0
+    told = capsys.readouterr().out
+    for said in (
+        "64 x NVIDIA H200 in 8 machines: what they give",
+        "what they need",
+        "124 million",
+        "6.78 billion",
+        "for 1000 billion tokens",
+        "on the disk: tokens, and three checkpoints",
+        "assumed",
+        "41% of 989 TFLOP/s",
+        "400 Gb/s a GPU",
+        "the count of Llama 3 (arXiv 2407.21783)",
+        "beside published runs the speeds are",
+    ):
+        assert said in told
+
+
+def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
+    arguments = ["plan", "--gpus", "16", "--preset", "gpt2", "--tokens", "5B", "250M", "--gpu", "a100", "--json"]
+    assert main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["gpus"], found["nodes"], found["gpu"]) == (16, 2, "NVIDIA A100 80 GB")
+    (model,) = found["models"]
+    assert model["parameters"] == 124_439_808
+    assert [run["tokens"] for run in model["runs"]] == [5e9, 2.5e8]
+    slow, quick = model["runs"]
+    assert slow["days"] == pytest.approx(20 * quick["days"])
+    assert slow["gpu_hours"] == pytest.approx(24 * 16 * slow["days"])
+    assert slow["disk_bytes"] == 2 * 5e9 + 3 * model["checkpoint_bytes"]
+    assert {each["what"] for each in found["assumed"]} >= {"speed of a GPU", "between machines", "failures", "storage"}
+    assert main([*arguments, "--network", "1", "--storage", "0.1"]) == 0
+    slower = json.loads(capsys.readouterr().out)["models"][0]
+    assert slower["tokens_per_second"] < model["tokens_per_second"]
+    assert slower["checkpoint_seconds"] == pytest.approx(20 * model["checkpoint_seconds"])
+    assert main([*arguments, "--batch-size", "32", "--context-length", "512"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"][0]["tokens_per_step"] == 32 * 512
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (["--nodes", "2"], 2, "say how many with --gpus"),
+        (["--gpus", "0"], 2, "gpus=0 must be from 1"),
+        (["--gpus", "12", "--nodes", "5"], 2, "nodes=5 cannot share 12 GPUs evenly"),
+        (["--gpus", "8", "--tokens", "many"], 2, "tokens='many' is no number of tokens; write 10B"),
+        (["--gpus", "8", "--tokens", "nanB"], 2, "must be from 1 to a million trillion"),
+        (["--gpus", "8", "--minutes", "5"], 2, "--minutes has no place in a plan for many GPUs"),
+        (["--gpus", "8", "--preset", "bert-base"], 2, "bert-base is a bert"),
+        (["--gpus", "8", "--gpu", "t4"], 1, "are too small for"),
+        (["--gpus", "8", "--network", "0"], 2, "network must be above 0"),
+        (["--gpus", "8", "--gpu", "h20"], 2, "did you mean 'h200'?"),
+        (["--gpus", "8", "--batch-size", "4"], 1, "a batch of 4 sequences cannot be shared by 8 GPUs"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(capsys, arguments: list[str], code: int, reason: str) -> None:
+    assert main(["plan", *arguments]) == code
+    told = capsys.readouterr().err
+    assert reason in told and told.count("\n") == 1
+
+
+def test_it_is_told_in_bangla(capsys) -> None:
+    assert main(["plan", "--gpus", "8", "--preset", "gpt2", "--language", "bn"]) == 0
+    told = capsys.readouterr().out
+    for said in ("যা ধরে নেওয়া হয়েছে", "প্রতি সেকেন্ডে টোকেন", "১,০০,০০০ কোটি টোকেনে", "লাগবে না", "১টি কম্পিউটারে"):
+        assert said in told
+    for english in ("assumed", "measured on", "messages", "storage", "a machine"):
+        assert english not in told
