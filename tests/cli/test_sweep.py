@@ -81,6 +81,7 @@ def test_a_sweep_ends_with_what_mattered_and_a_line_that_trains_the_best_again(c
 def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp_path) -> None:
     out = tmp_path / "sweep"
     first = swept(capsys, words(data, out, 2, 3, *SEARCH))
+    assert [part for part, _ in first["default"]["curve"]] == [3, 5, 8], "it looks often enough for a curve"
     assert swept(capsys, words(data, out, 2, 3, *SEARCH)) == first, "there is nothing left to do"
     more = swept(capsys, words(data, out, 3, 3))
     assert more["trials"][:2] == first["trials"] and len(more["trials"]) == 3
@@ -184,8 +185,9 @@ def test_ctrl_c_saves_and_the_trial_is_gone_on_with(capsys, data: Path, tmp_path
     assert json.loads((out / "trial-0000" / "summary.json").read_text())["stopped"]
 
 
-def test_what_falls_behind_is_stopped_early_and_nothing_of_it_is_lost(capsys, data: Path, tmp_path) -> None:
-    arguments = words(data, tmp_path / "sweep", 10, 8, "--set", "evaluate_every=1", "--search")
+@pytest.mark.parametrize("prune", ["median", "hyperband"])
+def test_what_falls_behind_is_stopped_early_and_nothing_of_it_is_lost(capsys, data: Path, tmp_path, prune) -> None:
+    arguments = words(data, tmp_path / "sweep", 10, 8, "--set", "evaluate_every=1", "--prune", prune, "--search")
     assert main([*arguments, "learning_rate=1e-9..1e-2:log", "--json"]) == 0
     told = capsys.readouterr()
     found = json.loads(told.out)
@@ -245,6 +247,7 @@ def test_what_is_wrong_is_said_in_one_line(capsys, data: Path, tmp_path, more, c
     told = capsys.readouterr().err
     assert reason in told and told.count("\n") == 1
     assert "secret" not in told
+    assert not (tmp_path / "sweep").exists(), "nothing is left behind"
 
 
 def test_without_optuna_it_says_how_to_get_it(capsys, data: Path, tmp_path, monkeypatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from kotha.errors import UsageError
 from kotha.text.shards import Dataset
 from kotha.train.plan.design import BASE
+from kotha.train.plan.rules import EVALUATIONS
 from kotha.train.plan.step_time import use_fastest_threads
 from kotha.train.plan.text_size import measure_text
 from kotha.train.settings import TrainRequest, choose_settings, take_sizes
@@ -87,6 +88,8 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
         fixed = choice.design.sizes if sizes_open and SIZE not in names else {}
         fixed |= {"context_length": choice.settings.context_length}
         measured_by = {"evaluate_tokens": choice.settings.evaluate_tokens}
+    elif not asked.timed:  # a recipe may look too seldom for a curve
+        measured_by = {"evaluate_every": max(1, -(-choice.settings.steps // EVALUATIONS))}
     fixed = {name: value for name, value in {**fixed, **given}.items() if name not in names}
     return Sweep(
         asked=request.told,

@@ -156,9 +156,9 @@ def sentences(found: SweepFindings) -> list[str]:
     """What must be said of the tables."""
     best, default = found.best, found.default
     whole, stopped = found.count("complete"), found.count("pruned")
-    told = [f"{whole} trials came to their end, {stopped} were stopped early"]
+    told = [f"trials that came to their end: {whole}; stopped early: {stopped}"]
     if elsewhere := found.count("running", "waiting"):
-        told.append(f"{elsewhere} more are at work elsewhere, or wait; the same command goes on with them")
+        told.append(f"at work elsewhere, or waiting: {elsewhere}; the same command goes on with them")
     if best is None or best.value is None:
         return [*told, "no trial came to its end, so there is nothing to recommend yet"]
     if best.is_default:

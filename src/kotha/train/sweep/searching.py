@@ -107,7 +107,9 @@ class Searching:
             self.study.optimize(lambda trial: self._try(trial, worker), n_trials=1, catch=(_EnoughError,))
         except BaseException as error:
             with suppress(Exception):  # the database may be what failed; then who comes next finds the trial left
-                do_again(self.study, self.study.trials[self._at], blamed=not isinstance(error, SweepStopped))
+                last = self.study.trials[self._at]
+                if last.state == optuna().trial.TrialState.FAIL and last.user_attrs.get(WORKER) == worker.name:
+                    do_again(self.study, last, blamed=not isinstance(error, SweepStopped))
             raise
 
     def _try(self, trial: Any, worker: SweepWorker) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 from uuid import uuid4
 
 from kotha.errors import KothaError, UsageError, library
-from kotha.files import InUseError, lock
+from kotha.files import InUseError, filled_folder, lock
 
 DATABASE, WORKERS = "study.db", "workers"
 ABOUT = "kotha_sweep"  # the attribute of a study that says what it is
@@ -88,10 +88,12 @@ def database_told(url: str) -> Iterator[None]:
 
 
 def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, Any]]) -> Any:
-    """The study of that name, made if there is none; exactly one process makes it, and says what it is."""
+    """The study of that name, made if there is none; exactly one process makes it, and says what it is.
+
+    What cannot be begun leaves no folder behind.
+    """
     found = optuna()
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with filled_folder(folder), _alone(folder):
         storage = _storage(url)
         if _exists(storage, name):
             study = found.load_study(study_name=name, storage=storage)
