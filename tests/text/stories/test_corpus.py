@@ -23,11 +23,11 @@ from kotha.text.stories.plots.all import PLOTS
 # that is meant, take the new values from the left side of the failing assertion and say so in the changelog.
 GOLDEN_FINGERPRINTS: dict[tuple[int, int], str] = {
     (0, 0): "a671cf8ec2e522df",
-    (0, 1): "af862d8049951240",
-    (0, 2): "571ff128478373bf",
-    (0, 3): "8ad6a3f563c0f7f1",
+    (0, 1): "d54d9518657231ed",
+    (0, 2): "af6e670e9be6f43f",
+    (0, 3): "1209889741b005de",
     (7, 1000): "ad6775c422d121de",
-    (42, 123456789): "4a5e82ab1a8dddaf",
+    (42, 123456789): "69acee5c6ce7790e",
 }
 SENTENCE_END = re.compile(r"[।?!\n]")
 

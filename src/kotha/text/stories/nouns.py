@@ -10,6 +10,7 @@ take a glide::
     বই, লাউ           বইয়ের     বইয়ে      বউয়েরা       a vowel letter
     মা, চা            মায়ের     চায়ে      মায়েরা       one open syllable
     শরৎ               শরতের      শরতে                     ৎ becomes ত again
+    রং                রঙের       রঙে                      and ং becomes ঙ
 
 It does not know which nouns name people; the plots ask for -রা and -জন where they mean people. Text is in Unicode's
 form NFC, where ড়, ঢ় and য় are a letter and a dot.
@@ -48,11 +49,12 @@ SUFFIXES = {
     "vowel": ("র", "তে", "রা"),
     "glide": ("য়ের", "য়ে", "য়েরা"),
     "cut": ("তের", "তে", "ৎরা"),
+    "nasal": ("ঙের", "ঙে", "ংরা"),
 }
 
 
 def _ending(word: str) -> str:
-    """The kind of sound a word ends in: 'glide', 'aa', 'vowel', 'cut' (ৎ) or 'consonant'."""
+    """The kind of sound a word ends in: 'glide', 'aa', 'vowel', 'cut' (ৎ), 'nasal' (ং) or 'consonant'."""
     last = word.rsplit(" ", 1)[-1].rsplit("-", 1)[-1].replace("ঁ", "")
     if last[-1] in VOWEL_LETTERS:
         return "glide"
@@ -62,7 +64,7 @@ def _ending(word: str) -> str:
         if syllables == 1 and (len(letters) == 1 or (letters[1] == VIRAMA and len(letters) == 3)):
             return "glide"
         return "aa" if last[-1] == "া" else "vowel"
-    return "cut" if last[-1] == "ৎ" else "consonant"
+    return {"ৎ": "cut", "ং": "nasal"}.get(last[-1], "consonant")
 
 
 @functools.cache
@@ -81,7 +83,7 @@ def inflect(word: str, case: str) -> str:
     ending = _ending(word)
     if case == "রা" and ending == "consonant" and word[-2:-1] == VIRAMA:
         return word + case
-    stem = word.removesuffix("ৎ") if ending == "cut" else word
+    stem = word[:-1] if ending in ("cut", "nasal") else word
     return stem + SUFFIXES[ending][CASES.index(case)]
 
 

@@ -1,0 +1,37 @@
+"""Thousands of told documents, all plots alike, for the tests that read them."""
+
+from typing import NamedTuple
+
+import pytest
+
+from kotha.text.stories.chooser import Chooser
+from kotha.text.stories.plot import compile_plot
+from kotha.text.stories.plots.all import PLOTS
+from kotha.text.stories.scene import Scene
+
+ALL_PLOTS = sum(map(len, PLOTS.values()))
+
+
+class Told(NamedTuple):
+    """A document: its kind and plot, its text, and what filled its roles."""
+
+    kind: str
+    plot: str
+    text: str
+    scene: Scene
+
+
+@pytest.fixture(scope="module", params=[1_500, pytest.param(10_000, marks=pytest.mark.slow)])
+def told(request: pytest.FixtureRequest) -> list[Told]:
+    return [
+        Told(kind, plot.name, *compile_plot(plot)(Chooser(f"sense:{plot.name}:{index}")))
+        for kind, plots in PLOTS.items()
+        for plot in plots
+        for index in range(request.param // ALL_PLOTS + 1)
+    ]
+
+
+def of(told: list[Told], *plots: str) -> list[Told]:
+    found = [document for document in told if document.plot in plots]
+    assert len(found) == len(plots) * len(told) // ALL_PLOTS
+    return found
