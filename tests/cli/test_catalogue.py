@@ -16,8 +16,10 @@ from kotha.cli.spoken import _OTHERS, FOLDER
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 FILES = sorted(path.stem for path in FOLDER.glob("*.json"))
-# Said by libraries: the parser of command lines, and the system.
-NOT_OURS = re.compile(r"errors\.(typed|why|file\.(missing|denied|full))\b|errors\.kind\.|common\.size")
+# Said by libraries: the parser of command lines, and the system; or put together out of single words.
+NOT_OURS = re.compile(
+    r"errors\.(typed|why|file\.(missing|denied|full))\b|errors\.kind\.|common\.size|train\.use\.leaks\."
+)
 FILLED = re.compile(r"'?\{\w+\}'?")
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -58,8 +60,9 @@ def spoken_in_the_source() -> str:
 
 
 def in_the_source(part: str) -> bool:
-    """Figures of a summary are called by their keys, with spaces."""
-    return part in spoken_in_the_source() or part.replace(" ", "_") in spoken_in_the_source()
+    """Figures of a summary are called by their keys, with spaces; things that are counted, by one of them."""
+    forms = (part, part.replace(" ", "_"), part.removesuffix("s"))
+    return any(form in spoken_in_the_source() for form in forms)
 
 
 def test_every_form_is_one_that_somebody_says() -> None:
@@ -70,7 +73,7 @@ def test_every_form_is_one_that_somebody_says() -> None:
         found = [part for part in parts if len(part) > 3 and not in_the_source(part)]
         if found and not NOT_OURS.match(key):
             lost.append((key, found))
-    assert lost == []
+    assert lost == [], lost
 
 
 def test_the_bangla_is_the_house_s_own() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import App
 
-from kotha.cli.flags import Json, More, OnErrors, flag, from_toml, from_words
+from kotha.cli.flags import InLanguage, Json, More, OnErrors, flag, from_toml, from_words
 from kotha.cli.spoken import tell
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, print_table
@@ -40,6 +40,7 @@ def classify(
     set_: More = (),
     resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False,
     errors: OnErrors = "stop",
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Make a text classifier of a GPT or BERT: `kotha adapt classify reviews.csv --from run --out moods`.
@@ -104,6 +105,7 @@ def instruct(
     set_: More = (),
     resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False,
     errors: OnErrors = "stop",
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Teach a GPT to answer: `kotha adapt instruct pairs.jsonl --from run --out taught`, then `kotha chat taught`.

@@ -1,13 +1,13 @@
 """``kotha ask``: a question to an index of documents, answered with citations."""
 
 import os
-import sys
 from dataclasses import asdict
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from kotha.cli.flags import Json, flag
+from kotha.cli.flags import InLanguage, Json, flag
 from kotha.cli.naming import place
+from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, results
 from kotha.errors import UsageError
 
@@ -30,6 +30,7 @@ def ask(
     ] = None,
     retrieve_only: Annotated[bool, flag("Show passages and answer nothing.")] = False,
     tokens: Annotated[int, flag("Tokens of an answer at most.")] = 100,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Find the passages that fit a question, show them with their scores, and answer from them with citations."""
@@ -44,17 +45,17 @@ def ask(
             return
         _show(found.hits)
         if not found.hits:
-            print("kotha: no passage has a word of the question", file=sys.stderr)
+            tell("no passage has a word of the question")
         return
-    said = opened.ask(asked, limit, by, tokens=tokens)
+    reply = opened.ask(asked, limit, by, tokens=tokens)
     if as_json:
-        row = {name: value for name, value in asdict(said).items() if name != "hits"}
-        print_json({**row, "passages": [_as_row(hit) for hit in said.hits]})
+        row = {name: value for name, value in asdict(reply).items() if name != "hits"}
+        print_json({**row, "passages": [_as_row(hit) for hit in reply.hits]})
         return
-    _show(said.hits)
-    results().print(f"\n{said.answer}", markup=False)
-    if said.remark is not None:
-        print(f"kotha: {said.remark}", file=sys.stderr)
+    _show(reply.hits)
+    results().print(f"\n{reply.answer if reply.found else said(reply.answer)}", markup=False)
+    if reply.remark is not None:
+        tell(reply.remark)
 
 
 def _model_and_question(run: str | None, question: str | None) -> tuple[str | None, str]:
@@ -78,5 +79,5 @@ def _show(hits: "list[Hit]") -> None:
     console = results()
     for number, hit in enumerate(hits, 1):
         source = os.path.relpath(hit.passage.source)
-        console.print(f"[{number}] {hit.score:.3f}  {source}, {hit.passage.place}", markup=False)
+        console.print(f"[{number}] {hit.score:.3f}  {source}, {said(hit.passage.place)}", markup=False)
         console.print(indent(hit.passage.text, "    "), markup=False)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kotha.cli.flags import Json, flag, page
+from kotha.cli.flags import InLanguage, Json, flag, page
 from kotha.cli.terminal import print_json, results
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def classify(
     attention: Annotated[Path | None, page("Of one image: a page that shows which patches each head looks at.")] = None,
     adapter: Annotated[Path | None, flag("An adapter folder (LoRA) to put on RUN, its base.")] = None,
     device: Annotated[str, flag("cpu, cuda, or auto.")] = "auto",
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`; or each image: `… digits 7.png`."""

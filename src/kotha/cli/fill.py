@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from kotha.cli.flags import Json, Run, flag
+from kotha.cli.flags import InLanguage, Json, Run, flag
+from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, results
 
 
@@ -13,6 +14,7 @@ def fill(
     *,
     words: Annotated[int, flag("How many words to offer for each gap.")] = 5,
     next: Annotated[str | None, flag("A sentence: say whether it follows the text.")] = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Fill the gaps of a text with the likeliest words, or judge whether one sentence follows another."""
@@ -24,7 +26,7 @@ def fill(
         if as_json:
             print_json({"follows": chance})
         else:
-            results().print(f"{chance:.1%} that it follows", markup=False)
+            results().print(said(f"{chance:.1%} that it follows"), markup=False)
         return
     filled = lm.fill(text, words=words)
     if as_json:
@@ -33,6 +35,6 @@ def fill(
     console = results()
     for turn, guesses in enumerate(filled.words):
         if len(filled.words) > 1:
-            console.print(f"gap {turn + 1}", markup=False)
+            console.print(said(f"gap {turn + 1}"), markup=False)
         for guess in guesses:
             console.print(f"{guess.probability:6.1%}  {guess.text}", markup=False)

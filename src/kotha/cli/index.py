@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from kotha.cli.flags import Field, Json, OnErrors, Paths, flag
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, flag
+from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 
 
@@ -15,6 +16,7 @@ def index(
     letters: Annotated[int, flag("Letters of a passage at most.")] = 600,
     field: Field = "text",
     errors: OnErrors = "stop",
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Cut documents (txt, md, html, pdf, jsonl, csv, tsv, parquet) into passages, and index them for `kotha ask`."""
@@ -30,5 +32,5 @@ def index(
     rows = [[name, f"{getattr(report, name):,}"] for name in ("sources", "documents", "passages")]
     done = [f"{getattr(report, name):,} {name}" for name in ("added", "unchanged", "removed") if getattr(report, name)]
     console = results()
-    console.print(table(out, ["", ""], rows))
-    console.print(f"documents: {', '.join(done) or 'none'}", markup=False)
+    console.print(table(out, ["", ""], rows, labels=[0]))
+    console.print(said(f"documents: {', '.join(done) or 'none'}"), markup=False)

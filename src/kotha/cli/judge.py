@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import Json, flag, page
+from kotha.cli.flags import InLanguage, Json, flag, page
+from kotha.cli.spoken import said, spoken_language, tell
 from kotha.cli.stopping import raised
 from kotha.wording import ascii_digits, counted
 
@@ -34,6 +35,7 @@ def judge(
     temperature: Annotated[float, flag("0 always takes the best token, 1 draws as the model says.")] = 0.8,
     top_k: Annotated[int | None, flag("Draw among this many of the best tokens.", negative="--no-top-k")] = 40,
     seed: Annotated[int, flag("Decides the texts, and which of two stands first.")] = 0,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Let a person choose the better of two blind continuations: `kotha judge run-1 run-2 --prompts p.txt --out j`.
@@ -49,15 +51,13 @@ def judge(
     with progress() as advance:
         judging = kotha.judge(runs, prompts, out=out, on_progress=advance, **how)
     if judging.same and runs:
-        print(f"kotha: {counted(judging.same, 'pair')} of equal texts left out", file=sys.stderr)
+        tell(f"{counted(judging.same, 'pair')} of equal texts left out")
     if page is not None:
         judging.page(page)
-        print(
-            f"kotha: {counted(len(judging.pairs), 'pair')} in {page}; take its files in with --collect", file=sys.stderr
-        )
+        tell(f"{counted(len(judging.pairs), 'pair')} in {page}; take its files in with --collect")
     for file in collect:
         name, count = judging.collect(file)
-        print(f"kotha: {counted(count, 'judgement')} by {name}", file=sys.stderr)
+        tell(f"{counted(count, 'judgement')} by {name}")
     if page is None and not collect and not as_json:
         _ask(judging, judge or getpass.getuser())
     if not judging.judgements() and page is not None:
@@ -79,24 +79,26 @@ def _ask(judging: "Judging", judge: str) -> None:
         choice = _choice(answers)
         if choice is None:
             go_on = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            print(f"kotha: {counted(len(waiting) - place, 'pair')} left; go on with: {go_on}", file=sys.stderr)
+            tell(f"{counted(len(waiting) - place, 'pair')} left; go on with: {go_on}")
             return
         judging.record(judge, pair.id, choice)
 
 
 def _show(pair: "BlindPair", place: int, count: int) -> None:
-    print(f"\n[{place} of {count}] {pair.prompt}\n\n1: {pair.left}\n\n2: {pair.right}\n", flush=True)
+    first, second = ("১", "২") if spoken_language() == "bn" else ("1", "2")
+    begins = f"{said(f'[{place} of {count}]')} {pair.prompt}"
+    print(f"\n{begins}\n\n{first}: {pair.left}\n\n{second}: {pair.right}\n", flush=True)
 
 
 def _choice(answers: Iterator[str]) -> "Choice | None":
     """What was chosen; None to stop."""
     for answer in answers:
-        said = ascii_digits(answer.strip().lower())
-        if said in _KEYS:
-            return _KEYS[said]
-        if said in _LEAVE:
+        chosen = ascii_digits(answer.strip().lower())
+        if chosen in _KEYS:
+            return _KEYS[chosen]
+        if chosen in _LEAVE:
             return None
-        print(f"kotha: {_ASKED}", file=sys.stderr)
+        tell(_ASKED)
     return None
 
 
@@ -105,7 +107,7 @@ def _lines() -> Iterator[str]:
     while True:
         try:
             with raised():
-                line = input(_ASKED) if sys.stdin.isatty() else sys.stdin.readline()
+                line = input(said(_ASKED)) if sys.stdin.isatty() else sys.stdin.readline()
         except (EOFError, KeyboardInterrupt):
             print()
             return

@@ -26,7 +26,7 @@ _FLAG = "--language"
 # What every command may have to say; beside it each has the words in the file of its own name.
 _SHARED = ("errors", "common")
 # A command whose work is partly that of others says what they say.
-_OTHERS = {"demo": ("train", "prepare", "tokenizer"), "adapt": ("train", "evaluate")}
+_OTHERS = {"train": ("evaluate",), "demo": ("train", "prepare", "tokenizer"), "adapt": ("train", "evaluate")}
 # What the studio says too, in forms that it has: refusals to every command, and a room's words to one command.
 _OF_THE_STUDIO = {"plan": "plan", "inside": "heads"}
 _NAME = re.compile(r"\{(\w+)\}")

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import Json, Run, flag, page
+from kotha.cli.flags import InLanguage, Json, Run, flag, page
 from kotha.errors import UsageError
 
 
@@ -21,6 +21,7 @@ def translate(
     alignment: Annotated[
         Path | None, page("Of a text: a page that shows which of its words each written one looked at.")
     ] = None,
+    language: InLanguage = "en",
     as_json: Json = False,
 ) -> None:
     """Translate with a model that learned from pairs (`kotha inside attention` shows all that it looks at)."""

@@ -17,7 +17,7 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
     ]
     if score.seen:
         remarks.append(f"It has learned from {score.seen:,} of these, so these figures are too good.")
-    return Table(counted(score.examples, "example"), ["", "accuracy", "macro-F1"], cells, remarks)
+    return Table(counted(score.examples, "example"), ["", "accuracy", "macro-F1"], cells, remarks, labels=[0])
 
 
 def classes_page(score: ClassificationScore, title: str, lead: str = "", called: str = "text") -> str:

@@ -142,7 +142,7 @@ def instructions_table(score: InstructionScore, name: str, before: float | None 
     for reply in score.replies[:_SHOWN]:
         verdict = "right" if reply.right else f"wanted {reply.wanted}"
         rows.append([reply.question.split("\n")[-1], f"{reply.said} ({verdict})"])
-    return Table(name, ["", ""], rows)
+    return Table(name, ["", ""], rows, labels=[0, 1])
 
 
 def _prompt(turns: Dialogue, engine: Engine, template: ChatTemplate | None) -> str | tuple[int, ...]:

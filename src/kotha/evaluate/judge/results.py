@@ -116,7 +116,7 @@ def judging_tables(result: JudgingResult) -> list[Table]:
         for each in result.meetings
     ]
     against = ["model", "against", "wins", "ties", "losses", "chance to win"]
-    return [Table("", header, rows, remarks), Table("", against, met)]
+    return [Table("", header, rows, remarks, labels=[2]), Table("", against, met, labels=[5])]
 
 
 def _judges(result: JudgingResult) -> str:
