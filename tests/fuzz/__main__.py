@@ -11,8 +11,8 @@ those alone and shows what happens.
 
 import argparse
 import os
+import resource
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,10 @@ def main() -> int:
     turns = 1 + given.inputs // _TURN
     for turn in range(1, turns + 1):
         for search in searches:
-            began = time.monotonic()
+            began = _used()
             wanted = given.inputs * search.target.share * turn // (shares * turns)
             found = search.run(wanted - search.found.inputs)
-            seconds[found.target] += time.monotonic() - began
+            seconds[found.target] += _used() - began
         rows = [{**asdict(search.found), "seconds": round(seconds[search.target.name], 1)} for search in searches]
         save(given.seed, rows, given.out)
         print(f"turn {turn} of {turns}", file=sys.stderr, flush=True)
@@ -59,6 +59,11 @@ def main() -> int:
             f"{said}, {row['lines']:5} lines, {row['seconds']:7} s, wrong {sum(row['wrong'].values())}", *row["wrong"]
         )
     return int(any(row["wrong"] for row in rows))
+
+
+def _used() -> float:
+    """Seconds that this process and its children have had of a processor."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def save(seed: int, rows: list[dict[str, Any]], out: Path) -> None:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -32,6 +33,8 @@ from kotha.errors import KothaError
 
 SECONDS, WAITING, MEMORY = 5.0, 30.0, 1 << 30
 _BATCH = 1000  # inputs of one child
+# To be watched costs an input several times itself, so the first are, and then one in some.
+_WATCHED, _WATCHED_LATER = 500, 8
 _FIGURES = ("tried", "read", "refused", "memory")
 _HOUSE = str(Path(kotha.__file__).parent)
 
@@ -174,19 +177,20 @@ def _work(search: Search, numbers: range, watch: Watch, shared: mmap.mmap, tell:
             write(folder, search.make(number))
             counts["tried"] += 1
             shared[:] = struct.pack(f"<{len(_FIGURES)}Q", *counts.values())
-            what, told = _try(load, folder, watch)
+            watched = number < _WATCHED or number % _WATCHED_LATER == 0
+            what, told = _try(load, folder, watch if watched else nullcontext())
             if what in counts:
                 counts[what] += 1
             else:
                 tell.send({"wrong": number, "what": what, "told": told})
-            if watch.new and what in counts:
+            if watched and watch.new and what in counts:
                 tell.send({"kept": number, "lines": sorted(watch.new)})
             rmtree(folder)
         counts["memory"] = max(0, _held("VmHWM") - before)
         shared[:] = struct.pack(f"<{len(_FIGURES)}Q", *counts.values())
 
 
-def _try(load: Loader, folder: Path, watch: Watch) -> tuple[str, str]:
+def _try(load: Loader, folder: Path, watch: AbstractContextManager[object]) -> tuple[str, str]:
     """What comes of one input: read, refused, or what went wrong and where."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: a busy machine makes nobody late
     signal.setitimer(signal.ITIMER_REAL, WAITING)
