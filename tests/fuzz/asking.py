@@ -10,7 +10,7 @@ from tests.fuzz.layers import opened
 
 
 class Asker:
-    """The app with one small model and an index, and a loop that it lives in."""
+    """The app with a small model of each family and an index, and a loop that it lives in."""
 
     def __init__(self) -> None:
         from tests.fuzz.targets import seeds, write
@@ -18,12 +18,12 @@ class Asker:
         from kotha.serve.app import guarded, make_app
         from kotha.serve.settings import Limits, ServeSettings
 
-        limits = Limits(rows=4, tokens=8, choices=4, prompts=4, positions=32, numbers=30_000, studied=600, seconds=4.0)
+        limits = Limits(rows=4, tokens=48, choices=4, prompts=4, positions=32, numbers=30_000, studied=600, seconds=4.0)
         self._place = TemporaryDirectory()
-        model = write(Path(self._place.name) / "plain", seeds("model")["plain"])
+        models = [write(Path(self._place.name) / name, held) for name, held in seeds("model").items()]
         index = write(Path(self._place.name) / "index", seeds("index")["plain"]) / "index.db"
         settings = ServeSettings(limits=limits, indexes=(str(index),))
-        self._app = guarded(make_app([str(model)], settings, device="cpu"))
+        self._app = guarded(make_app([str(model) for model in models], settings, device="cpu"))
         self._loop = asyncio.new_event_loop()
 
     def ask(self, request: bytes) -> tuple[int, bytes]:

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import random
+import re
 import shutil
 import struct
 import zipfile
@@ -39,6 +40,9 @@ from kotha.text.tokenizer.trainers import train
 
 TEXTS = ["নদীর ধারে ক্ষেত। মা ঘরে যায়, ১২ টাকা।", "The river, 12 fields.", "ক্ষেতের পাশে নদী, নদীর পাশে ঘর।"]
 SEEDS = Path("build") / "seeds"
+# Which model does such work, by a part of the address; and a mark as files and jobs have it.
+_DOES = {"classify": "classifier", "fill": "bert", "translate": "seq2seq", "alignment": "seq2seq"}
+_MARK = "0123456789ab"
 SIZES: dict[str, Any] = {"n_layers": 1, "d_model": 8, "n_heads": 2}
 
 
@@ -148,6 +152,7 @@ def data_and_run(tokenizer: Tokenizer) -> None:
     words = ["train", str(data), "--out", str(run), "--preset", "pocket", "--recipe", "modern", "--steps", "4"]
     assert main([*words, "--checkpoint-every", "2", "--set", *sizes, *often]) == 0
     (run / "report.html").unlink()
+    shutil.rmtree(run / "checkpoints" / "step-00000002")
 
 
 def pictures() -> None:
@@ -238,7 +243,7 @@ def _pdf() -> bytes:
 
 
 def requests() -> None:
-    """One request to each address of the server, with a body as its description asks for."""
+    """Two requests to each address of the server: with all that its description tells, and with what it must have."""
     told = make_app([str(SEEDS / "model" / "plain")], device="cpu").openapi()
     for path, ways in told["paths"].items():
         for method, way in ways.items():
@@ -246,38 +251,75 @@ def requests() -> None:
                 continue
             content = way.get("requestBody", {}).get("content", {})
             schema = content.get("application/json", {}).get("schema")
-            body = b"" if schema is None else json.dumps(_example(schema, told), ensure_ascii=False).encode()
-            asked = [each for each in way.get("parameters", ()) if each["in"] == "query"]
-            query = "&".join(f"{each['name']}={_example(each['schema'], told)}" for each in asked)
-            address = path.replace("{", "").replace("}", "") + (f"?{query}" if query else "")
-            head = f"{method.upper()} {quote(address, safe='/?&=')} HTTP/1.1\r\nHost: localhost\r\n"
-            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-            name = f"{method}-{path.strip('/').replace('/', '-').replace('{', '').replace('}', '') or 'root'}"
-            (place("requests", name) / "it.http").write_bytes(head.encode() + body)
+            for whole in (True, False) if schema else (True,):
+                body = b""
+                if schema:
+                    fields = _resolved(schema, told).get("properties", {})
+                    there = {key: value for key, value in _asked_there(path, whole).items() if key in fields}
+                    body = json.dumps(_example(schema, told, whole) | there, ensure_ascii=False).encode()
+                name = f"{method}-{re.sub('[/{}-]+', '-', path).strip('-') or 'root'}" + "-whole" * (
+                    whole and bool(body)
+                )
+                (place("requests", name) / "it.http").write_bytes(_request(method, path, way, told, body))
 
 
-def _example(schema: dict[str, Any], told: dict[str, Any], depth: int = 0, name: str = "") -> Any:
-    """Something that a schema allows, or nearly."""
-    if "$ref" in schema:
-        schema = told["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+def _request(method: str, path: str, way: dict[str, Any], told: dict[str, Any], body: bytes) -> bytes:
+    asked = [each for each in way.get("parameters", ()) if each["in"] == "query"]
+    query = "&".join(f"{each['name']}={_example(each['schema'], told, True)}" for each in asked)
+    address = path.replace("{name}", "plain").replace("{id}", _MARK).replace("{use}", "classify")
+    address = address.replace("{", "").replace("}", "") + (f"?{query}" if query else "")
+    head = f"{method.upper()} {quote(address, safe='/?&=')} HTTP/1.1\r\nHost: localhost\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def _asked_there(path: str, whole: bool) -> dict[str, Any]:
+    """What no description tells: which model does such work, and a text that fits."""
+    model = next((model for part, model in _DOES.items() if part in path), "plain")
+    known: dict[str, Any] = {"model": model, "place": "blocks.0.output", "heads": ["blocks.0.attention.0"]}
+    if whole:
+        return known
+    few: dict[str, dict[str, Any]] = {
+        "/v1/completions": {"prompt": "নদী", "max_tokens": 3, "stream": True},
+        "/v1/chat/completions": {"messages": [{"role": "user", "content": "নদী"}], "max_tokens": 3},
+        "/v1/embeddings": {"input": ["নদী", "ঘর"]},
+        "/api/write": {"prompt": "নদী", "max_tokens": 3},
+        "/api/fill": {"text": "নদীর [MASK] ঘর"},
+        "/api/classify": {"texts": ["নদী", "ঘর"]},
+        "/api/judgings": {"models": ["plain", "modern"], "prompts": ["নদী"]},
+    }
+    return {"text": "নদীর ধারে"} | known | few.get(path, {})
+
+
+def _resolved(schema: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in schema:
+        return schema
+    found: dict[str, Any] = told["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    return found
+
+
+def _example(schema: dict[str, Any], told: dict[str, Any], whole: bool, depth: int = 0, name: str = "") -> Any:
+    """Something that a schema allows, or nearly; not ``whole``: only what it must have."""
+    schema = _resolved(schema, told)
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
-            return _example(schema[several][0], told, depth + 1, name)
+            return _example(schema[several][0], told, whole, depth + 1, name)
     if "const" in schema or "enum" in schema:
         return schema.get("const", schema.get("enum", [None])[0])
     match schema.get("type"):
         case "object":
-            wanted = schema.get("properties", {})
-            chosen = {key: each for key, each in wanted.items() if depth < 2 or key in schema.get("required", ())}
-            return {key: _example(each, told, depth + 1, key) for key, each in chosen.items() if depth < 4}
+            wanted, must = schema.get("properties", {}), schema.get("required", ())
+            chosen = {key: each for key, each in wanted.items() if (whole and depth < 2) or key in must}
+            return {key: _example(each, told, whole, depth + 1, key) for key, each in chosen.items() if depth < 4}
         case "array":
-            return [_example(schema.get("items", {}), told, depth + 1, name)]
+            return [_example(schema.get("items", {}), told, whole, depth + 1, name)]
         case "integer" | "number":
             return schema.get("default") or schema.get("minimum", 1)
         case "boolean":
             return bool(schema.get("default"))
         case "string":
-            return {"model": "plain", "index": "index", "role": "user"}.get(name, "নদীর ধারে")
+            known = {"index": "index", "role": "user"}
+            return _MARK if "pattern" in schema else known.get(name, "নদীর ধারে")
     return None
 
 
