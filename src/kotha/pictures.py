@@ -188,7 +188,7 @@ def _array(arrays: dict[str, Pixels], kinds: Sequence[str], parts: Sequence[str]
 
 def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> LabelledImages:
     labels = labels.reshape(len(labels), -1)[:, 0] if labels.ndim > 1 and labels.size == len(labels) else labels
-    if images.ndim not in (3, 4) or labels.shape != images.shape[:1] or not len(labels):
+    if images.ndim not in (3, 4) or labels.shape != images.shape[:1] or not images.size:
         raise DataError(
             f"the {part} images of {path} have shape {images.shape} and their labels {labels.shape}; give (N, height, "
             "width[, colours]) and (N,)"
@@ -283,7 +283,7 @@ def _read_with_pillow(
                 raise ValueError(f"it has {picture.width:,} x {picture.height:,} pixels; make it smaller")
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+    except Exception as error:  # whatever broken bytes bring about in one of its many formats
         raise UsageError(f"{path} is no image that can be read: {error}") from error
 
 

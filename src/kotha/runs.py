@@ -202,13 +202,21 @@ def data_of(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def figure(row: dict[str, Any], *keys: str) -> float | None:
-    """A finite number somewhere in what a run wrote, or None."""
+    """A finite number somewhere in what a run wrote, or None.
+
+    >>> figure({"loss": {"train": 2}}, "loss", "train"), figure({"steps": 10**400}, "steps"), figure({}, "steps")
+    (2.0, None, None)
+    """
     value: Any = row
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        return None
+    return number if math.isfinite(number) else None
 
 
 def words(row: dict[str, Any], key: str) -> str | None:

@@ -230,3 +230,20 @@ def test_a_picture_of_too_many_pixels_or_of_numbers_too_large_is_refused(tmp_pat
     (tmp_path / "a.pgm").write_text(f"P2 1 1 255\n{10**30}\n")
     with pytest.raises(UsageError, match="no grey picture"):
         read_picture(tmp_path / "a.pgm", 8, 1)
+
+
+def test_a_picture_that_its_own_reader_trips_over_is_refused(tmp_path: Path) -> None:
+    """In the table of a TIFF, where its pixels begin (tag 273) is said to be a text."""
+    Image = pytest.importorskip("PIL.Image", reason="pictures are read by Pillow")  # noqa: N806
+    Image.new("L", (8, 8)).save(tmp_path / "a.tif")
+    data = (tmp_path / "a.tif").read_bytes()
+    at = data.index((273).to_bytes(2, "little") + (4).to_bytes(2, "little") + (1).to_bytes(4, "little"))
+    (tmp_path / "a.tif").write_bytes(data[: at + 2] + (2).to_bytes(2, "little") + data[at + 4 :])
+    with pytest.raises(UsageError, match="is no image that can be read"):
+        read_picture(tmp_path / "a.tif", 8, 1)
+
+
+def test_images_without_a_pixel_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=np.zeros((2, 8, 0), np.uint8), labels=np.zeros(2, int))
+    with pytest.raises(DataError, match=r"have shape \(2, 8, 0\)"):
+        read_labelled_images(tmp_path / "a.npz", 8, 1)

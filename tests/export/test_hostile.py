@@ -22,6 +22,7 @@ from kotha.cli.main import main
 from kotha.errors import KothaError
 from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
+from kotha.export.huggingface.weight_files import find_weights
 from kotha.export.parity import built_in_lines
 from kotha.text.tokenizer.trainers import train
 
@@ -492,3 +493,31 @@ def test_the_command_says_it_in_a_line_and_writes_nothing(
     assert told.startswith(f"kotha: {folder}: 1,000 layers")
     assert not (tmp_path / "out").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "table", [b"\x80\x02c" + b"x " * 20_000 + b"\ny\n.", b"\x80\x02c" + b"x" * 40_000 + b"\ny\n.", b"\x80"]
+)
+def test_a_pickle_that_asks_for_an_endless_name(tmp_path: Path, table: bytes) -> None:
+    """torch looks through its own message about it for minutes."""
+    with zipfile.ZipFile(tmp_path / "pytorch_model.bin", "w") as archive:
+        archive.writestr("it/data.pkl", table)
+        archive.writestr("it/version", b"3")
+    with pytest.raises(KothaError, match="cannot be opened as weights alone: its table is broken"):
+        find_weights(tmp_path)
+
+
+def test_a_shard_whose_name_is_half_a_character(tmp_path: Path) -> None:
+    placed = {"weight_map": {"a": "\ud800.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(placed), encoding="utf-8")
+    with pytest.raises(KothaError, match="or it is a link that leads nowhere"):
+        find_weights(tmp_path)
+
+
+def test_an_archive_on_several_disks(tmp_path: Path) -> None:
+    """The end of a zip64 archive says where its table is: on the last of three disks."""
+    locator, end = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 3), struct.pack("<4s4H2LH", b"PK\5\6", *[0] * 7)
+    (tmp_path / "pytorch_model.bin").write_bytes(bytes(100) + locator + end)
+    with pytest.raises(KothaError, match="span multiple disks"):
+        find_weights(tmp_path)

@@ -155,3 +155,17 @@ def test_a_name_may_have_capitals(models: Path) -> None:
 def test_an_address_that_is_none_names_those_that_are(address: Address, method: str, path: str, told: str) -> None:
     answer = http.request(method, address.url + path)
     assert answer.status_code in (404, 405) and told in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/api/inside/pass", "/api/tokenize", "/v1/completions", "/api/write"])
+def test_half_a_character_is_refused_at_the_door(address: Address, path: str) -> None:
+    key = "prompt" if path in ("/v1/completions", "/api/write") else "text"
+    body = b'{"model": "plain", "%s": "a\\ud83d"}' % key.encode()
+    answer = http.post(address.url + path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400 and "half a character" in answer.json()["error"]["message"], answer.text[:300]
+
+
+def test_two_halves_are_a_character(address: Address) -> None:
+    body = b'{"model": "plain", "text": "\\ud83d\\ude00"}'
+    answer = http.post(f"{address.url}/api/tokenize", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 200

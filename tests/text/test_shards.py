@@ -175,3 +175,11 @@ def test_a_shard_with_a_name_that_no_file_can_have_is_missing(folder: Path) -> N
     (folder / "dataset.json").write_text(json.dumps(told), encoding="utf-8")
     with pytest.raises(DataError, match="xxx is missing; prepare again"):
         Dataset(folder)
+
+
+def test_more_documents_than_can_be_counted_are_refused(folder: Path) -> None:
+    told = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    told["splits"]["train"]["documents"] = 2**63
+    (folder / "dataset.json").write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(DataError, match="documents=9223372036854775808 is not a count"):
+        Dataset(folder)

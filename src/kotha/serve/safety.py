@@ -12,6 +12,7 @@ import asyncio
 import hmac
 import ipaddress
 import json
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,6 +46,22 @@ class _TooLargeError(Exception):
     pass
 
 
+_MOST_DIGITS = 18  # of a length in bytes
+# How JSON spells half of a character beyond the first 65,536; two that belong together are a whole one.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _has_half_a_character(body: bytes) -> bool:
+    """Whether a text in a JSON body cannot be written as UTF-8, and so neither answered with nor kept."""
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):
+        return False  # no JSON: said where it is read
+    return False
+
+
 class Guard:
     """The doorkeeper, around the whole app."""
 
@@ -76,6 +93,9 @@ class Guard:
             return
         if body is None:
             return  # who began it has left
+        if _HALF.search(body) and _has_half_a_character(body):
+            await _refuse(send, 400, "a text in the request holds half a character (a lone surrogate); send whole ones")
+            return
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -100,7 +120,7 @@ class Guard:
             if not hmac.compare_digest(given.strip().encode(), key.encode()) or scheme.lower() != "bearer":
                 return 401, "a key is needed here: send the header `Authorization: Bearer KEY`"
         length = headers.get("content-length", "0")
-        if not length.isdecimal():
+        if not length.isdecimal() or len(length) > _MOST_DIGITS:
             return 400, "the length of the request is no number"
         if int(length) > self._most_bytes(scope):
             return 413, _too_large(self._most_bytes(scope))

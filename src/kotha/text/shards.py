@@ -303,7 +303,7 @@ def _split_infos(folder: Path, description: dict[str, Any]) -> dict[str, SplitIn
 def _check_counts(info: SplitInfo | ShardInfo) -> None:
     for each in fields(info):
         value = getattr(info, each.name)
-        if each.type is int and (type(value) is not int or value < 0):
+        if each.type is int and (type(value) is not int or not 0 <= value < 1 << 60):
             raise TypeError(f"{each.name}={value!r} is not a count")
 
 

@@ -7,6 +7,7 @@ run.
 """
 
 import math
+import pickletools
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bi
 _INDEX = ".index.json"
 _MAX_INDEX_BYTES = 1 << 24
 _MAX_SHARDS = 1000
+_MAX_PICKLE_BYTES = 1 << 24  # of names and shapes; the numbers lie beside it
+_LONGEST_NAME = 200  # of what a pickle asks for: torch._utils._rebuild_tensor_v2
 # Names under which one weight may lie in a pickle: Marian's table of words has four.
 _MAX_NAMES = 4
 # Bytes of a number of each type that a safetensors file may hold; weights are floats, other tensors need not be.
@@ -93,7 +96,7 @@ def inside(folder: Path, name: str) -> Path:
         raise KothaError(f"{name[:200]!r} is not the name of a file in {folder}")
     try:
         target = (folder / name).resolve(strict=True)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # the last, of half a character
         raise KothaError(f"{folder} lacks {name}, or it is a link that leads nowhere") from error
     roots = [folder.resolve()]
     if folder.resolve().parent.name == "snapshots":  # the hub's cache keeps the files themselves beside the folder
@@ -151,13 +154,34 @@ def _from_pickle(file: Path) -> list[FoundWeight]:
 def _check_archive(file: Path) -> None:
     """Only what lies in a zip as it is: nothing to unpack, so nothing grows."""
     advice = "save the model as safetensors with the library that made it"
-    if not zipfile.is_zipfile(file):
-        raise KothaError(f"{file} is not what torch.save writes today (a zip of tensors); {advice}")
     try:
+        if not zipfile.is_zipfile(file):
+            raise KothaError(f"{file} is not what torch.save writes today (a zip of tensors); {advice}")
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
+            pickles = [entry for entry in entries if entry.filename.endswith("data.pkl")]
+            small = sum(entry.file_size for entry in pickles) <= _MAX_PICKLE_BYTES
+            held = [archive.read(entry) for entry in pickles if small and entry.compress_type == zipfile.ZIP_STORED]
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise KothaError(f"{file} is truncated or broken: {error}") from error
     size = file.stat().st_size
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries) or sum(e.file_size for e in entries) > size:
         raise KothaError(f"{file} is a packed archive, which torch.save does not write; {advice}")
+    if not small:
+        raise KothaError(f"{file} has a table of weights of more than {_MAX_PICKLE_BYTES:,} bytes; {advice}")
+    if not all(_is_table(each) for each in held):
+        raise KothaError(
+            f"{file} cannot be opened as weights alone: its table is broken; nothing in it was run; {advice}"
+        )
+
+
+def _is_table(pickle: bytes) -> bool:
+    """Whether a pickle can be gone through to its end, and speaks of nothing with an endless name.
+
+    torch looks for such a name in its own message with a pattern that takes minutes for a long one.
+    """
+    try:
+        steps = [(step.name, argument) for step, argument, _ in pickletools.genops(pickle)]
+    except Exception:  # whatever broken bytes can bring about
+        return False
+    return all(len(argument) <= _LONGEST_NAME for step, argument in steps if step in ("GLOBAL", "INST"))
