@@ -184,4 +184,4 @@ def _is_table(pickle: bytes) -> bool:
         steps = [(step.name, argument) for step, argument, _ in pickletools.genops(pickle)]
     except Exception:  # whatever broken bytes can bring about
         return False
-    return all(len(argument) <= _LONGEST_NAME for step, argument in steps if step in ("GLOBAL", "INST"))
+    return all(len(str(argument)) <= _LONGEST_NAME for step, argument in steps if step in ("GLOBAL", "INST"))
