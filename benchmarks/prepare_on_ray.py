@@ -6,7 +6,8 @@ The text is generated: documents of sentences drawn from the built-in stories, s
 document gives a validation document away. First one process without Ray prepares it, then a Ray cluster of this machine
 with each number of workers, then one with two of which one is killed (SIGKILL) while it encodes. Each is the command
 itself, in a process of its own, watched from outside: memory is the proportional set size (PSS), twice a second, of the
-command, of each worker, and of everything that Ray started. The folder needs room for the text and one data folder.
+command, of each worker, and of everything that Ray started. Where other work goes on, seconds say little; the seconds
+of the processor and the load are told beside them. The folder needs room for the text and one data folder.
 """
 
 import argparse
@@ -79,11 +80,21 @@ def memory(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
+def processor_seconds(pid: int) -> float:
+    """What a process has had of the processor so far."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Watch:
     """Looks at a command while it runs; ``act`` is called each time with the seconds so far and the processes."""
 
     def __init__(self, pid: int, act: Callable[[float, dict[int, str]], None]) -> None:
         self.peaks = {"command": 0, "worker": 0, "all": 0}
+        self._spent: dict[int, float] = {}
         self._pid, self._act, self._start = pid, act, time.perf_counter()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look)
@@ -95,13 +106,15 @@ class Watch:
             sizes = {pid: memory(pid) for pid in names}
             workers = [size for pid, size in sizes.items() if is_worker(names[pid])]
             now = {"command": sizes.get(self._pid, 0), "worker": max(workers, default=0), "all": sum(sizes.values())}
+            self._spent |= {pid: max(self._spent.get(pid, 0.0), processor_seconds(pid)) for pid in names}
             self.peaks = {name: max(peak, now[name]) for name, peak in self.peaks.items()}
             self._act(time.perf_counter() - self._start, names)
 
-    def end(self) -> dict[str, int]:
+    def end(self) -> dict[str, Any]:
         self._done.set()
         self._thread.join()
-        return {f"peak_bytes_of_{name}": peak for name, peak in self.peaks.items()}
+        peaks = {f"peak_bytes_of_{name}": peak for name, peak in self.peaks.items()}
+        return {"processor_seconds": round(sum(self._spent.values()), 1), **peaks}
 
 
 def run(text: Path, tokenizer: Path, out: Path, how: list[str], kill_after: float | None = None) -> dict[str, Any]:
@@ -114,7 +127,7 @@ def run(text: Path, tokenizer: Path, out: Path, how: list[str], kill_after: floa
             os.kill(workers[0], signal.SIGKILL)
             killed.append(round(seconds, 1))
 
-    start = time.perf_counter()
+    start, load = time.perf_counter(), os.getloadavg()[0]
     process = subprocess.Popen([*command, *how, "--json"], stdout=subprocess.PIPE, text=True)
     watch = Watch(process.pid, kill_one)
     output, _ = process.communicate()
@@ -128,6 +141,7 @@ def run(text: Path, tokenizer: Path, out: Path, how: list[str], kill_after: floa
         "seconds": round(seconds, 1),
         "megabytes_per_second": round(text.stat().st_size / 1e6 / seconds, 2),
         **peaks,
+        "load_before_and_at_the_end": [round(load, 1), round(os.getloadavg()[0], 1)],
         "sha256": {path.name: digest(path) for path in sorted(out.iterdir())},
         "train_documents": report["train_documents"],
         "validation_documents": report["validation_documents"],

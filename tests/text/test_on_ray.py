@@ -1,5 +1,6 @@
 """A crew on Ray: what it makes is equal, byte for byte, to what one process makes, whoever dies on the way."""
 
+import contextlib
 import json
 import os
 import random
@@ -47,18 +48,23 @@ def prepared(corpus: Path, name: str, **options) -> dict[str, bytes]:
     return contents(corpus.parent / name)
 
 
-def hands() -> list[int]:
-    """The processes of workers on the cluster: grandchildren of this one, by the name that Ray gives them."""
-    found, family = [], [os.getpid()]
-    while family:
-        process = Path(f"/proc/{family.pop()}")
+def family() -> list[Path]:
+    """This process and all that came of it."""
+    found, left = [], [os.getpid()]
+    while left:
+        process = Path(f"/proc/{left.pop()}")
         try:
-            family += [int(child) for thread in process.glob("task/*/children") for child in thread.read_text().split()]
-            if process.joinpath("cmdline").read_bytes().startswith(b"ray::RemoteHand"):
-                found.append(int(process.name))
+            left += [int(child) for thread in process.glob("task/*/children") for child in thread.read_text().split()]
         except OSError:  # it has just ended
             continue
+        found.append(process)
     return found
+
+
+def hands() -> list[int]:
+    """The processes of workers on the cluster, by the name that Ray gives them."""
+    names = ((process, process.joinpath("cmdline").read_bytes()) for process in family() if process.exists())
+    return [int(process.name) for process, name in names if name.startswith(b"ray::RemoteHand")]
 
 
 def test_shards_are_equal_for_any_number_of_workers(corpus):
@@ -142,3 +148,29 @@ def test_a_cluster_without_a_free_core_is_told_within_a_bound():
 def test_another_cluster_is_not_taken_for_the_one_at_hand(listener):
     with pytest.raises(KothaError, match="works with a Ray cluster already"), crew_on(f"ray://127.0.0.1:{listener}", 1):
         pass
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").is_file(), reason="reads the open ports in /proc")
+def test_a_cluster_of_our_own_listens_to_this_machine_alone():
+    sockets = set()
+    for process in family():
+        with contextlib.suppress(OSError):  # it has just ended
+            sockets |= {str(each.readlink()) for each in process.joinpath("fd").iterdir() if each.is_symlink()}
+    listening = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                listening[fields[1]] = fields[1].rpartition(":")[0][-8:]
+    assert len(listening) > 3, "nobody was found to listen"
+    assert set(listening.values()) == {"0100007F"}, "127.0.0.1, the bytes turned round"
+
+
+def test_a_cluster_of_our_own_answers_nobody_without_its_token():
+    grpc = pytest.importorskip("grpc", reason="asks as any client would, with grpcio")
+    with grpc.insecure_channel(ray.get_runtime_context().gcs_address) as channel:
+        ask = channel.unary_unary("/ray.rpc.JobInfoGcsService/GetAllJobInfo")
+        with pytest.raises(grpc.RpcError) as refused:
+            ask(b"", timeout=20)
+        assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+        ask(b"", timeout=20, metadata=[("authorization", f"Bearer {os.environ['RAY_AUTH_TOKEN']}")])

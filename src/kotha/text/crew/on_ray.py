@@ -144,6 +144,7 @@ class _Hands:
         """Give what a dead worker had to the others, in order, and ask for a new one."""
         if hand in self.ready:
             self.ready.remove(hand)
+            self.ray.kill(hand)  # who merely could not be reached for a while would keep a core
             self._ask_for_one()
         for errand in self.errands:
             if errand.hand is hand:
