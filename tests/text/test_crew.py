@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -77,6 +80,23 @@ def test_an_address_where_nobody_is_is_told_at_once(free_port):
 
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(KothaError, match=r"pip install 'kotha\[ray\]'"), crew_on("ray", 1):
         pass
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
+def test_a_ray_that_would_listen_to_the_network_is_not_begun():
+    """Who has loaded it before us has it as it is by itself."""
+    program = """
+import ray
+from kotha.text.crew.choose import crew_on
+
+with crew_on("ray", 1):
+    print("begun")
+"""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=plain, capture_output=True, text=True, timeout=120, check=False)
+    assert "Ray was loaded before it could be told to listen to this machine alone" in done.stderr
+    assert done.stdout == ""

@@ -5,6 +5,8 @@ import json
 import os
 import random
 import signal
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,14 +20,15 @@ from kotha.text.crew.choose import crew_on
 from kotha.text.crew.duty import Duty
 from kotha.text.crew.on_ray import RayCrew
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'kotha[ray]'")
+# Not imported here: it reads its settings as it is loaded, and they are ours to give.
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cluster():
-    """One for all tests: to begin takes seconds."""
+def ray():
+    """One cluster for all tests, since to begin takes seconds; gives Ray itself."""
     with crew_on("ray", 2):
-        yield
+        yield import_module("ray")
 
 
 @pytest.fixture
@@ -106,12 +109,12 @@ def test_a_tokenizer_is_equal_whoever_counts(corpus):
 
 
 @pytest.mark.slow
-def test_what_kills_every_worker_is_given_up():
+def test_what_kills_every_worker_is_given_up(ray):
     with pytest.raises(DataError, match="4 workers of the cluster ended early, one after the other"):
         list(RayCrew(ray, 2).map(Duty(Doubler, (3,)), range(20)))
 
 
-def test_results_come_in_order_and_few_are_on_their_way():
+def test_results_come_in_order_and_few_are_on_their_way(ray):
     taken: list[int] = []
     results = RayCrew(ray, 2).map(Duty(Doubler), (taken.append(number) or number for number in range(20)))
     assert next(results) == 0
@@ -119,7 +122,7 @@ def test_results_come_in_order_and_few_are_on_their_way():
     assert list(results) == DOUBLED[1:]
 
 
-def test_an_error_of_a_worker_is_told_as_it_was():
+def test_an_error_of_a_worker_is_told_as_it_was(ray):
     with pytest.raises(KothaError, match=r"^not today$"):
         list(RayCrew(ray, 1).map(Duty(Refuser), [1]))
 
@@ -129,13 +132,13 @@ class Refuser:
         raise KothaError("not today")
 
 
-def test_other_versions_in_a_worker_are_refused(monkeypatch):
+def test_other_versions_in_a_worker_are_refused(ray, monkeypatch):
     monkeypatch.setattr(on_ray, "versions", lambda: {"kotha": "0.0.0"})
     with pytest.raises(KothaError, match=r"and here is kotha 0.0.0; the results would differ"):
         list(RayCrew(ray, 1).map(Duty(Doubler), [1]))
 
 
-def test_a_cluster_without_a_free_core_is_told_within_a_bound():
+def test_a_cluster_without_a_free_core_is_told_within_a_bound(ray):
     with_all_cores = ray.remote(num_cpus=2)(on_ray.RemoteHand).remote(Duty(Doubler))
     ray.get(with_all_cores.begun.remote())
     try:
@@ -166,7 +169,7 @@ def test_a_cluster_of_our_own_listens_to_this_machine_alone():
     assert set(listening.values()) == {"0100007F"}, "127.0.0.1, the bytes turned round"
 
 
-def test_a_cluster_of_our_own_answers_nobody_without_its_token():
+def test_a_cluster_of_our_own_answers_nobody_without_its_token(ray):
     grpc = pytest.importorskip("grpc", reason="asks as any client would, with grpcio")
     with grpc.insecure_channel(ray.get_runtime_context().gcs_address) as channel:
         ask = channel.unary_unary("/ray.rpc.JobInfoGcsService/GetAllJobInfo")

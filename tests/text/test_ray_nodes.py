@@ -3,6 +3,7 @@
 import json
 import random
 import time
+from importlib.util import find_spec
 
 import pytest
 from tests.text.conftest import SENTENCES, trained
@@ -12,12 +13,15 @@ import kotha
 from kotha.errors import KothaError
 from kotha.text.crew.choose import crew_on
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'kotha[ray]'")
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'"),
+]
 
 
 @pytest.fixture
 def nodes():
+    import ray  # here, since who loads it first gives it its settings
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})

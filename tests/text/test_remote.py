@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -184,7 +185,7 @@ def test_addresses_that_are_refused(address, message):
 
 @pytest.mark.parametrize(("scheme", "package"), [("s3", "s3fs"), ("gs", "gcsfs")])
 def test_a_scheme_without_its_package_says_what_to_install(scheme, package, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, package, None)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(KothaError, match=f"{scheme}:// needs {package}: pip install {package}"):
         texts(f"{scheme}://bucket/a.jsonl")
 

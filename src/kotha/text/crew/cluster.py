@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -60,16 +61,28 @@ def ray_crew(on: str, workers: int | None) -> Iterator[RayCrew]:
             raise KothaError(f"this program works with a Ray cluster already; on={SCHEME!r} uses that, {on} is another")
         yield _crew(ray, workers)
         return
+    if address is None and not _bound_to_this_machine():
+        raise KothaError(
+            "Ray was loaded before it could be told to listen to this machine alone; begin a cluster as you want it "
+            "with ray.init(), which is then used, or load Ray later"
+        )
     with _connected(ray, address, workers):
         yield _crew(ray, workers)
 
 
 def _settle(ours: bool) -> None:
     """Ray takes its settings from the environment, for itself and for the processes that it starts."""
-    for name, value in {**_QUIET, **(_LOOPBACK if ours else {})}.items():
+    for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    os.environ.update(_LOOPBACK)
     if ours and "RAY_AUTH_MODE" not in os.environ:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+
+
+def _bound_to_this_machine() -> bool:
+    """Whether Ray has read that it shall be; where it no longer says so, no."""
+    constants = library("ray._private.ray_constants", "this Ray does not say where it listens; try another version")
+    return getattr(constants, "ENABLE_RAY_CLUSTER", True) is False
 
 
 def _crew(ray: Any, workers: int | None) -> RayCrew:
@@ -81,7 +94,8 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
     folder = None if address else tempfile.mkdtemp(prefix="kotha-ray-")  # a short path: sockets are made in it
     try:
         try:
-            with _signals_kept():
+            with _signals_kept(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what is wrong comes as an error too
                 if address:
                     ray.init(f"{SCHEME}://{address}", logging_level="ERROR", log_to_driver=False)
                 else:
