@@ -4,6 +4,7 @@ What begins there is what ``python -m kotha`` begins, in a process of its own th
 shared. Tests of the very start, and of ``torchrun``, use the real thing.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -37,7 +38,8 @@ class Launcher:
     def start(
         self, arguments: Sequence[str], log: Path, errors_only: bool = False, stops: bool = False, **environment: str
     ) -> int:
-        """Start ``kotha`` with these arguments, what it says in a file; its process number, and that of its group.
+        """Start ``kotha`` with these arguments (or the ``main`` of a module: ``-m``, its name, its arguments), what it
+        says in a file; its process number, and that of its group.
 
         One that ``stops`` waits before its first step for somebody to let it go on (SIGCONT).
         """
@@ -91,7 +93,7 @@ def _serve() -> None:
 
 
 def _be(request: dict[str, Any]) -> None:
-    """Become the program that was asked for."""
+    """Become the program that was asked for: ``kotha``, or another after ``-m``."""
     from kotha.__main__ import run
 
     os.setsid()
@@ -104,10 +106,16 @@ def _be(request: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
     if "dies" in request:
         _die_at(*request["dies"])
-    sys.argv = ["kotha", *request["arguments"]]
     code = 70
     try:
-        code = run()
+        if request["arguments"][0] == "-m":
+            _, module, *words = request["arguments"]
+            sys.argv = [module, *words]
+            sys.path.insert(0, str(Path(__file__).parents[1]))
+            code = importlib.import_module(module).main()
+        else:
+            sys.argv = ["kotha", *request["arguments"]]
+            code = run()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fire import jobs
 from tests.launching import Launcher
 
 import kotha
 from kotha import bundle
 from kotha.errors import KothaError
+from kotha.serve.jobs.store import DAMAGED, JobStore
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train.checkpoint import load_checkpoint
@@ -136,6 +138,22 @@ def _sound_shards(folder: Path) -> None:
     _there(folder / "data", Dataset)
 
 
+def _serve_a_job(folder: Path) -> Words:
+    return ["-m", "tests.fire.jobs", str(folder / "jobs")]
+
+
+def _sound_jobs(folder: Path) -> None:
+    if not (folder / "jobs").exists():
+        return
+    store = JobStore(folder / "jobs")
+    for file in store.uploads.all():
+        assert store.uploads.place(file.id).read_text(encoding="utf-8") == jobs.TEXT
+    for job in store.all():
+        assert job.kind != DAMAGED, job.said
+        if job.state == "done":
+            Tokenizer.load(store.result(job.id))
+
+
 def _sound_weights(folder: Path) -> None:
     _there(folder / "hf", lambda path: kotha.load(path, device="cpu"))
 
@@ -159,5 +177,6 @@ CASES = {
             *("model.gguf", _sound_gguf),
         ),
         Case("index", (_stories,), _index, _index, "index.db", _sound_index),
+        Case("jobs", (), _serve_a_job, _serve_a_job, "jobs", _sound_jobs),
     )
 }

@@ -402,7 +402,7 @@ def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, mode
 
 
 def test_a_job_whose_place_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kotha.serve.jobs import store as module
+    from kotha.serve.jobs import job as module
 
     begun, write, spawn = [], module.write_whole, os.posix_spawn
 

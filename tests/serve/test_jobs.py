@@ -118,11 +118,45 @@ def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, en
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    return process\n"
         "subprocess.Popen = interrupted\n"
-        "job.main(Path(sys.argv[1]))\n"
+        "job.main(Path(sys.argv[1]), 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=120)
     assert done.returncode == 0
     assert json.loads((tmp_path / EXIT).read_text())["code"] == -signal.SIGTERM
+
+
+def test_a_job_whose_server_died_before_it_wrote_it_down_is_found(tmp_path: Path, endless: list[str]) -> None:
+    """It writes itself down, and the server's half note is gone."""
+    id = "0123456789ab"
+    (tmp_path / id).mkdir()
+    note = JobNote(kind="train", name="", commands=[endless], began=0.0)
+    (tmp_path / id / JOB).write_text(note.model_dump_json())
+    (tmp_path / id / f".{PROCESS}.kotha-partial").write_text("{")
+    server = subprocess.Popen(["true"])
+    server.wait()
+    command = [sys.executable, "-m", "kotha.serve.jobs.job", str(tmp_path / id), str(server.pid)]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        store = JobStore(tmp_path)
+        waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+        assert json.loads((tmp_path / id / PROCESS).read_text())["pid"] == process.pid
+        store.stop(id)
+        assert waited(store, id, over).state == "stopped"
+    assert not [each for each in (tmp_path / id).iterdir() if "kotha-partial" in each.name]
+
+
+def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endless: list[str]) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", endless)
+    (tmp_path / "00000000000f").mkdir()  # killed before it said what the job is
+    (tmp_path / "00000000000f" / f".{JOB}.kotha-partial").write_text("{")
+    (tmp_path / ".00000000000e.kotha-gone" / "out").mkdir(parents=True)  # while it removed a job
+    (tmp_path / "uploads" / ".00000000000d.txt.kotha-partial").write_text("আ")  # while a text was brought
+    (tmp_path / "uploads" / "00000000000d.name").write_text("গান")
+    assert [each.id for each in JobStore(tmp_path).all()] == [id]
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([id, "uploads"])
+    assert not list((tmp_path / "uploads").iterdir())
+    store.stop(id)
+    assert waited(store, id, over).state in ("stopped", "killed")
 
 
 def test_a_job_that_was_killed_is_told_from_one_that_runs(tmp_path: Path, endless: list[str]) -> None:
@@ -413,22 +447,20 @@ def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: lis
     assert store.all() == [] and store.uploads.all() == []
 
 
-def test_what_was_half_removed_is_gone_when_the_next_server_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_cannot_be_removed_is_there_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = JobStore(tmp_path)
     id = store.begin("prepare", "", ["presets"])
     waited(store, id, over)
 
-    def fail(_: Path) -> None:
+    def fail(*_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(shutil, "rmtree", fail)
+        patched.setattr(Path, "rename", fail)
         with pytest.raises(KothaError, match="cannot be removed: Input/output error"):
             store.remove(id)
-    assert store.all() == [] and len(list(tmp_path.iterdir())) == 2
-    assert JobStore(tmp_path).all() == []
+    assert [each.id for each in store.all()] == [id]
+    store.remove(id)
     assert [each.name for each in tmp_path.iterdir()] == ["uploads"]
 
 

@@ -1,4 +1,4 @@
-"""The process of one job, ``python -m kotha.serve.jobs.job FOLDER``: it runs its commands, one after
+"""The process of one job, ``python -m kotha.serve.jobs.job FOLDER SERVER``: it runs its commands, one after
 the other, and writes down how the last of them ended.
 
 It belongs to no server: it is begun in a session of its own, goes on when the server stops, and leaves all that is to
@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from kotha.errors import KothaError
@@ -23,14 +24,15 @@ from kotha.files import write_whole
 JOB, PROCESS, LOG, EXIT = "job.json", "process.json", "log.txt", "exit.json"
 STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
-_RESERVED, _RESERVED_BYTES = "reserved.txt", 4096
+RESERVED, _RESERVED_BYTES = "reserved.txt", 4096
 
 
-def main(folder: Path) -> None:
-    """Run a folder's job."""
+def main(folder: Path, server: int) -> None:
+    """Run a folder's job, which the process ``server`` has begun."""
     told = _Told()
-    reserved = folder / _RESERVED
+    reserved = folder / RESERVED
     try:
+        _wait_until_noted(folder, server)
         _reserve(reserved)
         code = 0
         for words in json.loads((folder / JOB).read_text(encoding="utf-8"))["commands"]:
@@ -43,13 +45,44 @@ def main(folder: Path) -> None:
                 process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_end_with_this_one
                 )
-            told.hand_on_to(process)
-            code = process.wait()
+                told.hand_on_to(process)
+                code = process.wait()
+                with suppress(OSError):  # its last words are there before it is said to have ended
+                    os.fsync(log.fileno())
     except (OSError, subprocess.SubprocessError) as error:  # no place on the disk, no memory for a process
         _write_exit(folder, 1, getattr(error, "strerror", None) or str(error))
         return
     _write_exit(folder, code)
     reserved.unlink(missing_ok=True)
+
+
+def note_process(folder: Path, pid: int) -> None:
+    """Write down which process does a job: by whoever began it, so that it can be found from then on."""
+    write_whole(folder / PROCESS, json.dumps({"pid": pid, "began": began(pid)}))
+
+
+def began(pid: int) -> str | None:
+    """When a process began, in the machine's ticks; None where there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _wait_until_noted(folder: Path, server: int) -> None:
+    """Do nothing that nobody could find again: if the server died before it wrote us down, we do it."""
+    while not _is_noted(folder):
+        if os.getppid() != server:
+            note_process(folder, os.getpid())
+        time.sleep(0.001)
+
+
+def _is_noted(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / PROCESS).read_text(encoding="utf-8"))["pid"] == os.getpid())
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def _end_with_this_one() -> None:
@@ -99,11 +132,11 @@ def _write_exit(folder: Path, code: int, why: str | None = None) -> None:
         write_whole(folder / EXIT, json.dumps(found))
     except KothaError as error:
         reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else str(error)
-        with (folder / _RESERVED).open("r+b") as file:
+        with (folder / RESERVED).open("r+b") as file:
             file.write(json.dumps({**found, "why": why or reason}).encode())
             os.fsync(file.fileno())
-        (folder / _RESERVED).replace(folder / EXIT)
+        (folder / RESERVED).replace(folder / EXIT)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

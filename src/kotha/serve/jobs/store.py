@@ -14,7 +14,6 @@ Everything is on disk, so that a server that was killed and started again knows 
 know the same. One at a time begins a job, held by a lock on the folder: so no two of them begin the last that may run.
 """
 
-import json
 import os
 import secrets
 import shutil
@@ -30,10 +29,10 @@ from typing import Any
 
 from kotha.bundle import RUN_MODEL
 from kotha.errors import KothaError, UsageError
-from kotha.files import write_whole
+from kotha.files import clear_leftovers, filled_folder, remove_whole, write_whole
 from kotha.runs import CHECKPOINTS
 from kotha.serve.jobs.endings import JobState, state_of, unsaid
-from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS, STOPPING
+from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS, RESERVED, STOPPING, began, note_process
 from kotha.serve.jobs.keeping import making_room, needed, spare
 from kotha.serve.jobs.labels import LABEL
 from kotha.serve.jobs.notes import ExitNote, JobNote, LabelNote, ProcessNote, read_note
@@ -43,7 +42,6 @@ from kotha.serve.settings import Limits
 
 OUT, UPLOADS = "out", "uploads"
 _SHOWN_BYTES = 4000
-_REMOVED = ".removed"
 # Words of a command that a job fills in; what people say has no NUL.
 OUT_PLACE, JOB_PLACE = "\0out", "\0job"
 DAMAGED = "damaged"  # the kind of a job whose folder does not say it any more
@@ -74,8 +72,22 @@ class JobStore:
     def __init__(self, folder: Path, most_running: int = 2, limits: Limits | None = None) -> None:
         self.folder, self._most, self._limits = folder.absolute(), most_running, limits or Limits()
         self.uploads = Uploads(self.folder / UPLOADS, self._limits)
-        for left in self.folder.glob(f".*{_REMOVED}"):  # by a server that ended while it removed them
-            shutil.rmtree(left, ignore_errors=True)
+        with alone(self.folder):
+            self._clear()
+
+    def _clear(self) -> None:
+        """Take away what a server left that was killed: what never became a job, what was a job no more, and partial
+        files; not those of a job that may be running, which writes its own.
+        """
+        clear_leftovers(self.folder, "*")
+        self.uploads.clear()
+        for place in self.folder.iterdir():
+            if ID.fullmatch(place.name):
+                clear_leftovers(place, LABEL)
+                if (place / EXIT).exists():
+                    (place / RESERVED).unlink(missing_ok=True)
+                if not (place / JOB).exists():
+                    shutil.rmtree(place, ignore_errors=True)
 
     def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
         """Start commands as a job, one after the other.
@@ -87,19 +99,15 @@ class JobStore:
             self._check_room(new=1)
             id = secrets.token_hex(6)
             folder = self.folder / id
-            folder.mkdir()
             places = {OUT_PLACE: str(folder / OUT), JOB_PLACE: str(folder)}
             filled = [[_filled(word, places) for word in words] for words in commands]
-            try:
+            with filled_folder(folder):  # a full disk, a file that went meanwhile: what never began is no job
                 files = self._named_files(filled)
                 job = JobNote(kind=kind, name=name, commands=filled, began=time.time(), files=files)
                 write_whole(folder / JOB, job.model_dump_json())
                 if tags:
                     write_whole(folder / LABEL, LabelNote(tags=list(tags)).model_dump_json())
                 self._start(folder)
-            except Exception:  # a full disk, a file that went meanwhile: what never began is no job
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
         return id
 
     def _named_files(self, commands: Sequence[Sequence[str]]) -> list[str]:
@@ -159,12 +167,10 @@ class JobStore:
             if self.status(id).state == "running":
                 raise JobConflictError(f"the job {id} is running; stop it first")
             self._check_unused(folder, f"what came of the job {id}")
-            gone = self.folder / f".{id}{_REMOVED}"  # no job any more, however long the rest takes
             files = needed(self.folder, [each.id for each in self.uploads.all()])
-            _try(lambda: folder.rename(gone))
+            _try(lambda: remove_whole(folder))
             for file in files - needed(self.folder, files):
                 _try(partial(self.uploads.remove, file))
-        _try(lambda: shutil.rmtree(gone))
 
     def bring(self, text: str, ending: Ending, name: str = "") -> str:
         """Keep a text; its id. Where there is no room for it, spare ones go, the oldest first."""
@@ -292,13 +298,13 @@ class JobStore:
 
         That it shall stop waits until it listens.
         """
-        command = [sys.executable, "-m", "kotha.serve.jobs.job", str(folder)]
+        command = [sys.executable, "-m", "kotha.serve.jobs.job", str(folder), str(os.getpid())]
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
         pid = os.posix_spawn(
             sys.executable, command, os.environ, file_actions=nowhere, setsid=True, setsigmask=STOPPING
         )
         try:
-            write_whole(folder / PROCESS, json.dumps({"pid": pid, "began": _began(pid)}))
+            note_process(folder, pid)
         except KothaError:  # what nobody could find again must not run
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -312,7 +318,7 @@ class JobStore:
         about = read_note(folder / PROCESS, ProcessNote)
         with suppress(ChildProcessError):  # ours, if this server began it: it must not stay as a zombie
             os.waitpid(about.pid, os.WNOHANG)
-        return about.pid if _began(about.pid) == about.began is not None else None
+        return about.pid if began(about.pid) == about.began is not None else None
 
 
 def _label_of(folder: Path) -> tuple[LabelNote, str]:
@@ -339,15 +345,6 @@ def _try(remove: Callable[[], object]) -> None:
         remove()
     except OSError as error:
         raise KothaError(f"it cannot be removed: {error.strerror}") from error
-
-
-def _began(pid: int) -> str | None:
-    """When a process began, in the machine's ticks; None where there is none."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
 
 
 def _end_of(log: Path) -> str:

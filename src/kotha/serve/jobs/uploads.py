@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from kotha.errors import KothaError
-from kotha.files import write_whole
+from kotha.files import clear_leftovers, filled_folder, write_whole
 from kotha.serve.jobs.refusals import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.serve.naming import by_name
 from kotha.serve.settings import Limits
@@ -39,7 +39,15 @@ class Uploads:
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder, self._limits = folder, limits
-        folder.mkdir(parents=True, exist_ok=True)
+        with filled_folder(folder):  # a folder whose name is lost takes everything in it along
+            pass
+
+    def clear(self) -> None:
+        """Take away what a server left that was killed while it kept a file."""
+        clear_leftovers(self._folder, "*")
+        for place in self._folder.glob("*.name"):
+            if not self.has(place.stem):
+                place.unlink(missing_ok=True)
 
     def bring(self, text: str, ending: Ending, name: str = "") -> str:
         """Keep a text; its id."""
