@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,8 @@ def _be(request: dict[str, Any]) -> None:
         else:
             sys.argv = ["kotha", *request["arguments"]]
             code = run()
+    except Exception:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
