@@ -273,6 +273,14 @@ def test_it_speaks_bangla(capsys, data: Path, tmp_path) -> None:
     assert "kotha train" in told.out
 
 
+def test_a_best_value_at_the_end_of_its_range_is_told(capsys, data: Path, tmp_path) -> None:
+    """The default lies at the lower end, and is the only trial."""
+    arguments = words(data, tmp_path / "sweep", 1, 3, "--search", "learning_rate=6e-4..1e-2:log")
+    assert swept(capsys, arguments)["at_an_end"] == ["learning_rate"]
+    assert main(arguments) == 0
+    assert "learning_rate is best at an end of what was searched, 0.0006; search beyond it" in capsys.readouterr().out
+
+
 def test_no_trials_are_too_few(capsys, data: Path, tmp_path) -> None:
     assert main(words(data, tmp_path / "sweep", 0, 3)) == 2
     assert "trials=0 must be 1 or more" in capsys.readouterr().err

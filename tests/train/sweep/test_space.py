@@ -107,6 +107,12 @@ def test_what_is_usual_lies_around_the_default() -> None:
     assert default_of("size", Choice(rung, recipe("modern"))) == "4x192"
 
 
+@pytest.mark.parametrize(("value", "expected"), [(2, True), (3, False), (10, False), (22, True), (40, False)])
+def test_a_value_at_an_end_of_its_range_is_known(value: int, expected: bool) -> None:
+    assert Searched("n_layers", low=2, high=22, whole=True).at_an_end(value) is expected
+    assert not Searched("n_layers", choices=(2, 22)).at_an_end(value), "what was named one by one has no beyond"
+
+
 def test_a_value_can_be_given_as_it_is_written() -> None:
     from kotha.cli.flags import from_words
 

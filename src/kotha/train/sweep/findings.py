@@ -46,6 +46,7 @@ class SweepFindings:
     recipe: str
     minutes: float | None
     changes: dict[str, Any]  # what the best trial is told beside preset, recipe and time
+    at_an_end: list[str]  # settings of which the best value lies at an end of what was searched
 
     @property
     def best(self) -> Trial | None:
@@ -84,10 +85,12 @@ def find(searching: Searching) -> SweepFindings:
         recipe=asked["recipe"],
         minutes=asked["minutes"],
         changes={},
+        at_an_end=[],
     )
     best = partial.best
     values = {} if best is None else best.values
-    return SweepFindings(**{**vars(partial), "changes": sweep.changes(values)})
+    ends = [each.name for each in sweep.searched if each.at_an_end(values.get(each.name))]
+    return SweepFindings(**{**vars(partial), "changes": sweep.changes(values), "at_an_end": ends})
 
 
 def _is_told(trial: Any) -> bool:
@@ -171,6 +174,8 @@ def sentences(found: SweepFindings) -> list[str]:
         )
     else:
         told.append(f"{best.name} is the best: {best.value:.4f} {found.unit}")
+    for name in found.at_an_end:
+        told.append(f"{name} is best at an end of what was searched, {short(best.values[name])}; search beyond it")
     if found.importance and whole < _FEW_FOR_EACH * len(found.searched):
         told.append(f"what mattered is a guess from {whole} trials; more of them make it surer")
     return told

@@ -32,6 +32,8 @@ _DECAYS = (0.01, 1.0)
 _DROPOUTS = (0.0, 0.1, 0.2, 0.3)
 _SIZE_FORM = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,5})")
 _MOST_CHOICES = 100
+# Of a range, the share on each side in which a value is at its end.
+_NEAR_AN_END = 0.05
 
 
 class ValueSource(Protocol):
@@ -85,6 +87,18 @@ class Searched:
         if self.choices:
             return value in self.choices
         return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def at_an_end(self, value: Value) -> bool:
+        """Does a value lie at an end of the range, so that a better one may lie beyond it?
+
+        >>> rates = Searched("learning_rate", low=1e-4, high=1e-2, log=True)
+        >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
+        (True, False)
+        """
+        if self.choices or isinstance(value, bool) or not isinstance(value, int | float) or not self.holds(value):
+            return False
+        low, high, here = (math.log(each) if self.log else each for each in (self.low, self.high, value))
+        return not _NEAR_AN_END <= (here - low) / (high - low) <= 1 - _NEAR_AN_END
 
 
 def in_words(value: Value) -> str:
