@@ -116,6 +116,7 @@ def test_a_best_one_is_named_where_all_is_fair_and_no_chance() -> None:
         (NEW, LEARNED, [NATS, NATS * 0.5], "other learned from this text"),
         (NEW, None, [NATS, NATS * 0.5], "whether other learned from this text cannot be told"),
         (NEW, NEW, [NATS, NATS[::-1] * 0.999], "one and other differ by no more than chance"),
+        (NEW, NEW, [NATS, NATS], "one and other differ by no more than chance"),
         (NEW, NEW, [NATS[:5], NATS[:5] * 0.5], "5 documents are too few to tell a difference from chance"),
         (NEW, NEW, None, "what training measured does not say how much is chance"),
     ],

@@ -188,7 +188,7 @@ def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | Reason:
     if len(nats[first]) != len(nats[second]) or len(nats[first]) < _FEWEST_DOCUMENTS:
         return Reason("few", count=len(nats[first]))
     differences = nats[second] - nats[first]
-    if differences.sum() < _ERRORS * differences.std(ddof=1) * math.sqrt(len(differences)):
+    if differences.sum() <= _ERRORS * differences.std(ddof=1) * math.sqrt(len(differences)):
         return Reason("chance", (rows[first].name, rows[second].name))
     return rows[first].name
 
