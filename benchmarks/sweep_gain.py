@@ -56,8 +56,15 @@ def main() -> None:
         "steps_without_stopping": len(steps) * max(steps),
         "importance": found["importance"],
         "searched": found["searched"],
-        "default": {"values": sides["default"], "in_the_sweep": found["default"]["value"], "seeds": reached["default"]},
-        "best": {"values": sides["best"], "in_the_sweep": found["best"]["value"], "seeds": reached["best"]},
+        **{
+            name: {
+                "values": values,
+                "in_the_sweep": found[name]["value"],
+                "seeds": reached[name],
+                "mean": statistics.mean(reached[name]),
+            }
+            for name, values in sides.items()
+        },
         "gain_in_the_sweep": 1 - found["best"]["value"] / found["default"]["value"],
         "gain_on_other_seeds": 1 - statistics.mean(reached["best"]) / statistics.mean(reached["default"]),
         "unit": found["unit"],
