@@ -645,3 +645,11 @@ def test_a_shipped_tokenizer_json_gives_its_own_ids_on_news():
     assert ours.encode_batch(texts) == expected
     stream = ours.stream()
     assert "".join([*map(stream.push, expected[0]), stream.finish()]) == ours.decode(expected[0])
+
+
+def test_half_a_character_in_a_vocabulary_is_refused(tmp_path):
+    ids = {piece: index for index, piece in enumerate([*pre_tokenizers.ByteLevel.alphabet(), "\ud800"])}
+    (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2", encoding="utf-8")
+    with pytest.raises(TokenizerError, match="holds half a character"):
+        import_tokenizer(tmp_path)

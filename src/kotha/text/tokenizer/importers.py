@@ -206,6 +206,8 @@ def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
     ids = _read_json(vocabulary)
     if not ids or not all(type(index) is int and 0 <= index < 1 << 32 for index in ids.values()):
         raise TokenizerError(f"{vocabulary}: expected an object from piece to id")
+    if half := next((piece for piece in ids if any("\ud800" <= letter <= "\udfff" for letter in piece)), None):
+        raise TokenizerError(f"{vocabulary}: {half!r} holds half a character (a lone surrogate)")
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     if sum(character in ids for character in alphabet) < 200:
         raise TokenizerError(
