@@ -127,12 +127,15 @@ def test_no_better_than_frequencies(trained, plenty) -> None:
 
 
 def test_a_leak_shows_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
-    leaky = make_data(texts[:8], held_out=texts[:4], leak_threshold=None, duplicates="keep")
-    run = trained(leaky, steps=220, evaluate_every=20)
+    """What is held out was learned from more often than the rest, so it is foretold better."""
+    leaky = make_data([*texts[:12], *texts[:2] * 4], held_out=texts[:2], leak_threshold=None, duplicates="keep")
+    run = trained(leaky, steps=160, evaluate_every=20)
+    jumps = "learning-rate-too-high"  # batches of known text and of other text take turns, so the loss may seem to rise
     found = findings(run)
-    assert list(found) == ["leak"]
+    assert found.keys() - {jumps} == {"leak"}
     assert found["leak"].evidence["epochs"] > 3
-    assert list(findings(run, data=look_at(leaky))) == ["leak-copies"], "proof is told instead of suspicion"
+    proved = findings(run, data=look_at(leaky))
+    assert proved.keys() - {jumps} == {"leak-copies"}, "proof is told instead of suspicion"
     assert look_at(leaky).copied_share == 1
 
 
