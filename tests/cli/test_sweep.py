@@ -152,6 +152,7 @@ def test_a_trial_of_another_machine_is_taken_over_when_its_heart_has_stopped(cap
     assert found["trials"][1]["folder"] == "trial-0001"
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_study_and_stop_at_the_number_that_was_asked_for(capsys, data: Path, tmp_path) -> None:
     out = tmp_path / "shared"
     arguments = words(data, out, 6, 40, "--prune", "none", *SEARCH)
@@ -168,6 +169,7 @@ def test_two_processes_share_a_study_and_stop_at_the_number_that_was_asked_for(c
     assert not any((out / "workers").iterdir())
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_the_trial_is_gone_on_with(capsys, data: Path, tmp_path) -> None:
     from tests.cli.test_train import listen_to_ctrl_c
 
@@ -185,7 +187,7 @@ def test_ctrl_c_saves_and_the_trial_is_gone_on_with(capsys, data: Path, tmp_path
     assert json.loads((out / "trial-0000" / "summary.json").read_text())["stopped"]
 
 
-@pytest.mark.parametrize("prune", ["median", "hyperband"])
+@pytest.mark.parametrize("prune", ["median", pytest.param("hyperband", marks=pytest.mark.slow)])
 def test_what_falls_behind_is_stopped_early_and_nothing_of_it_is_lost(capsys, data: Path, tmp_path, prune) -> None:
     arguments = words(data, tmp_path / "sweep", 10, 8, "--set", "evaluate_every=1", "--prune", prune, "--search")
     assert main([*arguments, "learning_rate=1e-9..1e-2:log", "--json"]) == 0
