@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from kotha.cli.main import main
+
+torch.set_num_threads(1)  # as in the processes that are started: sums in another order are other sums
 
 SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "precision=float32", "warmup_steps=0"]
 SEARCH = ["--search", "learning_rate=1e-4..1e-2:log", "dropout=0,0.1"]
