@@ -45,6 +45,20 @@ def test_a_newcomer_s_mistake_is_told_in_bangla(words, told, capsys, monkeypatch
     assert shown.out == "" and shown.err.startswith(f"kotha: {told}") and shown.err.count("\n") == 1
 
 
+def test_an_empty_file_is_told_of_in_bangla(capsys, monkeypatch, tmp_path) -> None:
+    (tmp_path / "empty.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    assert main(["tokenizer", "train", "empty.txt", "--out", "tok", "--language", "bn"]) == 1
+    assert capsys.readouterr().err.startswith("kotha: empty.txt: ফাইলটি ফাঁকা। ঠিক করে নিন।")
+
+
+def test_the_model_in_the_box_is_known_where_it_is_of_no_use(capsys) -> None:
+    for words in (["classify", "box", "আ"], ["fill", "box", "আ [MASK]"], ["translate", "box", "আ"]):
+        assert main(words) != 0
+        told = capsys.readouterr().err
+        assert "gpt" in told and "there is no box" not in told
+
+
 @pytest.mark.parametrize(
     ("x", "told"),
     [

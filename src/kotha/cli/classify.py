@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kotha.cli.flags import InLanguage, Json, flag, page
+from kotha.cli.flags import InLanguage, Json, RunOfOnesOwn, flag, page
 from kotha.cli.terminal import print_json, results
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def classify(
-    run: Annotated[Path, flag("A run folder (its best model), or a model folder.", name="RUN")],
+    run: RunOfOnesOwn,
     /,
     *text: Annotated[str, flag("The texts; for a ViT, image files.", name="TEXT")],
     why: Annotated[bool, flag("Also what each token was worth to the answer.")] = False,

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from kotha.cli.flags import InLanguage, Json, Run, flag
+from kotha.cli.flags import InLanguage, Json, RunOfOnesOwn, flag
 from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, results
 
 
 def fill(
-    run: Run,
+    run: RunOfOnesOwn,
     text: Annotated[str, flag("A text with [MASK] where words are missing; with --next, a sentence.")],
     /,
     *,

@@ -38,7 +38,10 @@ Json = Annotated[bool, flag("JSON on stdout.", name="--json")]
 # Whoever sets KOTHA_LANGUAGE once need not say it with each command.
 InLanguage = Annotated[Literal["en", "bn"], flag("English or Bangla.", env_var="KOTHA_LANGUAGE")]
 _MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
-Run = Annotated[Path, flag(_MODEL, converter=lambda _, words: place(words[0].value), show_default=False)]
+_BY_NAME: dict[str, Any] = {"converter": lambda _, words: place(words[0].value), "show_default": False}
+Run = Annotated[Path, flag(_MODEL, **_BY_NAME)]
+# For a use that the model in the box has not learned; it is still known by its name, to be told so.
+RunOfOnesOwn = Annotated[Path, flag("A run folder (its best model), or a model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, flag(_MODEL, name="RUN", show_default=False)]  # where what it names is still open
 Paths = Annotated[tuple[str, ...], flag("Files, folders, globs, addresses (https://, s3://, …), - or hf:owner/name.")]
 TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]

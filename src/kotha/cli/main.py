@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
@@ -130,7 +131,8 @@ def _misuse(error: CycloptsError) -> str:
         return str(error)[:1].lower() + str(error)[1:]
     name, command = error.argument.name, " ".join(["kotha", *(error.command_chain or ())])
     words, known = error.root_input_tokens or [], inspect.signature(error.target or _misuse).parameters
-    options = [f"--{each.strip('_').replace('_', '-')}" for each in known]
+    grouped = [each.name for group in known.values() if is_dataclass(group.default) for each in fields(group.default)]
+    options = [f"--{each.strip('_').replace('_', '-')}" for each in (*known, *grouped)]
     typed = [word.split("=")[0].replace("--no-", "--") for word in words if word.startswith("--")]
     unknown = next((word for word in typed if word not in options), None)
     if unknown is not None and error.target is not None:

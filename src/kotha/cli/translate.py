@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from kotha.cli.flags import InLanguage, Json, Run, flag, page
+from kotha.cli.flags import InLanguage, Json, RunOfOnesOwn, flag, page
 from kotha.errors import UsageError
 
 
 def translate(
-    run: Run,
+    run: RunOfOnesOwn,
     text: Annotated[str | None, flag("The text to translate.")] = None,
     /,
     *,
