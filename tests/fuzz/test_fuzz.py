@@ -40,45 +40,47 @@ def test_ten_thousand_inputs_are_read_or_refused_in_words(tmp_path: Path) -> Non
 # -- what is found ----------------------------------------------------------------------------------------------------
 
 
-def _search(what: str, tmp_path: Path) -> str:
-    """What a search says of a loader that does this, in a process of its own."""
+# What a loader does, and what a search of two inputs says of it: read, refused, and what went wrong.
+_TOLD = {
+    "return None": "2 0 {}",
+    "raise KothaError('no')": "0 2 {}",
+    "raise KothaError(' ')": "0 0 {'an error without a word': 2}",
+    "return {}[folder]": "0 0 {'KeyError at outside the house': 2}",
+    "time.sleep(60)": "0 0 {'waits over 2 seconds': 2}",
+    "while True: pass": "0 0 {'over 0.5 seconds': 2}",
+    "os.kill(os.getpid(), signal.SIGSEGV)": "0 0 {'it died with -11': 2}",
+    "bytearray(3 << 30)": "0 0 {'MemoryError at outside the house': 2}",
+}
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Path]]:
+    """What the searches say, and where each keeps what went wrong, from one process: children are forked there."""
+    folders = [tmp_path_factory.mktemp("kept") for _ in _TOLD]
     program = f"""
 import os, signal, sys, time
 from pathlib import Path
 from kotha.errors import KothaError
 from tests.fuzz import targets, trial
 
-def load(folder):
-    {what}
-
 targets.seeds = trial.seeds = lambda name: {{"one": {{"it": b"abc"}}}}
 trial.SECONDS, trial.WAITING = 0.5, 2.0
-search = trial.Search(targets.Target("made", lambda: load, 1), 0, Path({str(tmp_path)!r}))
-found = search.run(2)
-print(found.read, found.refused, found.wrong)
+for what, kept in zip({list(_TOLD)!r}, {[str(folder) for folder in folders]!r}, strict=True):
+    exec(f"def load(folder):\\n    {{what}}")
+    found = trial.Search(targets.Target("made", lambda load=load: load, 1), 0, Path(kept)).run(2)
+    print(found.read, found.refused, found.wrong, flush=True)
 """
     words = [sys.executable, "-c", program]
     ran = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
-    return ran.stdout.strip()
+    return list(zip(ran.stdout.splitlines(), folders, strict=True))
 
 
 @linux
-@pytest.mark.parametrize(
-    ("what", "told"),
-    [
-        ("return None", "2 0 {}"),
-        ("raise KothaError('no')", "0 2 {}"),
-        ("raise KothaError(' ')", "0 0 {'an error without a word': 2}"),
-        ("return {}[folder]", "0 0 {'KeyError at outside the house': 2}"),
-        ("time.sleep(60)", "0 0 {'waits over 2 seconds': 2}"),
-        ("while True: pass", "0 0 {'over 0.5 seconds': 2}"),
-        ("os.kill(os.getpid(), signal.SIGSEGV)", "0 0 {'it died with -11': 2}"),
-        ("bytearray(3 << 30)", "0 0 {'MemoryError at outside the house': 2}"),
-    ],
-)
-def test_what_a_loader_does_is_told(what: str, told: str, tmp_path: Path) -> None:
-    assert _search(what, tmp_path) == told
-    assert any(tmp_path.rglob("it")) == ("{}" not in told), "what went wrong is kept, and nothing else"
+@pytest.mark.parametrize("turn", range(len(_TOLD)), ids=list(_TOLD))
+def test_what_a_loader_does_is_told(turn: int, searched: list[tuple[str, Path]]) -> None:
+    said, kept = searched[turn]
+    assert said == list(_TOLD.values())[turn]
+    assert any(kept.rglob("it")) == ("{}" not in said), "what went wrong is kept, and nothing else"
 
 
 def test_lines_are_new_once() -> None:
