@@ -7,6 +7,9 @@ import pytest
 
 from kotha.cli import spoken
 from kotha.cli.main import main
+from kotha.cli.naming import in_flags
+from kotha.errors import KothaError
+from kotha.text.crew import cluster
 
 MISTAKES = [
     (["trian"], "“trian” নামে কোনো কমান্ড নেই। “train” লিখতে চেয়েছিলেন?"),
@@ -29,6 +32,7 @@ MISTAKES = [
     (["inside", "exercise", "--seed", "-3"], "`--seed` = -3 চলবে না। ০ থেকে ৪২৯৪৯৬৭২৯৫ পর্যন্ত একটি সংখ্যা দিন।"),
     (["inside", "worksheet", "--size", "4x"], "`--size 4x` পড়া যায়নি। টোকেন, প্রস্থ আর হেডের প্রস্থ `4x6x3`-এর মতো লিখুন।"),
     (["inside", "worksheet", "--size", "99x2x1"], "৯৯টি টোকেনে কাগজে করার মতো শিট হয় না। ২ থেকে ১২ পর্যন্ত দিন।"),
+    (["evaluate", "box", "x.txt", "--perturb", "typs"], "“typs” নামে লেখা বদলানোর কোনো উপায় নেই, কোনো ফাইলও নেই।"),
     (["generate", "--temperature", "-1"], "`temperature` = -1.0 চলবে না। ০ (সব সময় সেরাটি) বা বেশি দিন"),
 ]
 
@@ -96,6 +100,45 @@ def test_the_flag_comes_before_the_variable_and_english_after_both(monkeypatch) 
     assert spoken.asked_language(["corpus", "inspect", "x.txt", "--language", "bn"]) == "en", "that is the corpus's"
     monkeypatch.setenv("KOTHA_LANGUAGE", "fr")
     assert spoken.asked_language(["lessons"]) == "en"
+
+
+def test_a_variable_that_is_set_to_nothing_says_nothing(monkeypatch, capsys) -> None:
+    assert main(["presets"]) == 0
+    english = capsys.readouterr().out
+    for nothing in ("", " "):
+        monkeypatch.setenv("KOTHA_LANGUAGE", nothing)
+        assert main(["presets"]) == 0 and capsys.readouterr().out == english
+        assert main(["presets", "--language", "bn"]) == 0 and capsys.readouterr().out != english
+    monkeypatch.setenv("KOTHA_LANGUAGE", "fr")
+    assert main(["presets"]) == 2 and '"fr"' in capsys.readouterr().err
+
+
+class _Away:
+    """A Ray that is not there."""
+
+    def init(self, *_: object, **__: object) -> None:
+        raise ConnectionError("timed out")
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (None, "এই যন্ত্রে Ray চালু করা যায়নি: timed out"),
+        (
+            "head:10001",
+            "head:10001 ঠিকানার Ray-তে পৌঁছানো যায়নি: timed out। "
+            "প্রবেশের টোকেন চাইলে RAY_AUTH_MODE=token আর RAY_AUTH_TOKEN ঠিক করে দিন।",
+        ),
+    ],
+)
+def test_a_ray_that_cannot_be_reached_is_told_in_bangla(address, told) -> None:
+    with pytest.raises(KothaError, match="could not be reached") as raised, cluster._connected(_Away(), address, 1):
+        pass
+    with spoken.speaking(["prepare", "--language", "bn"]):
+        assert spoken.said(in_flags(str(raised.value))) == told
 
 
 def test_the_language_ends_with_the_command(monkeypatch) -> None:

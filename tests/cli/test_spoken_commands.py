@@ -112,6 +112,23 @@ def test_a_measurement_has_the_figures_of_the_json(run, data, capsys) -> None:
     assert left_in_english(out, str(data), str(run), run.name) == [] and "মাপা হচ্ছে …" in err
 
 
+def test_a_measurement_on_changed_text_has_the_figures_of_the_json(run, data, tmp_path, capsys) -> None:
+    text = tmp_path / "some.txt"
+    text.write_text("নদীর ধারে ১২টি বাড়ি। গ্রামের পথে ছেলেটি রোজ হাঁটে।\n", encoding="utf-8")
+    kinds = ["spelling", "typos", "latin", "digits", "punctuation", str(text)]
+    words = ["evaluate", str(run), str(text), "--perturb", *kinds]
+    found = told(words, capsys)
+    out, _ = spoken(words, capsys)
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
+    assert rows[0][:2] == ["যেমন আছে", f"{found['before']:.4f}"]
+    for row, fall in zip(rows[1:], found["falls"], strict=True):
+        assert fall["kind"] in row[0] and row[1:3] == [f"{fall['after']:.4f}", f"{fall['change']:+.1%}"]
+        assert row[3] == ("অন্য লেখা" if fall["changed_words"] is None else f"{fall['changed_words']:.0%}")
+    assert "প্রতি শব্দে বিট: যত কম, তত ভালো। যে ধরনে শব্দ ধরে ধরে বদল হয়, সেখানে বদলেছে ২০% শব্দ (সিড ০)।" in out
+    ours = out.replace(found["falls"][2]["example"], "")  # Bangla in Latin letters
+    assert left_in_english(ours, str(run), run.name, str(text)) == []
+
+
 def test_json_is_the_same_in_both_languages(run, data, capsys, monkeypatch) -> None:
     words = ["evaluate", str(run), str(data)]
     english = told(words, capsys)

@@ -35,8 +35,11 @@ def page(help: str, **more: Any) -> Parameter:
 
 
 Json = Annotated[bool, flag("JSON on stdout.", name="--json")]
-# Whoever sets KOTHA_LANGUAGE once need not say it with each command.
-InLanguage = Annotated[Literal["en", "bn"], flag("English or Bangla.", env_var="KOTHA_LANGUAGE")]
+# Whoever sets KOTHA_LANGUAGE once need not say it with each command; set to nothing, it says nothing.
+InLanguage = Annotated[
+    Literal["en", "bn"],
+    flag("English or Bangla.", env_var="KOTHA_LANGUAGE", env_var_split=lambda _, value, delimiter=None: value.split()),
+]
 _MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: place(words[0].value), "show_default": False}
 Run = Annotated[Path, flag(_MODEL, **_BY_NAME)]

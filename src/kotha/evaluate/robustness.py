@@ -124,7 +124,7 @@ def robustness_table(found: Robustness, name: str) -> Table:
         rows.append([fall.kind, f"{fall.after:.4f}", change, words, " ".join(fall.example.split())])
     better = "more is better" if found.more_is_better else "less is better"
     remark = f"{found.figure}: {better}; where a kind goes word by word, {found.share:.0%} of them, seed {found.seed}"
-    return Table(name, ["written", found.figure, "change", "words changed", "begins"], rows, [remark])
+    return Table(name, ["written", found.figure, "change", "words changed", "begins"], rows, [remark], labels=[0, 3])
 
 
 def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], errors: Errors) -> _Material:

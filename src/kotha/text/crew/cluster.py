@@ -101,9 +101,12 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
                 else:
                     _begin_here(ray, workers or os.cpu_count() or 1, str(folder))
         except (RuntimeError, OSError, ValueError) as error:
-            where = f"at {address}" if address else "on this machine"
-            token = "; does it ask for a token? Ray takes RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" if address else ""
-            raise KothaError(f"Ray {where} could not be reached ({_short(error)}){token}") from error
+            if not address:
+                raise KothaError(f"Ray on this machine could not be reached ({_short(error)})") from error
+            raise KothaError(
+                f"Ray at {address} could not be reached ({_short(error)}); does it ask for a token? Ray takes "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+            ) from error
         yield
     finally:
         ray.shutdown()
