@@ -71,7 +71,12 @@ def test_a_bad_file_is_an_error_or_is_left_out(tmp_path: Path, name: str, conten
 
 def pdf_of(text: bytes) -> bytes:
     """A page with these bytes shown by its content stream, written by hand after the format's own specification."""
-    content = b"BT /F1 12 Tf 72 720 Td (" + text + b") Tj ET" if text else b""
+    return pdf_that_shows(b"(" + text + b") Tj" if text else b"")
+
+
+def pdf_that_shows(operations: bytes) -> bytes:
+    """A page with these operations in its content stream."""
+    content = b"BT /F1 12 Tf 72 720 Td " + operations + b" ET" if operations else b""
     parts = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -104,6 +109,19 @@ def test_a_pdf_is_read_by_its_pages_and_one_of_pictures_is_said_to_be_so(tmp_pat
         file.write_bytes(content)
         with pytest.raises(CorpusError, match=said):
             read(file)
+
+
+def test_letters_of_a_pdf_stand_as_they_were_written_and_not_as_they_were_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("pypdf", reason="needs the extra kotha[pdf]")
+    file = tmp_path / "a.pdf"
+    # The vowel sign of দে is drawn before its consonant; the conjunct of স্ত্রী is one glyph. Glyphs touch each other.
+    file.write_bytes(
+        pdf_that_shows(
+            b"/Span << /ActualText <FEFF09A609C7> >> BDC (e) Tj 6.672 0 Td (d) Tj EMC 6.672 0 Td (x) Tj 20 0 Td "
+            b"/Span << /ActualText <FEFF09B809CD09A409CD09B009C0> >> BDC [(s) -10 (i)] TJ EMC ( and on) Tj EMC"
+        )
+    )
+    assert read(file) == [("দেx স্ত্রী and on", "page 1")]
 
 
 def test_without_pypdf_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

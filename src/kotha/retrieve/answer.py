@@ -7,6 +7,7 @@ passage that says it best, or marked as found in none. A model that was never ta
 so the sentence of the passages that fits the question best stands as the answer, and that is said.
 """
 
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -80,7 +81,8 @@ def why_not_found(result: SearchResult) -> str | None:
         if asked and written and asked != written:
             return f"the question is in {asked} letters and these documents are in {written} ones; ask in theirs"
         return "no passage has a word of the question"
-    return f"the best passage has {best:.0%} of what the question asks for; {_THRESHOLD:.0%} is the least"
+    share = math.floor(100 * best)  # rounded up it would read as enough
+    return f"the best passage has {share}% of what the question asks for; {_THRESHOLD:.0%} is the least"
 
 
 def best_sentence(question: str, hits: Sequence[Hit]) -> tuple[str, int]:

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from kotha.errors import CorpusError, library
+from kotha.retrieve.printed import page_text
 from kotha.text.corpus.problems import Complaints, Unreadable
 
 # Text and place, one after the other, of a whole file that is held in memory.
@@ -136,8 +137,7 @@ def _read_pdf(file: Path, complaints: Complaints) -> Paragraphs:
         if reader.is_encrypted and not reader.decrypt(""):
             raise Unreadable("it is locked with a password; save it without one")
         for number, page in enumerate(reader.pages, 1):
-            text = page.extract_text()
-            for block in re.split(r"\n\s*\n", text):
+            for block in re.split(r"\n\s*\n", page_text(page)):
                 yield " ".join(block.split()), f"page {number}"
     except (CorpusError, Unreadable, OSError):
         raise
