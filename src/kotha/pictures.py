@@ -10,6 +10,7 @@ import io
 import json
 import math
 import tokenize
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -136,7 +137,7 @@ def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
                     f"{images[0].shape[2]}; scale them to one size"
                 )
             images.append(((pixels + 1) * 127.5).round().clip(0, 255).astype(np.uint8))
-            labels.append(folder.name)
+            labels.append(unicodedata.normalize("NFC", folder.name))  # some disks take letters apart
     if not images:
         raise DataError(f"{place} has no images; put those of each class into a folder of its name")
     return LabelledImages(np.stack(images), tuple(labels))
@@ -201,8 +202,12 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
         images = images[:, None]
     elif images.shape[-1] in (1, 3) and images.shape[1] not in (1, 3):
         images = images.transpose(0, 3, 1, 2)
+    if labels.dtype.kind == "f":
+        if not (np.isfinite(labels) & (labels == labels.round())).all():
+            raise DataError(f"the {part} labels of {path} are not all whole numbers or names; give each image a class")
+        labels = labels.astype(np.int64)
     try:
-        names = tuple(str(label) for label in labels.tolist())
+        names = tuple(unicodedata.normalize("NFC", str(label)) for label in labels.tolist())
     except (SystemError, ValueError) as error:  # numpy, of a text that no Unicode has
         raise DataError(f"the {part} labels of {path} cannot be read: {error}") from error
     return LabelledImages(images.astype(np.uint8), names)
@@ -227,6 +232,8 @@ def _load_array(stream: IO[bytes], n_bytes: int) -> Pixels:
     if version not in _ARRAY_HEADERS:
         raise ValueError(f"an array in version {version[0]}.{version[1]} of its format")
     shape, _, dtype = _ARRAY_HEADERS[version](stream)
+    if dtype.hasobject:
+        raise ValueError("Python objects (a pickle), and those are not opened; save numbers, or names as text")
     if math.prod(shape) * dtype.itemsize > n_bytes:
         raise ValueError(f"its header speaks of {math.prod(shape):,} values, and {n_bytes:,} bytes are there")
     stream.seek(0)

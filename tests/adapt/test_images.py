@@ -247,3 +247,23 @@ def test_images_without_a_pixel_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=np.zeros((2, 8, 0), np.uint8), labels=np.zeros(2, int))
     with pytest.raises(DataError, match=r"have shape \(2, 8, 0\)"):
         read_labelled_images(tmp_path / "a.npz", 8, 1)
+
+
+def test_labels_of_an_archive_are_whole_numbers_or_names(tmp_path: Path) -> None:
+    images = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8)
+    np.savez(tmp_path / "a.npz", images=images, labels=np.array([1.0, 2.0, 10.0]))
+    assert read_labelled_images(tmp_path / "a.npz", 8, 1)["train"].labels == ("1", "2", "10")
+    for labels, said in (
+        (np.array([1.0, np.nan, 2.0]), "not all whole numbers or names"),
+        (np.array(["a", None, "b"], dtype=object), r"Python objects \(a pickle\), and those are not opened"),
+    ):
+        np.savez(tmp_path / "a.npz", images=images, labels=labels)
+        with pytest.raises(KothaError, match=said):
+            read_labelled_images(tmp_path / "a.npz", 8, 1)
+
+
+def test_a_folder_of_a_class_is_one_however_its_disk_keeps_letters(tmp_path: Path) -> None:
+    for number, name in enumerate(("caf\u00e9", "cafe\u0301", "b")):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a.npy", np.full((8, 8), number, np.uint8))
+    assert set(read_labelled_images(tmp_path, 8, 1)["train"].labels) == {"caf\u00e9", "b"}

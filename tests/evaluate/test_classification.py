@@ -63,3 +63,9 @@ def test_the_page_and_the_table_tell_all_of_it() -> None:
     assert "<script>" not in page and all(f'<th scope="row">{label}</th>' in page for label in LABELS)
     assert page.count("--share:") == 16
     assert classes_table(score, "run").cells[0][1] == f"{score.accuracy:.4f}"
+
+
+def test_a_models_label_is_found_however_its_letters_are_put_together() -> None:
+    whole, apart = "\u09dfব", "\u09af\u09bcব"
+    score = score_answers([whole, "খ"], [apart, "খ"], [whole, "খ"])
+    assert score.accuracy == 1.0 and score.labels == (whole, "খ")

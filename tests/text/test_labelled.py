@@ -72,3 +72,10 @@ def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
 def test_what_is_no_table_of_labels_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_labelled(write(tmp_path / name, text))
+
+
+def test_a_label_is_one_however_its_letters_are_put_together(tmp_path: Path) -> None:
+    whole, apart = "\u09dfব", "\u09af\u09bcব"  # য় as one letter, and as য with a dot
+    rows = "".join(f"text {number},{label}\n" for number, label in enumerate((whole, apart, "খ", whole)))
+    found = read_labelled(write(tmp_path / "a.csv", "text,label\n" + rows))
+    assert found.labels == (apart, apart, "খ", apart)

@@ -183,3 +183,8 @@ def test_more_documents_than_can_be_counted_are_refused(folder: Path) -> None:
     (folder / "dataset.json").write_text(json.dumps(told), encoding="utf-8")
     with pytest.raises(DataError, match="documents=9223372036854775808 is not a count"):
         Dataset(folder)
+
+
+def test_a_place_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"^there is no .*pairs\.tsv; `kotha prepare` makes a data folder$"):
+        Dataset(tmp_path / "pairs.tsv")

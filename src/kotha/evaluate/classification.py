@@ -5,6 +5,7 @@ Beside it what a sceptic would ask for: always the commonest class (majority), a
 Macro-F1 is the mean of F1 over all classes that the model knows, so a rare class counts as much as a common one.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -61,7 +62,9 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
     >>> round(score.accuracy, 3), round(score.macro_f1, 3), score.confusion
     (0.667, 0.667, ((1, 1), (0, 1)))
     """
-    place = {label: number for number, label in enumerate(labels)}
+    numbers = {label: number for number, label in enumerate(labels)}
+    place = {_composed(label): number for label, number in numbers.items()} | numbers
+    true = [label if label in place else _composed(label) for label in true]
     unknown = sorted(set(true) - place.keys())
     if unknown:
         raise DataError(f"class {unknown[0]!r} is none of the model's: {', '.join(labels)}; leave it out, or rename it")
@@ -82,6 +85,11 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
         classes=tuple(classes),
         confusion=tuple(tuple(int(count) for count in row) for row in counts),
     )
+
+
+def _composed(label: str) -> str:
+    """A label with its letters put together (NFC), as tables give it; a model that came from elsewhere may have not."""
+    return unicodedata.normalize("NFC", label)
 
 
 def score_of(summary: dict[str, Any]) -> ClassificationScore:

@@ -264,6 +264,8 @@ def identity_of(description: dict[str, Any]) -> str:
 
 def _read_description(folder: Path) -> dict[str, Any]:
     path = folder / DATASET_FILE
+    if not folder.exists():
+        raise DataError(f"there is no {folder}; `kotha prepare` makes a data folder")
     if not path.is_file():
         raise DataError(f"{folder} is not a data folder: it has no {DATASET_FILE}; `kotha prepare` makes one")
     try:

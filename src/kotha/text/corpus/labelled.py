@@ -4,6 +4,7 @@ The label is the field that is called so, or the one with the fewest different v
 others. What was guessed is part of the answer, so that it can be said.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -48,7 +49,8 @@ def read_labelled(
 ) -> LabelledTexts:
     """Read csv, tsv, jsonl or parquet; a field that is not named is guessed.
 
-    A row without a text or a label is a problem as a broken one is: with ``errors="skip"`` it is left out.
+    A row without a text or a label is a problem as a broken one is: with ``errors="skip"`` it is left out. Labels that
+    differ only in how their letters are put together are one (Unicode's NFC).
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -61,7 +63,8 @@ def read_labelled(
     named = (text_field, label_field)
     guess = partial(_guess, path)
     found = read_two_columns(path, named, ("text", "label"), guess, errors=errors, on_problem=on_problem)
-    return LabelledTexts(found.first, found.second, *found.fields, found.guessed)
+    labels = tuple(unicodedata.normalize("NFC", label) for label in found.second)
+    return LabelledTexts(found.first, labels, *found.fields, found.guessed)
 
 
 def _guess(path: str | Path, columns: Columns, named: Named) -> tuple[str, str]:
