@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 # The files in the order of tests/conftest.py, the longest first, or the last minutes are one process alone with them.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults fuzz clean setup-demo setup-dev
+.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults fuzz lock audit clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
@@ -21,6 +21,8 @@ help:
 	@echo "make cuts       the same for power cuts: what was not synced is lost"
 	@echo "make faults     the same for calls that fail: a broken disk, a full one"
 	@echo "make fuzz       a million broken inputs for every loader, hunted by the lines that they reach"
+	@echo "make lock       write locks/: every package with the hash of its file, for this platform"
+	@echo "make audit      a bill of materials, and what is known against what is on it, into build/audit"
 	@echo "make clean      remove the environment and everything that was made"
 
 demo: setup-demo
@@ -65,6 +67,12 @@ kills cuts faults: setup-dev
 
 fuzz: setup-dev
 	OMP_NUM_THREADS=1 $(RUN) -m tests.fuzz $(FUZZ)
+
+lock: setup-dev
+	$(RUN) scripts/lock.py
+
+audit: setup-dev
+	$(RUN) scripts/audit.py
 
 clean:
 	rm -rf .venv build web/node_modules kotha-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,9 @@
 """Make this checkout's own virtual environment, from what constraints.txt pins. Needs a Python and nothing else.
 
-usage: python3 scripts/setup.py demo|dev
+usage: python3 scripts/setup.py demo|dev [--locked]
+
+With --locked every file is checked against the hash that scripts/lock.py wrote for this system, processor and Python;
+where there is no such lock, versions are pinned and that is said.
 
 Says what it does, does it once (a stamp in .venv remembers), and uses only the standard library. What takes root
 (Debian packages) is installed when we are root, and skipped with a printed reason when we are not.
@@ -8,6 +11,7 @@ Says what it does, does it once (a stamp in .venv remembers), and uses only the 
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -18,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 EXTRAS = {"demo": "[serve]", "dev": "[dev]"}
+BUILD = ["hatchling", "editables"]  # what makes Kotha's own package
 OLDEST = (3, 11)
 # What some tests need beside Python, by its command: a browser with fonts that have Bangla, a spreadsheet, and what
 # strikes a command at the calls that it makes of the kernel.
@@ -73,7 +78,13 @@ def make_environment() -> None:
     sys.exit("setup: this Python cannot make virtual environments; install the Debian package python3-venv as root")
 
 
-def install_packages(level: str) -> None:
+def lock_of(level: str) -> Path:
+    """Where the lock of a level is, for the machine that this runs on."""
+    python = "".join(map(str, sys.version_info[:2]))
+    return ROOT / "locks" / f"{platform.system()}-{platform.machine()}-py{python}-{level}.txt".lower()
+
+
+def install_packages(level: str, locked: bool) -> None:
     """Install Kotha and what it needs, each at the version that constraints.txt pins."""
     inputs = [ROOT / "pyproject.toml", ROOT / "constraints.txt"]
     state = hashlib.sha256(b"".join(path.read_bytes() for path in inputs) + str(ROOT).encode()).hexdigest()
@@ -86,8 +97,15 @@ def install_packages(level: str) -> None:
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location"]
     if level == "dev":
         pip.append("--no-compile")  # Python compiles what is imported; compiling all of it takes a minute
-    run(*pip, "--constraint", "constraints.txt", "hatchling", "editables")
-    run(*pip, "--constraint", "constraints.txt", "--no-build-isolation", "--editable", f".{EXTRAS[level]}")
+    if locked and lock_of(level).is_file():
+        say(f"every file is checked against {lock_of(level).relative_to(ROOT)}")
+        run(*pip, "--no-deps", "--require-hashes", "--requirement", str(lock_of(level)))
+        run(*pip, "--no-deps", "--no-build-isolation", "--editable", ".")
+    else:
+        if locked:
+            say(f"no {lock_of(level).relative_to(ROOT)}: versions are pinned, files are not checked")
+        run(*pip, "--constraint", "constraints.txt", *BUILD)
+        run(*pip, "--constraint", "constraints.txt", "--no-build-isolation", "--editable", f".{EXTRAS[level]}")
     stamp.write_text(state)
 
 
@@ -103,9 +121,10 @@ def install_programs() -> None:
 
 
 def main() -> None:
-    if len(sys.argv) != 2 or sys.argv[1] not in EXTRAS:
+    words = [word for word in sys.argv[1:] if word != "--locked"]
+    if len(words) != 1 or words[0] not in EXTRAS:
         sys.exit(__doc__)
-    level = sys.argv[1]
+    level = words[0]
     os.environ.setdefault("PIP_ROOT_USER_ACTION", "ignore")
     make_environment()
     # Debian's packages come in beside Python's: both mostly unpack, and neither needs the other.
@@ -113,10 +132,11 @@ def main() -> None:
     if programs:
         programs.start()
     try:
-        install_packages(level)
+        install_packages(level, "--locked" in sys.argv)
     finally:
         if programs:
             programs.join()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -23,8 +23,12 @@ SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2]
 # The files that take the longest, longest first: begun last, one of them would keep a whole suite waiting.
 LONGEST = (
     "studio/test_look.py",
+    "fuzz/test_fuzz.py",
+    "book/test_chapters_in_english.py",
     "studio/test_built.py",
     "studio/test_teach.py",
+    "studio/test_hand.py",
+    "serve/test_workers.py",
     "serve/test_safety.py",
     "train/test_all_learn.py",
     "train/test_distributed.py",
@@ -34,7 +38,6 @@ LONGEST = (
     "test_docs.py",
     "book/test_site.py",
     "book/test_chapters_in_bangla.py",
-    "book/test_chapters_in_english.py",
     "test_api.py",
     "export/gguf/test_gguf.py",
     "train/test_loop.py",

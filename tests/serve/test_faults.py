@@ -164,6 +164,7 @@ def command_of(job: int) -> int:
     return int(Path(f"/proc/{job}/task/{job}/children").read_text().split()[0])
 
 
+@pytest.mark.slow  # half a minute; the next one kills a command that learns nothing
 def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", training(data, steps=30))

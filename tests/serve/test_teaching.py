@@ -110,6 +110,7 @@ def test_a_classifier_is_taught_from_a_table_and_its_score_told(school: Address)
     assert "no model and no job" in read(school, "runs/nobody/score", 404)
 
 
+@pytest.mark.slow  # the classifier above takes the same way each time
 def test_a_translator_is_taught_from_pairs_and_translates(school: Address) -> None:
     file = bring(school, read(school, "examples/translate?rows=120")["text"], "tsv")
     id = done(school, kind="pairs", table=file, steps=2, name="script")
@@ -122,6 +123,7 @@ def test_a_translator_is_taught_from_pairs_and_translates(school: Address) -> No
     assert "one of them" in both
 
 
+@pytest.mark.slow  # the classifier above takes the same way each time
 def test_a_bert_is_taught_from_stories_and_fills_gaps(school: Address) -> None:
     sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 32, "batch_size": 2}
     asked = {"stories": 60, "steps": 2, "preset": "pocket-bert", "sizes": sizes, "vocab_size": 600}

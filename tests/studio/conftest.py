@@ -4,12 +4,14 @@ Whatever a page asks for must be the server's own; an error that it logs, or a w
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from filelock import FileLock
 
 pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
@@ -36,10 +38,19 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What has learned its use in a folder of its name; and beside the box a GPT small enough to be quick."""
-    folder = tmp_path_factory.mktemp("families")
-    learn_all(tmp_path_factory.mktemp("material"), folder)
-    save_small(folder, ["gpt"])
+    """What has learned its use in a folder of its name; and beside the box a GPT small enough to be quick.
+
+    Where tests run in several processes, the first to come here teaches for all of them.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    folder = shared / "families"
+    with FileLock(shared / "families.lock"):
+        if not folder.exists():
+            made = tmp_path_factory.mktemp("families")
+            learn_all(tmp_path_factory.mktemp("material"), made)
+            save_small(made, ["gpt"])
+            made.rename(folder)
     return folder
 
 

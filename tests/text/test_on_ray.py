@@ -86,7 +86,7 @@ def test_near_copies_are_the_same_whoever_signs(corpus):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the workers in /proc")
-@pytest.mark.parametrize("deaths", [1, 2], ids=["one", "all"])
+@pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["one", "all"])
 def test_workers_killed_in_the_middle_are_made_up_for(corpus, deaths):
     killed: list[int] = []
 

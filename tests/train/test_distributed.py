@@ -106,6 +106,7 @@ def test_two_processes_learn_what_one_learns_and_runs_move_between_them(
         assert_alike(path, reference)
 
 
+@pytest.mark.slow  # half a minute; tests/cli/test_kills.py kills one process each time
 def test_a_killed_process_is_started_again_and_the_run_ends_right(alone, data: Path, tmp_path: Path) -> None:
     optimizer, reference = "adamw", alone("adamw")
     run = tmp_path / "run"

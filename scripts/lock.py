@@ -1,0 +1,52 @@
+"""Write the locks of this platform: every package that ``setup.py`` installs, its version and the hash of its file.
+
+usage: .venv/bin/python scripts/lock.py [FOLDER]
+
+pip is asked what it would install, from constraints.txt, into an empty environment; nothing is installed. A lock holds
+for one system, one kind of processor and one Python, because it names files: ``locks/linux-aarch64-py311-dev.txt``.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from setup import BUILD, EXTRAS, ROOT, lock_of
+
+_HEAD = "# {level}: what setup.py --locked installs here, by version and hash. Written by scripts/lock.py.\n"
+
+
+def wanted(level: str) -> list[dict[str, Any]]:
+    """What pip would install for a level, Kotha itself left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
+        words = [*pip, "--report", str(report), "--constraint", "constraints.txt", "--no-build-isolation"]
+        subprocess.run([*words, *BUILD, f"{ROOT}{EXTRAS[level]}"], check=True, cwd=ROOT)
+        found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["install"]
+    return [each for each in found if each["metadata"]["name"] != "kotha"]
+
+
+def line(package: dict[str, Any]) -> str:
+    """One package; the version without its build (``+cpu``), which is the hash's business."""
+    name = re.sub(r"[-_.]+", "-", package["metadata"]["name"]).lower()
+    version = package["metadata"]["version"].partition("+")[0]
+    return f"{name}=={version} --hash=sha256:{package['download_info']['archive_info']['hashes']['sha256']}\n"
+
+
+def main() -> None:
+    for level in EXTRAS:
+        path = Path(sys.argv[1]) / lock_of(level).name if len(sys.argv) > 1 else lock_of(level)
+        path.parent.mkdir(exist_ok=True)
+        lines = sorted(map(line, wanted(level)))
+        path.write_text(_HEAD.format(level=level) + "".join(lines), encoding="utf-8")
+        print(f"{path.name}: {len(lines)} packages")
+
+
+if __name__ == "__main__":
+    main()
