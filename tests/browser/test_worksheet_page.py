@@ -36,7 +36,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("language", "scheme"), [("en", "dark"), ("bn", "light")])
+@pytest.mark.parametrize(("language", "scheme"), [pytest.param("en", "light", marks=pytest.mark.slow), ("bn", "dark")])
 @pytest.mark.parametrize("name", ["workshop", "block", "model"])
 def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
     browser: Any, pages: dict[str, Path], name: str, language: str, scheme: str

@@ -172,6 +172,7 @@ def test_a_file_that_is_no_table_is_answered_in_words(browser: Any, studio: str)
     page.close()
 
 
+@pytest.mark.slow  # half a minute; tests/serve/test_teaching.py teaches one behind the page each time
 def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Opened, school: Path) -> None:
     page = enter("teach", "classify")
     page.get_by_role("button", name="Take the built-in example").click()
