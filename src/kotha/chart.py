@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kotha.page import escape
+from kotha.wording import Voice
 
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 44, 52
@@ -69,10 +70,15 @@ class Chart:
     log_y: bool = False
     from_zero: bool = False  # begin the y axis at zero, so that heights can be compared
 
-    def svg(self) -> str:
-        """The picture, as an ``<svg>`` element that is safe to put into a page."""
+    def svg(self, voice: Voice | None = None) -> str:
+        """The picture, as an ``<svg>`` element that is safe to put into a page; a page gives its voice."""
+        voice = voice or Voice()
         series = [(each, thin(_tame(each.points, self.log_y))) for each in self.series]
-        levels = [(y, each.label) for each in self.levels if (y := _drawable(each.value, self.log_y)) is not None]
+        levels = [
+            (y, voice.sentence(each.label))
+            for each in self.levels
+            if (y := _drawable(each.value, self.log_y)) is not None
+        ]
         mark = _drawable(self.marker.x) if self.marker else None
         xs = [x for _, points in series for x, _ in points] + ([] if mark is None else [mark])
         ys = [y for _, points in series for _, y in points if y is not None] + [y for y, _ in levels]
@@ -80,16 +86,16 @@ class Chart:
         across = _Scale.over(xs, LEFT, WIDTH - RIGHT)
         up = _Scale.over(ys, HEIGHT - BOTTOM, TOP, log=self.log_y, rounded=True)
         parts = [
-            f"<title>{escape(self.title)}</title><desc>{escape(self._words())}</desc>",
+            f"<title>{escape(voice.sentence(self.title))}</title><desc>{escape(self._words(voice))}</desc>",
             _grid(across, up, whole=all(x == round(x) for x in xs)),
-            _texts(self),
-            *(_line(each, points, across, up) for each, points in series),
+            _texts(self, voice),
+            *(_line(each, points, across, up, voice) for each, points in series),
             _levels(levels, up),
-            _marker(across.place(mark), self.marker.label) if self.marker and mark is not None else "",
+            _marker(across.place(mark), voice.sentence(self.marker.label)) if self.marker and mark is not None else "",
         ]
         return f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="13">{"".join(parts)}</svg>'
 
-    def _words(self) -> str:
+    def _words(self, voice: Voice) -> str:
         """The chart in sentences, for those who hear it."""
         said = [f"{self.y_title} over {self.x_title}."]
         for each in self.series:
@@ -99,7 +105,7 @@ class Chart:
                 ends = f"{number(y0)} at {number(x0)}, {number(y1)} at {number(x1)}"
                 said.append(f"{each.name}: {ends}; lowest {number(low)} at {number(low_x)}.")
         said += [f"{level.label}." for level in self.levels]
-        return " ".join(said + ([f"{self.marker.label}."] if self.marker else []))
+        return " ".join(map(voice.sentence, said + ([f"{self.marker.label}."] if self.marker else [])))
 
 
 def thin(points: Sequence[Point]) -> list[Point]:
@@ -225,19 +231,23 @@ def _grid(across: _Scale, up: _Scale, whole: bool) -> str:
     return _path(lines, "stroke:var(--line,#ded9cc)") + f'<g style="fill:{_colour("soft")}">{labels}</g>'
 
 
-def _texts(chart: Chart) -> str:
+def _texts(chart: Chart, voice: Voice) -> str:
     """The titles of the axes, and what each line is where there are several."""
+    y_title, x_title = (escape(voice.sentence(each)) for each in (chart.y_title, chart.x_title))
     soft = f'style="fill:{_colour("soft")}"'
-    words = f'<text x="0" y="16" {soft}>{escape(chart.y_title)}</text>'
-    words += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" {soft}>{escape(chart.x_title)}</text>'
+    words = f'<text x="0" y="16" {soft}>{y_title}</text>'
+    words += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" {soft}>{x_title}</text>'
     named = [each for each in chart.series if not each.faint]
     if len(named) < 2:
         return words
-    names = "".join(f'<tspan style="fill:{_colour(each.colour)}">\u2002● {escape(each.name)}</tspan>' for each in named)
+    names = "".join(
+        f'<tspan style="fill:{_colour(each.colour)}">\u2002● {escape(voice.sentence(each.name))}</tspan>'
+        for each in named
+    )
     return words + f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{names}</text>'
 
 
-def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -> str:
+def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale, voice: Voice) -> str:
     runs: list[list[str]] = [[]]
     for x, y in points:
         if y is None:
@@ -247,14 +257,14 @@ def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -
     path = "".join(f"M{run[0]}L{' '.join(run[1:] or run)}" for run in runs if run)
     look = "stroke-width:1;opacity:.35" if series.faint else "stroke-width:2"
     drawn = _path(path, f"stroke:{_colour(series.colour)};{look}", ' stroke-linejoin="round" stroke-linecap="round"')
-    return drawn + (_dots(series, points, across, up) if series.dots else "")
+    return drawn + (_dots(series, points, across, up, voice) if series.dots else "")
 
 
-def _dots(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -> str:
+def _dots(series: Series, points: Sequence[Point], across: _Scale, up: _Scale, voice: Voice) -> str:
     every = 1 + len(points) // _DOTS
     dots = (
-        f'<circle cx="{across.place(x):g}" cy="{up.place(y):g}" r="3"><title>{escape(series.name)}: '
-        f"{y:.4g} at {number(x)}</title></circle>"
+        f'<circle cx="{across.place(x):g}" cy="{up.place(y):g}" r="3"><title>'
+        f"{escape(voice.sentence(f'{series.name}: {y:.4g} at {number(x)}'))}</title></circle>"
         for x, y in points[::-1][::every]
         if y is not None
     )

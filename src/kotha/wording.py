@@ -5,7 +5,8 @@ with a figure takes it from ``--json`` or from Python.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal
@@ -136,6 +137,44 @@ def fill(template: str, language: Language, values: Mapping[str, Any]) -> str:
     if language != "bn":
         return Formatter().vformat(template, (), values)
     return settled(marked(template, values))
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How what a page says is said: sentences, and cells, where numbers have Latin digits. English is as it stands."""
+
+    language: Language = "en"
+    sentence: Callable[[str], str] = str
+    cell: Callable[[str], str] = str
+
+    def figure(self, text: str) -> str:
+        """A number that stands by itself, with the digits of a sentence.
+
+        >>> Voice("bn").figure("58,139,648"), Voice().figure("58,139,648")
+        ('৫,৮১,৩৯,৬৪৮', '58,139,648')
+        """
+        return text if self.language == "en" else settled(marked("{n}", {"n": WrittenNumber(text)}))
+
+
+class _Reader:
+    """For whom pages are written."""
+
+    voice = Voice()
+
+
+@contextmanager
+def pages_said(voice: Voice) -> Iterator[None]:
+    """Meanwhile pages are said in a voice: the rooms that write them speak English, and know of no other."""
+    before, _Reader.voice = _Reader.voice, voice
+    try:
+        yield
+    finally:
+        _Reader.voice = before
+
+
+def page_voice() -> Voice:
+    """The voice of the page that is being written."""
+    return _Reader.voice
 
 
 class WrittenNumber:

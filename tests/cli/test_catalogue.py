@@ -12,13 +12,13 @@ from tests.studio.test_words import BANNED, FORMULA, NAMES
 
 from kotha.cli.main import COMMANDS
 from kotha.cli.naming import in_flags
-from kotha.cli.spoken import _OTHERS, FOLDER
+from kotha.cli.spoken import _OTHERS, FOLDER, PAGES
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 FILES = sorted(path.stem for path in FOLDER.glob("*.json"))
 # Said by libraries: the parser of command lines, and the system; or put together out of single words.
 NOT_OURS = re.compile(
-    r"errors\.(typed|why|file\.(missing|denied|full))\b|errors\.kind\.|common\.size|train\.use\.leaks\."
+    r"errors\.(typed|why|file\.(missing|denied|full))\b|errors\.kind\.|common\.size|train\.use\.leaks\.|pages\.put\."
 )
 FILLED = re.compile(r"'?\{\w+\}'?")
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -35,7 +35,7 @@ def entries() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_is_for_a_command_or_for_all_and_each_entry_is_whole(file: str) -> None:
-    assert file in {*COMMANDS, "errors", "common"}
+    assert file in {*COMMANDS, "pages", "errors", "common"}
     pairs = json.loads((FOLDER / f"{file}.json").read_text(encoding="utf-8"), object_pairs_hook=list)
     assert len({key for key, _ in pairs}) == len(pairs), "a key stands there once"
     for key, pair in pairs:
@@ -96,7 +96,7 @@ def test_a_sentence_has_one_kind_of_digit() -> None:
 def test_no_two_forms_say_the_same_english() -> None:
     """Among the words of one command; those of another command that it has too may say the same in the same way."""
     for file in FILES:
-        known = (file, *_OTHERS.get(file, ()), "errors", "common")
+        known = PAGES if file == "pages" else (file, *_OTHERS.get(file, ()), "errors", "common")
         own = [(key.split(".")[0], english, bangla) for key, english, bangla in entries() if key.split(".")[0] in known]
         forms = {(room, PLACEHOLDER.sub("{}", english)) for room, english, _ in own}
         assert len(forms) == len(own), file

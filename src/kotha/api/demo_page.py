@@ -88,7 +88,7 @@ def demo_page(demo: "Demonstration", folder: str, commands: list[tuple[str, str]
     page.story(demo.from_the_box, "the model in the box; bold: given", demo.prompts[0])
     _add_next(page, demo, folder, commands)
     with page.folded("What it has read: a story, a news item, an encyclopaedia entry, and how many there are"):
-        page.table(["", "train", "validation"], shard_rows(demo.shards), {})
+        page.table(["", "train", "validation"], shard_rows(demo.shards), {}, labels=[0])
         for kind in _NAMES:
             page.story(next(document.text for document in demo.written if document.kind == kind))
     return page.html(
@@ -178,7 +178,7 @@ def _add_tokenizer(page: Page, demo: "Demonstration") -> None:
     titles = [title for _, title in card.COLUMNS]
     rows = list(zip(titles, *(card.cells(entry) for entry in demo.cards), strict=True))  # a column for each tokenizer
     marks = {(column - 1, row + 1): mark for (row, column), mark in card.marks(demo.cards).items()}
-    page.table(rows[0], rows[1:], marks)
+    page.table(rows[0], rows[1:], marks, labels=[0])
     page.paragraph("A cut inside a letter separates a vowel sign, or half of a conjunct, from its letter.")
     for remark in fewer_pieces(demo.cards):
         page.paragraph(remark)

@@ -21,7 +21,7 @@ from kotha.train.device.hardware import describe_machine, now, peak_memory
 from kotha.train.device.precision import Arithmetic, choose_arithmetic
 from kotha.train.plan.memory import how_planned, plan_memory
 from kotha.train.plan.step_time import predict_seconds_per_step
-from kotha.wording import OnProgress, counted, size
+from kotha.wording import OnProgress, counted, page_voice, size
 
 _WARM_UP = {"cpu": 2, "cuda": 8}  # a GPU compiles first, and records what it then replays
 _LEAST_STEPS, _SECONDS = 3, 1.0
@@ -167,4 +167,4 @@ def _pictures(name: str, costs: list[Cost]) -> Iterator[tuple[str, str]]:
 def _picture(name: str, unit: str, points: list[tuple[int, float, float]]) -> str:
     measured = Series("measured", [(at, value) for at, value, _ in points], dots=True)
     foretold = Series("foretold", [(at, value) for at, _, value in points], "warm", dots=True)
-    return Chart(f"{unit} over {name}", name, unit, [measured, foretold], from_zero=True).svg()
+    return Chart(f"{unit} over {name}", name, unit, [measured, foretold], from_zero=True).svg(page_voice())

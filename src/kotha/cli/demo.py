@@ -14,6 +14,7 @@ from kotha.cli.spoken import said, spoken_language
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import notes, print_table, progress, results
 from kotha.cli.training_display import TrainingDisplay
+from kotha.wording import Language
 
 if TYPE_CHECKING:
     from kotha.api.demo import Demonstration, DemoStep
@@ -40,25 +41,28 @@ def demo(
                 console.print(Padding(told, (0, 0, 1, 2)), markup=False)
             else:
                 print_table(told)
-    commands = next_steps(str(out), _program(), minutes)
+    commands = next_steps(str(out), _program(), minutes, spoken_language())
     report = str(made.report(commands))
     leads = Text(said(f"Report: {report} (open it in a browser)"))
     leads.highlight_words([report], "bold")
     console.print("", leads, "", said("Three things to try next:"), sep="\n")
-    further = "" if spoken_language() == "en" else f" --language {spoken_language()}"
     for _, command in commands[:3]:
-        console.print(f"  {command}{further}", markup=False, soft_wrap=True)
+        console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
-def next_steps(folder: str, program: str, minutes: float) -> list[tuple[str, str]]:
+def next_steps(folder: str, program: str, minutes: float, language: Language = "en") -> list[tuple[str, str]]:
     """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
     here, read = shlex.quote(folder), "--text 'নদীর ধারে'"
+    spoken = "" if language == "en" else f" --language {language}"
     run = f"{here}/run"
     steps = [
-        ("Let it go on with your own words", f"generate {run} 'নদীর ধারে' --temperature 0.3"),
-        ("Give it five times as long to learn", f"train {here}/data --minutes {5 * minutes:.3g} --out {here}/longer"),
-        ("Watch a text of your own pass through it", f"inside flow {run} {read} --html {here}/mine.html"),
-        ("Compute one of its heads by hand", f"inside worksheet --run {run} {read} --xlsx {here}/head.xlsx"),
+        ("Let it go on with your own words", f"generate {run} 'নদীর ধারে' --temperature 0.3{spoken}"),
+        (
+            "Give it five times as long to learn",
+            f"train {here}/data --minutes {5 * minutes:.3g} --out {here}/longer{spoken}",
+        ),
+        ("Watch a text of your own pass through it", f"inside flow {run} {read} --html {here}/mine.html{spoken}"),
+        ("Compute one of its heads by hand", f"inside worksheet --run {run} {read} --xlsx {here}/head.xlsx{spoken}"),
         ("Hear what its curve says", f"doctor {run} --language bn"),
         ("Take it to other programs", f"export {run} --to hf --out {here}/hf"),
     ]

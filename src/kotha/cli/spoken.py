@@ -18,7 +18,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kotha.wording import LANGUAGES, Language, WrittenNumber, marked, named, plain, settled
+from kotha.wording import (
+    LANGUAGES,
+    Language,
+    Voice,
+    WrittenNumber,
+    marked,
+    named,
+    pages_said,
+    plain,
+    settled,
+)
 
 FOLDER = Path(__file__).parent / "words"
 VARIABLE = "KOTHA_LANGUAGE"
@@ -27,16 +37,22 @@ _FLAG = "--language"
 _SHARED = ("errors", "common")
 # A command whose work is partly that of others says what they say.
 _OTHERS = {"train": ("evaluate",), "demo": ("train", "prepare", "tokenizer"), "adapt": ("train", "evaluate")}
+# What a page may have to say, whichever command writes it.
+PAGES = ("pages", "demo", "evaluate", "tokenizer", "prepare", "sweep", *_SHARED)
 # What the studio says too, in forms that it has: refusals to every command, and a room's words to one command.
 _OF_THE_STUDIO = {"plan": "plan", "inside": "heads"}
 _NAME = re.compile(r"\{(\w+)\}")
 # What may be a sentence within the sentence; everything else that is filled in is a name, and names stay.
-_PHRASES = {"nearest", "advice", "what", "why", "where", "kind", "rest"}
+_PHRASES = {"nearest", "advice", "what", "why", "where", "kind", "unit", "rest"}
 _LISTS = {"figures"}  # such phrases, with commas between
 _UNCOUNTED = re.compile("(কোটি|লাখ)টি")  # a large count takes no ending of its own
 _LARGE = {"million": 1e6, "billion": 1e9}
+_ON_AXES = {"k": 1e3, "M": 1e6, "G": 1e9}
 # A number, by itself or of something: 8,192, 3.2 GB, 41 minutes, 58 %.
 _COUNT = r"[-−+]?\d[\d,.]*(?:e[-+]?\d+)?(?: ?%| [A-Za-z]+)?"
+_AXIS = r"[-−]?\d[\d,.]*(?:e[-+]?\d+)?[%kMG]?"  # as a chart has it
+_ROUNDED = re.compile(r"\d(?:\.\d+)?e\+0[2-5]")  # a number that was rounded, though not too large to be read: 5.1e+02
+_SENTENCE_END = re.compile(r"(?<=[.?]) ")
 _FIGURE = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?(?: ?%)?")
 
 
@@ -80,8 +96,10 @@ def speaking(words: Sequence[str]) -> Iterator[None]:
     before = _Speech.language, _Speech.command
     _Speech.language = asked_language(words)
     _Speech.command = next((word for word in words if not word.startswith("-")), "")
+    voice = Voice() if _Speech.language == "en" else Voice(_Speech.language, _said_on_page, _said_in_cell)
     try:
-        yield
+        with pages_said(voice):
+            yield
     finally:
         _Speech.language, _Speech.command = before
 
@@ -101,6 +119,32 @@ def said(text: str) -> str:
         return text
     found = _marked(text, _rooms(_Speech.command))
     return text if found is None else _UNCOUNTED.sub(r"\1", settled(found))
+
+
+def _said_on_page(text: str) -> str:
+    """A heading or a paragraph of a page: sentence by sentence, or else by a form of its own."""
+    parts = [(each, _known_on_page(each)) for each in _SENTENCE_END.split(text)]
+    whole = _known_on_page(text) if len(parts) > 1 and any(found is None for _, found in parts) else None
+    found = whole or " ".join(found or each for each, found in parts)
+    return _UNCOUNTED.sub(r"\1", settled(found))
+
+
+def _said_in_cell(text: str) -> str:
+    """A cell: words in the reader's language, digits as they are."""
+    found = _known_on_page(text)
+    return large(text) if found is None else _UNCOUNTED.sub(r"\1", plain(found))
+
+
+def _known_on_page(text: str) -> str | None:
+    """The Bangla of a page's sentence, its numbers still marked; a capital or a full stop makes no other one of it."""
+    if not text.strip():
+        return None
+    ending = "।" if text.endswith(".") else ""
+    for said in (text.removesuffix("."), text):
+        for turned in (said, said[:1].swapcase() + said[1:]):
+            if (found := _marked(turned, PAGES)) is not None:
+                return found if found.endswith(("।", "?")) else found + ending
+    return None
 
 
 def tell(text: str) -> None:
@@ -125,8 +169,13 @@ def _value(form: _Form, name: str, text: str, rooms: tuple[str, ...]) -> "str | 
     The studio takes for a number whatever looks like one; where its sentences are said, so is it here.
     """
     counts = _counts(name) or (form.of_the_studio and text[:1].isdigit())
+    if _on_axis(name):
+        shortened = _ON_AXES.get(text[-1:])
+        return _by_crore(float(text[:-1]) * shortened, digits=6) if shortened else WrittenNumber(text)
     if counts and _FIGURE.fullmatch(text):
         return WrittenNumber(text)
+    if counts and _ROUNDED.fullmatch(text):
+        return WrittenNumber(f"{float(text):,.0f}")
     if name in _LISTS:
         return ", ".join(_marked(each, rooms) or each for each in text.split(", "))
     number, _, unit = text.partition(" ")
@@ -138,15 +187,19 @@ def _value(form: _Form, name: str, text: str, rooms: tuple[str, ...]) -> "str | 
     return text if found is None else found
 
 
-def _by_crore(value: float) -> str:
+def _by_crore(value: float, digits: int = 3) -> str:
     """A large count as Bangla says it, its number still marked: 24,600,000 is ২.৪৬ কোটি."""
-    unit, name = (1e7, "কোটি") if value >= 1e7 else (1e5, "লাখ")
-    amount = f"{value / unit:.3g}" if value < 1000 * unit else f"{value / unit:,.0f}"
+    unit, name = (1e7, "কোটি") if value >= 1e7 else (1e5, "লাখ") if value >= 1e5 else (1e3, "হাজার")
+    amount = f"{value / unit:.{digits}g}" if value < 1000 * unit else f"{value / unit:,.0f}"
     return marked(f"{{n}} {name}", {"n": WrittenNumber(amount)})
 
 
 def _counts(name: str) -> bool:
     return name == "n" or name.startswith("n_")
+
+
+def _on_axis(name: str) -> bool:
+    return name in ("x", "y") or name.startswith(("x_", "y_"))
 
 
 @cache
@@ -184,7 +237,7 @@ def _pattern(english: str) -> re.Pattern[str]:
     known: set[str] = set()
     for place in range(1, len(pieces), 2):
         name = pieces[place]
-        one = _COUNT if _counts(name) else ".*?"
+        one = _COUNT if _counts(name) else _AXIS if _on_axis(name) else ".*?"
         pieces[place] = f"(?P={name})" if name in known else f"(?P<{name}>{one})"
         known.add(name)
     pieces[::2] = map(re.escape, pieces[::2])

@@ -49,5 +49,5 @@ def classes_page(score: ClassificationScore, title: str, lead: str = "", called:
         compared = {"this model": {"accuracy": score.accuracy, "macro_f1": score.macro_f1}, **score.baselines}
         best = max(range(len(compared)), key=lambda place: list(compared.values())[place]["macro_f1"])
         figures = [[name, f"{each['accuracy']:.3f}", f"{each['macro_f1']:.3f}"] for name, each in compared.items()]
-        page.table(["", "accuracy", "macro-F1"], figures, {(best, 2): "best"})
+        page.table(["", "accuracy", "macro-F1"], figures, {(best, 2): "best"}, labels=[0])
     return page.html(f"Made by Kotha. Nothing of these {called}s was learned from or chosen by.")

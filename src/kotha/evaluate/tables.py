@@ -30,7 +30,7 @@ class Table:
     def page(self) -> str:
         """One offline page."""
         page = Page(self.title)
-        page.table(self.header, self.cells, self.marks)
+        page.table(self.header, self.cells, self.marks, self.labels)
         for remark in self.remarks:
             page.note(remark)
         return page.html()

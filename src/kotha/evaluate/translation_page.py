@@ -33,7 +33,7 @@ def translations_page(score: TranslationScore, pairs: TextPairs, title: str, lea
             (f"{score.bleu:.1f}", "BLEU: runs of words in common, of 100"),
         ]
     )
-    page.heading("What it wrote", "যা সে লিখেছে")
+    page.heading("What it wrote", "মডেলটি যা লিখেছে")
     rows = list(zip(pairs.sources, score.translations, pairs.targets, strict=True))
     if len(rows) > _SHOWN:
         page.paragraph(f"The first {_SHOWN} of {counted(len(rows), 'pair')}.")
@@ -43,7 +43,7 @@ def translations_page(score: TranslationScore, pairs: TextPairs, title: str, lea
         page.heading("Beside what is simpler", "সহজ উপায়ের পাশে")
         compared = {"this model": {"bleu": score.bleu, "chrf": score.chrf}, **score.baselines}
         figures = [[name, f"{each['bleu']:.2f}", f"{each['chrf']:.2f}"] for name, each in compared.items()]
-        page.table(["", "BLEU", "chrF++"], figures, {})
+        page.table(["", "BLEU", "chrF++"], figures, {}, labels=[0])
     page.heading("How it was measured", "কীভাবে মাপা হয়েছে")
     page.settings([("BLEU", score.bleu_signature), ("chrF++", score.chrf_signature)])
     return page.html("Made by Kotha. Figures can be compared where the signatures are equal.")

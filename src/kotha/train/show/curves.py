@@ -9,6 +9,7 @@ from typing import Any
 from kotha.chart import Chart, Level, Marker, Point, Series
 from kotha.runs import figure, mapping
 from kotha.train.show.findings import Record, smooth
+from kotha.wording import page_voice
 
 Figure = tuple[str, str]  # an SVG and its caption
 
@@ -39,7 +40,7 @@ def loss_chart(record: Record) -> Figure | None:
     caption = [f"How surprised the model is by each {guessed}: lower is better."]
     if training and validation:
         caption.append("Orange is the text it learns from (pale: single steps), green is text it never learns from.")
-    return chart.svg(), " ".join(caption + [words for name, words in _EXPLAINED.items() if name in values])
+    return chart.svg(page_voice()), " ".join(caption + [words for name, words in _EXPLAINED.items() if name in values])
 
 
 def references(record: Record) -> dict[str, float]:
@@ -107,7 +108,8 @@ def _over_steps(
     if keys[0] not in ("validation", "learning_rate"):
         series = _raw_and_smooth(title, points, "accent")
     scale = f"{title}, log scale" if log_y else title
-    return [(Chart(title.capitalize(), "step", scale, series, levels, log_y=log_y, from_zero=not log_y).svg(), caption)]
+    chart = Chart(title.capitalize(), "step", scale, series, levels, log_y=log_y, from_zero=not log_y)
+    return [(chart.svg(page_voice()), caption)]
 
 
 def _raw_and_smooth(name: str, points: list[Point], colour: str) -> list[Series]:

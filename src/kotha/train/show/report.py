@@ -14,7 +14,7 @@ from kotha.page import Page
 from kotha.runs import RunFolder, figure, mapping
 from kotha.train.show.curves import health_charts, loss_chart, validation_charts
 from kotha.train.show.findings import Record, lead, remark, result, title
-from kotha.wording import duration, size
+from kotha.wording import duration, page_voice, size
 
 REPORT = "report.html"
 _SHOWN_SAMPLES = 3
@@ -102,7 +102,7 @@ def _add_predictions(page: Page, record: Record) -> None:
     if not rows:
         return
     page.heading("Predicted and measured")
-    page.table(["", "predicted", "measured", "ratio"], rows, {})
+    page.table(["", "predicted", "measured", "ratio"], rows, {}, labels=[0, 1, 2])
     if used and str(record.summary.get("device", "")).startswith("cpu"):
         page.paragraph("On a CPU the memory measured is that of the whole process, Python and torch included.")
 
@@ -136,15 +136,15 @@ def _pairs(values: dict[str, Any]) -> list[tuple[str, str]]:
         if isinstance(value, dict):
             pairs += _pairs({f"{name} {key}": part for key, part in value.items()})
         else:
-            pairs.append((name.replace("_", " "), _word(value)))
+            pairs.append((name, _word(value)))
     return pairs
 
 
 def _word(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return page_voice().cell("yes" if value else "no")
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
     if isinstance(value, list | tuple) and value:
         return ", ".join(map(_word, value))
-    return "none" if value is None or value in ([], ()) else str(value)
+    return page_voice().cell("none") if value is None or value in ([], ()) else str(value)

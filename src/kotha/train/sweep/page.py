@@ -4,6 +4,7 @@ from kotha.chart import Chart, Series
 from kotha.page import Page
 from kotha.train.plan.rules import EVALUATIONS
 from kotha.train.sweep.findings import SweepFindings, Trial, mattered_rows, sentences, trial_rows
+from kotha.wording import page_voice
 
 _MOST_TRIALS = 200
 
@@ -28,7 +29,7 @@ def sweep_page(found: SweepFindings, command: str) -> str:
         caption = f"Each line is a trial, by {EVALUATIONS} parts of its run; a short one was stopped early."
         page.figure(_chart(curves, found.unit), caption)
     page.heading("Trials")
-    page.table(["trial", found.unit, "ended", "settings"], trial_rows(found, _MOST_TRIALS), {})
+    page.table(["trial", found.unit, "ended", "settings"], trial_rows(found, _MOST_TRIALS), {}, labels=[0, 2])
     return page.html("Made by kotha sweep.")
 
 
@@ -44,4 +45,4 @@ def _line(trial: Trial, best: Trial | None, default: Trial | None) -> Series:
 def _chart(curves: list[Series], unit: str) -> str:
     """Those that matter last, so that they lie on top; the others are one of a kind, and need no name."""
     ordered = sorted(curves, key=lambda each: not each.faint)
-    return Chart(f"Learning curves of {len(curves)} trials", "part of the run", unit, ordered).svg()
+    return Chart(f"Learning curves of {len(curves)} trials", "part of the run", unit, ordered).svg(page_voice())
