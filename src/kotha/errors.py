@@ -4,6 +4,7 @@ Every message says what was wrong, the value, what is allowed, and what to do ne
 A broken invariant of our own is an ``assert``, never one of these.
 """
 
+import errno
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -54,6 +55,32 @@ class CheckpointError(KothaError):
 
 class TrainingError(KothaError):
     """A run that cannot go on."""
+
+
+# What the libraries below us say when memory is refused; each has an exception of its own for it.
+_SHORT_OF_MEMORY = (
+    *("not enough memory", "out of memory", "bad_alloc", "cannot allocate memory", "unable to allocate"),
+    *("can't start new thread", "failed to map segment", "os error 12"),
+)
+
+
+def is_short_of_memory(error: BaseException | None) -> bool:
+    """Whether memory was refused: by its kind, or by what it says, or what it came from says.
+
+    >>> is_short_of_memory(RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."))
+    True
+    >>> is_short_of_memory(RuntimeError("shapes cannot be multiplied"))
+    False
+    """
+    while error is not None:
+        said = str(error).lower()
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        # A message of ours quotes what users wrote, so it is taken by its cause alone.
+        if not isinstance(error, KothaError) and any(words in said for words in _SHORT_OF_MEMORY):
+            return True
+        error = error.__cause__
+    return False
 
 
 def library(name: str, needed: str, error: type[KothaError] = KothaError) -> Any:

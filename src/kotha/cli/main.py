@@ -15,12 +15,14 @@ from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensEr
 
 import kotha
 from kotha.cli.controls import visible_controls
+from kotha.cli.memory import bounded_imports
 from kotha.cli.naming import in_flags
 from kotha.cli.spoken import said, speaking
 from kotha.cli.stopping import INTERRUPTED, StoppedError
-from kotha.errors import CorpusError, KothaError, UsageError, nearest
+from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory, nearest
 
 OK, FAILED, MISUSED = 0, 1, 2
+_NO_MEMORY = "there is not enough memory for this; take less at a time, or a smaller model"
 
 # Name of the command, where its function or group is, and what help says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -80,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; a user's mistake is one line on stderr and an exit code, never a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
     _speak_utf8()
-    with visible_controls(), speaking(words):
+    with visible_controls(), speaking(words), bounded_imports():
         try:
             _run(words)
             sys.stdout.flush()
@@ -89,6 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
         except StoppedError as error:
             return _fail(str(error), error.code)
         except KothaError as error:
+            if is_short_of_memory(error):
+                return _fail(_NO_MEMORY, FAILED)
             return _fail(
                 in_flags(str(error)) + _ways_on(error, words), MISUSED if isinstance(error, UsageError) else FAILED
             )
@@ -99,10 +103,14 @@ def main(arguments: list[str] | None = None) -> int:
             return FAILED
         except OSError as error:
             _drop_output()
+            if is_short_of_memory(error):
+                return _fail(_NO_MEMORY, FAILED)
             where = error.filename or "the output could not be written"
             return _fail(f"{where}: {error.strerror or error}", FAILED)
-        except MemoryError:
-            return _fail("there is not enough memory for this; take less at a time, or a smaller model", FAILED)
+        except Exception as error:
+            if not is_short_of_memory(error):
+                raise
+            return _fail(_NO_MEMORY, FAILED)
     return OK
 
 

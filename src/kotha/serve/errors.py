@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from kotha.errors import KothaError, TokenizerError, UsageError
+from kotha.errors import KothaError, TokenizerError, UsageError, is_short_of_memory
 from kotha.serve.batching import QueueFullError
 from kotha.serve.faults import in_words
 from kotha.serve.indexes import NoSuchIndexError
@@ -106,8 +106,10 @@ def answer(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
         elif status == 405:
             told = f"this address is asked by {headers.get('Allow', 'another method')}"
         return status, as_error(told, status), headers
-    if isinstance(error, KothaError | MemoryError):  # a damaged folder, broken weights, too little memory
-        return 500, as_error(str(error) or "there is not enough memory for this", 500), {}
+    if is_short_of_memory(error):
+        return 500, as_error("there is not enough memory for this", 500), {}
+    if isinstance(error, KothaError):  # a damaged folder, broken weights
+        return 500, as_error(str(error), 500), {}
     _log.error("an unforeseen error", exc_info=error)
     return 500, as_error("something went wrong in the server; its log says what", 500), {}
 

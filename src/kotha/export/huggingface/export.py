@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from kotha.bundle import WEIGHTS_FILE, Bundle, unique_weights, write_weights
-from kotha.errors import KothaError, UsageError, nearest
+from kotha.errors import KothaError, UsageError, is_short_of_memory, nearest
 from kotha.export.card import About, model_card
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, special_ids, special_texts, write_config
@@ -60,7 +60,8 @@ def export_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> Pa
     try:
         report = check_hf(out, our_side(bundle, dtype), layout, settings.lines)
     except KothaError as error:
-        report = ParityReport(door="hf", refused=str(error))
+        short = "there is not enough memory to open it with transformers" if is_short_of_memory(error) else ""
+        report = ParityReport(door="hf", refused=short or str(error))
     report = replace(report, architecture=layout.architecture, weights=name)
     return with_remarks(report, rounding(bundle, dtype))
 
