@@ -11,6 +11,11 @@ def run() -> int:
     """The program: a command, its exit code, and no traceback for an interrupt on the way."""
     stopping.listen()
     sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115, PTH123
+    from kotha.cli.guarded import watched
+
+    code = watched()
+    if code is not None:
+        return code
     from kotha.cli.main import main
 
     code = main()

@@ -1,11 +1,13 @@
 """Where memory is short, a command says so in words; ``make memory`` tries every command under many bounds."""
 
 import errno
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import kotha.cli.guarded
 import kotha.cli.memory
 from kotha.cli.main import FAILED, main
 from kotha.cli.memory import LEAST, bounded_imports
@@ -73,3 +75,52 @@ def test_a_bound_is_told_before_the_libraries_end_the_process(tmp_path: Path) ->
     assert judge(ran) is None and ran.returncode == FAILED
     assert "may take 300 MB of memory" in ran.stderr
     assert begun(["presets"], tmp_path, 300).returncode == 0, "what needs no library needs no room for it"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds are set as Linux does it")
+@pytest.mark.parametrize(
+    ("does", "code", "told"),
+    [
+        ("os.abort()", 1, "kotha: it was ended for want of memory, of which it may take 2000 MB (ulimit -v)"),
+        ("os.kill(os.getpid(), 9)", 1, "kotha: it was ended for want of memory"),
+        ("sys.exit(7)", 7, ""),
+        ("print('done')", 0, ""),
+    ],
+)
+def test_who_is_ended_by_a_library_is_spoken_for(does: str, code: int, told: str) -> None:
+    program = f"""
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000,) * 2)
+from kotha.cli.guarded import watched
+ended = watched()
+if ended is not None:
+    sys.exit(ended)
+{does}
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == code and ran.stderr.startswith(told) and bool(ran.stderr) == bool(told)
+
+
+def test_where_nothing_is_bounded_nobody_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kotha.cli.guarded, "bound_bytes", lambda: None)
+    monkeypatch.setattr(kotha.cli.guarded.os, "fork", lambda: pytest.fail("forked"))
+    assert kotha.cli.guarded.watched() is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds are set as Linux does it")
+def test_a_signal_reaches_the_command_that_is_watched(tmp_path: Path) -> None:
+    program = """
+import os, resource, signal, sys, time
+resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000,) * 2)
+from kotha.cli.guarded import watched
+ended = watched()
+if ended is not None:
+    sys.exit(ended)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+print("there", flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None and parent.stdout.readline() == "there\n"
+        parent.terminate()
+        assert parent.wait(30) == 9

@@ -1,0 +1,47 @@
+"""Under a bound on memory a command works in a child, so that somebody is left to say what became of it.
+
+Some libraries below us (Rust's, C++'s) end the process where memory is refused, with no way for Python to hear of it.
+Where a bound is set (``ulimit -v``), the program forks before anything heavy is loaded; the parent only waits.
+"""
+
+import os
+import signal
+import sys
+
+from kotha.cli.memory import bound_bytes
+from kotha.cli.stopping import say_at_once
+
+_FAILED = 1
+_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+# How a process ends when memory is refused, by itself or by the kernel: abort, a null pointer, a page that is missing.
+_FOR_WANT_OF_MEMORY = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGKILL}
+
+
+def watched() -> int | None:
+    """Fork where memory is bounded: in the parent the exit code, once the child has ended; in the child None, as where
+    nothing is bounded."""
+    bound = bound_bytes()
+    if bound is None:
+        return None
+    child = os.fork()
+    if not child:
+        _end_with_the_parent()
+        return None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells the child too
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code >= 0:
+        return code
+    if -code not in _FOR_WANT_OF_MEMORY:
+        return 128 - code
+    allowed = f"of which it may take {bound // 1_000_000} MB (ulimit -v)"
+    say_at_once(f"kotha: it was ended for want of memory, {allowed}; allow it more, or take less at a time")
+    return _FAILED
+
+
+def _end_with_the_parent() -> None:
+    """Where Linux can: a parent that is killed takes its child along."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
