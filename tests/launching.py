@@ -37,14 +37,21 @@ class Launcher:
         return int(self._process.stdout.readline())
 
     def start(
-        self, arguments: Sequence[str], log: Path, errors_only: bool = False, stops: bool = False, **environment: str
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        errors_only: bool = False,
+        stops: bool = False,
+        place: Path | None = None,
+        **environment: str,
     ) -> int:
         """Start ``kotha`` with these arguments (or the ``main`` of a module: ``-m``, its name, its arguments), what it
         says in a file; its process number, and that of its group.
 
-        One that ``stops`` waits before its first step for somebody to let it go on (SIGCONT).
+        One that ``stops`` waits before its first step for somebody to let it go on (SIGCONT). It stands in ``place``.
         """
         how = {"errors_only": errors_only, "stops": stops, "environment": environment}
+        how["place"] = None if place is None else str(place)
         return self._ask(arguments=list(arguments), log=str(log), **how)
 
     def start_to_die(self, arguments: Sequence[str], log: Path, folder: Path, touches: int) -> int:
@@ -55,20 +62,36 @@ class Launcher:
         """The exit code of a process, negative for a signal."""
         return self._ask(wait=process)
 
-    def run(self, arguments: Sequence[str], log: Path, processes: int = 1) -> None:
-        """Run a command to its good end, in several processes as torchrun would."""
+    def run(
+        self, arguments: Sequence[str], log: Path, processes: int = 1, disks: Sequence[Path] = (), **environment: str
+    ) -> None:
+        """Run a command to its good end, in several processes as torchrun would; each on a machine, if it has a disk.
+
+        A process stands in the folder that is its disk, so that what it names without a path is its own.
+        """
+        logs = [log.with_name(f"{log.name}-{rank}") for rank in range(len(disks) or processes)]
+        codes = [self.wait(process) for process in self.begin(arguments, logs, disks, **environment)]
+        assert not any(codes), "\n".join(each.read_text(encoding="utf-8") for each in logs)
+
+    def begin(
+        self, arguments: Sequence[str], logs: Sequence[Path], disks: Sequence[Path] = (), **environment: str
+    ) -> list[int]:
+        """The same, and do not wait: a process for each log."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
-        world = {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes), "MASTER_PORT": port}
-        world = {**world, "MASTER_ADDR": "127.0.0.1"} if processes > 1 else {}
-        logs = [log.with_name(f"{log.name}-{rank}") for rank in range(processes)]
-        started = [
-            self.start(arguments, each, **world, **({"RANK": str(rank), "LOCAL_RANK": str(rank)} if world else {}))
-            for rank, each in enumerate(logs)
+        processes, world = len(logs), {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **environment}
+        world |= {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(1 if disks else processes)}
+        places = [{"RANK": str(rank), "LOCAL_RANK": "0" if disks else str(rank)} for rank in range(processes)]
+        return [
+            self.start(
+                arguments,
+                log,
+                place=disks[rank] if disks else None,
+                **({**world, **places[rank]} if processes > 1 else {}),
+            )
+            for rank, log in enumerate(logs)
         ]
-        codes = [self.wait(process) for process in started]
-        assert not any(codes), "\n".join(each.read_text(encoding="utf-8") for each in logs)
 
 
 def _serve() -> None:
@@ -103,6 +126,8 @@ def _be(request: dict[str, Any]) -> None:
     for stream, target in enumerate((nothing, nothing if request.get("errors_only") else log, log)):
         os.dup2(target, stream)
     os.environ.update(request.get("environment", {}))
+    if request.get("place"):
+        os.chdir(request["place"])
     if request.get("stops"):
         os.kill(os.getpid(), signal.SIGSTOP)
     if "dies" in request:

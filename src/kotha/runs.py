@@ -43,6 +43,8 @@ CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary
 BEST, BEST_MODEL = "best.json", "best"
 # In the config: data that a run went on with after its first.
 MORE_DATA = "more_data"
+# In the config: what torchrun called the processes that began it.
+LAUNCH = "launch"
 
 
 class RunFolder:

@@ -68,24 +68,27 @@ def train(
         from kotha.api.run import origin_at, sampler
         from kotha.runs import RunFolder
         from kotha.text.shards import Dataset
+        from kotha.train.disks import find_disks
         from kotha.train.distributed import joined, ranks_here
         from kotha.train.plan.design import RECIPE
         from kotha.train.settings import TrainRequest
-        from kotha.train.start import train_run
+        from kotha.train.start import goes_on, train_run
 
         folder, ranks = RunFolder(out), ranks_here(shard)
         request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=given)
         asked = PairsAsked(**asdict(pairs))
         stack.enter_context(joined(ranks))
+        ranks = find_disks(ranks, folder.path)
         if tensorboard and ranks.is_first:
             from kotha.train.show.tensorboard import TensorBoard
 
             display.also = stack.enter_context(TensorBoard(out / "tensorboard"))
+        again = not resume and goes_on(folder, ranks)
         how: dict[str, Any] = {
-            "resume": resume or (ranks.restarts > 0 and folder.exists),  # torchrun starts again where a process died
+            "resume": resume or again,
             "on_event": display.show,
             "on_remark": display.say,
-            "origin": None if from_ is None or ranks.restarts > 0 else origin_at(from_),
+            "origin": None if from_ is None or again else origin_at(from_),
         }
         if not ranks.alone and (is_table(data) or are_images(data)):
             raise UsageError("pairs and images are learned by one process; start it without torchrun")

@@ -11,13 +11,14 @@
 
 Where several processes keep a part of each weight, each writes its rows: ``model-00001-of-00002.safetensors``, whose
 header says which rows they are. Any number of processes can read them back. (torch's own distributed checkpoints say
-this in a pickle, and replace files in place.)
+this in a pickle, and replace files in place.) Where machines share no disk, each has a part of the files: see disks.py.
 
 A checkpoint is written beside its place and moved there by rename, so a name in ``checkpoints/`` is a whole one.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ from kotha.train.distributed import ALONE, Ranks, local
 
 MANIFEST, STATE = "manifest.json", "state.json"
 _PREFIX = "step-"
+_PART = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 
 Tensors = dict[str, Tensor]
 
@@ -69,23 +71,30 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
     """Write a checkpoint; one of the same step is replaced. All processes call this; each writes what it has."""
     path = checkpoint_path(folder, checkpoint.step)
     with _shared_folder(path, ranks) as partial:
-        if ranks.is_first or ranks.sharded:
+        if ranks.writes or ranks.sharded:
             for kind, tensors in checkpoint.tensors.items():
                 part = f"-{ranks.rank:05d}-of-{ranks.world:05d}" if ranks.sharded else ""
                 _write(partial / f"{kind}{part}.safetensors", tensors, ranks)
         ranks.wait()
-        if ranks.is_first:
-            write_whole(partial / STATE, as_json({"step": checkpoint.step, **checkpoint.state}, indent=1))
+        state = as_json({"step": checkpoint.step, **checkpoint.state}, indent=1)
+        if ranks.apart:  # all disks get the same
+            state = ranks.each(state)[0]
+        hashes: dict[str, str] = {}
+        if ranks.writes:
+            write_whole(partial / STATE, state)
             hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
-            write_whole(partial / MANIFEST, json.dumps(hashes, indent=1))
+        if ranks.apart and ranks.sharded:  # each has a part of the files, and all name all of them
+            hashes = {name: each for part in ranks.each(hashes) for name, each in part.items()}
+        if ranks.writes:
+            write_whole(partial / MANIFEST, json.dumps(dict(sorted(hashes.items())), indent=1))
     ranks.wait()
     return path
 
 
 @contextmanager
 def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
-    """A folder that all processes write into, made and moved into place by the first."""
-    if ranks.is_first:
+    """A folder that all processes of a disk write into, made and moved into place by one of them."""
+    if ranks.writes:
         with whole_folder(path, may_replace=lambda _: True) as partial:
             ranks.wait()
             yield partial
@@ -158,7 +167,8 @@ def verify_checkpoint(path: Path) -> None:
         raise CheckpointError(f"{path / MANIFEST} does not describe a checkpoint")
     for name, expected in hashes.items():
         if not is_file_in(path, name):
-            raise CheckpointError(f"{path / name[:200]} is missing")
+            elsewhere = "; if another machine has it, copy its folder into this one" if _PART.search(name) else ""
+            raise CheckpointError(f"{path / name[:200]} is missing{elsewhere}")
         if _sha256(path / name) != expected:
             raise CheckpointError(f"{path / name} is not the file that was saved: its sha256 differs")
 

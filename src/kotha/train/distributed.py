@@ -20,11 +20,16 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from kotha.errors import ConfigError
+from kotha.errors import ConfigError, TrainingError
 from kotha.model.block import Block
 
 # A process that waits this long for another takes it for dead, so that torchrun can start all of them again.
 _PATIENCE = timedelta(minutes=10)
+_GLOO = "gloo/transport"  # in what it says
+_LOST = (
+    "another process of this training is gone, or cannot be reached ({why}); torchrun starts all again if it may, "
+    "and they go on from the last checkpoint"
+)
 
 
 @dataclass(frozen=True)
@@ -37,11 +42,24 @@ class Ranks:
     local_world: int = 1
     restarts: int = 0
     shard: bool = field(default=False, kw_only=True)
+    launch: str | None = field(default=None, kw_only=True)  # what torchrun calls all its processes together
+    keeper: int = field(default=0, kw_only=True)  # the process that writes to the disk that this one sees
+    apart: bool = field(default=False, kw_only=True)  # are there several disks? (see disks.py)
 
     @property
     def is_first(self) -> bool:
-        """Does this process write the files and speak to the user?"""
+        """Does this process speak to the user?"""
         return self.rank == 0
+
+    @property
+    def writes(self) -> bool:
+        """Does this process write the files? The first does, and one on each machine that does not see them."""
+        return self.rank == self.keeper
+
+    @property
+    def on_one_machine(self) -> bool:
+        """Has torchrun placed all processes on this machine?"""
+        return self.local_world == self.world
 
     @property
     def alone(self) -> bool:
@@ -86,6 +104,13 @@ class Ranks:
         """Whether any process says so; all get the same answer."""
         return bool(self.sum(torch.tensor(int(flag)))) if not self.alone else flag
 
+    def each(self, value: Any) -> list[Any]:
+        """What every process has, in their order; all get the same list."""
+        found = [value] * self.world
+        if not self.alone:
+            dist.all_gather_object(found, value)
+        return found
+
     def least(self, value: int) -> int:
         """The smallest of all processes' values."""
         if self.alone:
@@ -108,7 +133,9 @@ def ranks_here(shard: bool = False) -> Ranks:
     world = os.environ.get("WORLD_SIZE", "1")
     names = {"RANK": "0", "WORLD_SIZE": world, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": world}
     names["TORCHELASTIC_RESTART_COUNT"] = "0"
-    return Ranks(*(int(os.environ.get(name, default)) for name, default in names.items()), shard=shard)
+    launch = os.environ.get("TORCHELASTIC_RUN_ID", "none")  # torchrun's word where nobody has named it
+    places = (int(os.environ.get(name, default)) for name, default in names.items())
+    return Ranks(*places, shard=shard, launch=None if launch == "none" else launch)
 
 
 @contextmanager
@@ -124,6 +151,10 @@ def joined(ranks: Ranks) -> Iterator[None]:
     dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world, timeout=_PATIENCE)
     try:
         yield
+    except RuntimeError as error:
+        if isinstance(error, dist.DistError) or _GLOO in str(error):  # no error of its own tells of gloo's
+            raise TrainingError(_LOST.format(why=str(error).splitlines()[0].rpartition("] ")[2])) from error
+        raise
     finally:
         dist.destroy_process_group()
 
@@ -136,7 +167,7 @@ def _meeting_point(ranks: Ranks) -> Store:
     of attempts; with several, start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
     store, _, _ = next(rendezvous("env://", ranks.rank, ranks.world, timeout=_PATIENCE))
-    return PrefixStore(f"attempt-{ranks.restarts}", store) if ranks.local_world == ranks.world else store
+    return PrefixStore(f"attempt-{ranks.restarts}", store) if ranks.on_one_machine else store
 
 
 def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Module:

@@ -22,6 +22,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.train import adapter, checkpoint
 from kotha.train.adapter import base_fingerprint, merged, save_adapter
 from kotha.train.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
+from kotha.train.disks import bring_last
 from kotha.train.distributed import Ranks, whole
 from kotha.train.optimize.averaging import Average, copy_into, lent
 from kotha.train.optimize.optimizer import Optimizers
@@ -75,7 +76,7 @@ class Keeper:
             tensors["average"] = self.average.tensors
             state["average_updates"] = self.average.updates
         checkpoint.save_checkpoint(self.folder.checkpoints, Checkpoint(progress.step, tensors, state), self.ranks)
-        if self.ranks.is_first:
+        if self.ranks.writes:
             checkpoint.prune_checkpoints(self.folder.checkpoints, keep, progress.best_step)
 
     def restore(self, keep: int) -> tuple[Progress, dict[str, Any]]:
@@ -84,7 +85,7 @@ class Keeper:
         What was to go when that one was saved goes now, if the run was killed between the two.
         """
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks)
-        if self.ranks.is_first:
+        if self.ranks.writes:
             best = saved.state.get("best_step") if saved else None
             checkpoint.prune_checkpoints(self.folder.checkpoints, keep, best, newest=saved.step if saved else 0)
             clear_leftovers(self.folder.path, "best")
@@ -125,7 +126,7 @@ class Keeper:
 
     def mean_of_last(self, count: int) -> dict[str, Tensor] | None:
         """The mean of the kept weights of the last checkpoints; None where there are not so many."""
-        steps = [step for step in list_checkpoints(self.folder.checkpoints) if step > 0][-count:]
+        steps = [step for step in bring_last(self.folder.path, count, self.ranks) if step > 0]
         if len(steps) < count:
             return None
         mean: dict[str, Tensor] = {}
@@ -136,16 +137,16 @@ class Keeper:
         return mean
 
     def plain_model(self) -> Model | None:
-        """A model that can be called by itself, and only the first process gets one.
+        """A model that can be called by itself, and only a process that writes gets one.
 
         Sharded weights are gathered; what was learned beside the weights is merged into them.
         """
         if not self.ranks.sharded:
-            if not self.ranks.is_first:
+            if not self.ranks.writes:
                 return None
             return merged(self.model) if self.lora is not None else self.model
         gathered = {name: whole(each.detach()) for name, each in self.model.named_parameters()}
-        if not self.ranks.is_first:
+        if not self.ranks.writes:
             return None
         plain = build(self.model.config)
         copy_into(plain, gathered)

@@ -36,6 +36,7 @@ from kotha.train.keeping import Keeper, Progress
 from kotha.train.optimize.averaging import Average, lent
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.optimize.schedule import learning_rate_share
+from kotha.train.pace import Stragglers
 from kotha.train.plan.flops import count_work
 from kotha.train.plan.memory import check_room, how_planned
 from kotha.train.plan.rules import fit_to_time
@@ -45,6 +46,7 @@ from kotha.train.watch import Clock, Interrupts, Watch
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
 _LAST_SPEEDS = 200
+_ASKED_SOON = 5.0  # seconds in which torchrun asks all of its processes to stop, if it asks one
 
 Sampler = Callable[[Any], str]
 OnEvent = Callable[[dict[str, Any]], None]
@@ -83,7 +85,8 @@ class Training:
         lora = None if config.lora is None else (config.lora, config.lora_alpha)
         if lora is not None:
             add_low_rank(self.model, *lora, whole=learned_whole(model_config.family))
-        self.learner = distribute(Learner(self.model, task), ranks, self.arithmetic.device)
+        learner = Learner(self.model, task)
+        self.learner = distribute(learner, ranks, self.arithmetic.device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
         lasting = (self.optimizers, self.average, ranks, lora, task.chat_template)
@@ -100,6 +103,9 @@ class Training:
         self.most_steps: int | None = None  # that the text bears; None: no more than were planned
         self._planned = config
         self._clock = Clock()
+        fitting = self.fitting  # not this run: one that holds itself would not let go of its folder
+        timed = [learner] if fitting.compiled else fitting.blocks()  # no compiler likes a clock inside
+        self._pace = Stragglers(ranks, timed, self.arithmetic.device, lambda remark: fitting.on_remark(remark))
         self._speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens a second, of the last steps
 
     # -- the run ----------------------------------------------------------------------------------------------------
@@ -120,7 +126,10 @@ class Training:
                         self._evaluate()  # without it there would be no model at all
                 else:
                     self._try_mean_of_last()
-            return self._finish(stopped)
+                summary = self._finish(stopped)
+                if stopped:
+                    self._stop_with_others()
+            return summary
         except NotWrittenError as error:
             raise CheckpointError(f"{error.what}; {self.keeper.way_on()}") from error
         finally:
@@ -135,15 +144,21 @@ class Training:
             loss, norm = self.update(self.progress.step)
             self.progress.step += 1
             self._log_step(loss, norm)
+            self._pace.step(self.progress.step)
             if self._evaluation_due() and not self._asked():
-                self._clock.stop(self.progress)
+                self._pause()
                 self._evaluate(until=self._asked)
                 self._keep_to_time(began)
             if self._checkpoint_due() and not self._asked():
-                self._clock.stop(self.progress)
+                self._pause()
                 self.save()
         self._clock.stop(self.progress)
         return self._asked()
+
+    def _pause(self) -> None:
+        """What comes now is no step: clocks stand."""
+        self._clock.stop(self.progress)
+        self._pace.rest()
 
     def _keep_to_time(self, began: float) -> None:
         """Go on with fewer steps if all would take too long, and with more once it is faster.
@@ -169,6 +184,23 @@ class Training:
     def _asked(self) -> bool:
         """Whether any process was asked to stop; all get the same answer."""
         return self.ranks.any(self.interrupts.asked)
+
+    def _stop_with_others(self) -> None:
+        """Of several machines perhaps only one was asked to stop, and the others go on without it.
+
+        torchrun asks all, one soon after the other, where another machine has come; then it starts them again. It takes
+        one that ends well for the end of the run.
+        """
+        if self.ranks.on_one_machine:
+            return
+        until = time.monotonic() + _ASKED_SOON
+        while not self.interrupts.asked and time.monotonic() < until:
+            time.sleep(0.05)
+        if not self.interrupts.asked:
+            raise TrainingError(
+                f"another machine was asked to stop, so all have saved at step {self.progress.step:,}; "
+                "torchrun starts those that are left again, if it may"
+            )
 
     def _evaluation_due(self) -> bool:
         step = self.progress.step
@@ -305,10 +337,10 @@ class Training:
             self._judge(average_of=count)
 
     def _emit(self, **event: Any) -> None:
-        if self.ranks.is_first:
+        if self.ranks.writes:
             self.folder.log(**event)
-            if self._on_event is not None:
-                self._on_event(event)
+        if self.ranks.is_first and self._on_event is not None:
+            self._on_event(event)
 
     # -- keeping ----------------------------------------------------------------------------------------------------
 
@@ -365,7 +397,7 @@ class Training:
             "device": str(self.arithmetic.device),
             "stopped": stopped,
         }
-        if self.ranks.is_first:
+        if self.ranks.writes:
             self.folder.write(runs.SUMMARY, summary)
         self.ranks.wait()
         return summary

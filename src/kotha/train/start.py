@@ -9,10 +9,11 @@ import torch
 
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
-from kotha.runs import CONFIG, RunFolder, data_of, describe_data, mapping
+from kotha.runs import CONFIG, LAUNCH, RunFolder, data_of, describe_data, mapping
 from kotha.text.shards import Dataset
 from kotha.train.config import TrainConfig
 from kotha.train.device.hardware import describe_machine
+from kotha.train.disks import bring_together
 from kotha.train.distributed import ALONE, Ranks
 from kotha.train.loop import OnEvent, Sampler, Training
 from kotha.train.origin import Origin
@@ -67,7 +68,7 @@ def train_run(
         raise UsageError("a run that is resumed goes on from its own weights; start a new one from others")
     if resume and request.minutes is not None:
         raise UsageError("minutes is for a new run; one that is resumed has its steps, or gets other steps")
-    if not resume and ranks.is_first:
+    if not resume and ranks.writes:
         folder.check_new()  # before anything takes its time; another process may already have begun it
     check_held_out(data)
     threads, began = torch.get_num_threads(), time.perf_counter()
@@ -80,7 +81,8 @@ def train_run(
     try:
         if resume:
             training = resume_run(data, folder, dict(request.changes), **how)
-            say(f"going on from step {training.progress.step:,} of {training.config.steps:,}")
+            together = "" if ranks.alone else f", in {ranks.world} processes"
+            say(f"going on from step {training.progress.step:,} of {training.config.steps:,}{together}")
             if len(data_of(folder.about())) > 1:
                 say("with other data than the run began with; `evaluate` looks in all of it for what was seen")
         else:
@@ -94,9 +96,19 @@ def train_run(
         summary = training.run()
     finally:
         torch.set_num_threads(threads)
-    if ranks.is_first:
+    if ranks.writes:
         write_report(folder.path)
     return summary
+
+
+def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
+    """Did torchrun begin this run before, and start its processes again? All get the same answer.
+
+    It does so when one died, and when a machine came or left. It counts only the first, on each machine by itself; so
+    a run remembers what the launch that began it is called.
+    """
+    begun = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
+    return ranks.any(begun or ranks.restarts > 0) and ranks.any(folder.exists)
 
 
 def _start(
@@ -167,10 +179,10 @@ def start_run(
     ``fill`` may put other weights into the new model than those of chance.
     With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
     """
-    if ranks.is_first:
+    if ranks.writes:
         folder.claim()
     training = _training(model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks, fill=fill)
-    if ranks.is_first:  # only now: settings that cannot be trained leave no folder behind
+    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
         arithmetic, fitting = training.arithmetic, training.fitting
         if timed and seconds_per_step is None and ranks.alone:
             shape = (fitting.micro_batch_size, fitting.context_length)
@@ -192,6 +204,7 @@ def start_run(
                 "memory_bytes": asdict(fitting.plan()),
                 "seconds": seconds_per_step * config.steps if seconds_per_step else None,
             },
+            **({LAUNCH: ranks.launch} if ranks.launch is not None else {}),
             **about,
         )
     ranks.wait()
@@ -202,7 +215,8 @@ def resume_run(
     data: Dataset, folder: RunFolder, changes: dict[str, Any], *, ranks: Ranks = ALONE, **how: Any
 ) -> Training:
     """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``; ``how`` as above."""
-    if ranks.is_first:
+    bring_together(folder.path, ranks)
+    if ranks.writes:
         folder.claim()
     model, settings = folder.read()
     folder.check_data(data)
@@ -221,7 +235,7 @@ def resume_run(
         raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
     config = config.change(**changes)
     training = _training(model, config, data, folder, ranks=ranks, **how)
-    if ranks.is_first:
+    if ranks.writes:
         folder.remember_data(data)
         if changes:
             folder.change(config.to_dict())

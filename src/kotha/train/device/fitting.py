@@ -53,7 +53,7 @@ class Fitting:
             torch.set_float32_matmul_precision("high")
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
         compiled = self._how["compiled"]
-        for block in self._blocks() if compiled else []:  # all alike: one is compiled, and the others use it
+        for block in self._all_blocks() if compiled else []:  # all alike: one is compiled, and the others use it
             block.compile()
         if not compiled and self._arithmetic.device.type == "cpu":
             return  # there is nothing to warm, and memory that lacks here is swapped, not refused
@@ -64,7 +64,7 @@ class Fitting:
         except Exception as error:  # whatever the compiler lacks on this machine
             if not compiled:
                 raise
-            for block in self._blocks():
+            for block in self._all_blocks():
                 block._compiled_call_impl = None
             self.on_remark(f"not compiled ({type(error).__name__}: {str(error).splitlines()[0]})")
             self.attempt(lambda: gradients(0), 0, lambda: "none yet")
@@ -105,6 +105,15 @@ class Fitting:
         total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
         return replace(planned, base=base, total=total)
 
-    def _blocks(self) -> list[Block]:
+    @property
+    def compiled(self) -> bool:
+        """Are blocks compiled?"""
+        return bool(self._how["compiled"])
+
+    def blocks(self) -> list[Block]:
+        """The layers of the model."""
+        return [module for module in self._model.modules() if isinstance(module, Block)]
+
+    def _all_blocks(self) -> list[Block]:
         every = itertools.chain.from_iterable(model.modules() for model in (self._model, *self._helpers))
         return [module for module in every if isinstance(module, Block)]
