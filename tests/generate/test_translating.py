@@ -67,6 +67,8 @@ def test_what_cannot_be_translated_is_said(folder: Path, tmp_path: Path, capsys:
     gpt = build(GPTConfig(vocab_size=lm.config.vocab_size, context_length=8, n_layers=1, d_model=16, n_heads=2))
     with pytest.raises(UsageError, match="only a Seq2Seq translates"):
         kotha.LanguageModel(Bundle(gpt, lm.tokenizer)).translate(SHORT)
+    with pytest.raises(UsageError, match="is a seq2seq and writes no text; ask it to translate"):
+        lm.generate("মা")
     unmarked = Tokenizer(lm.tokenizer.backend)
     del unmarked.special["bos"]
     with pytest.raises(DataError, match="no mark to start and end"):

@@ -33,7 +33,6 @@ from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.generate.weights import Weights
 from kotha.model.bert import BERT
-from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -49,6 +48,13 @@ if TYPE_CHECKING:
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64
+# What a model is for that is no GPT, by the end of its family's name.
+_USES = {
+    "classifier": "; it names classes: ask it to classify",
+    "vit": "; it names classes: ask it to classify",
+    "bert": "; it fills gaps: ask it to fill",
+    "seq2seq": "; ask it to translate",
+}
 
 
 class Sampling(TypedDict, total=False):
@@ -180,11 +186,11 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         """
         if self.tokenizer is None:
             raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
-        if isinstance(self.model, TextClassifier):
+        if not isinstance(self.model, GPT):
             raise UsageError(f"{self._called} is a {self.config.family} and writes no text{self._instead}")
         chat = self.bundle.chat
         wishes: Any = {"max_batch": max_batch, "weights": weights, "chat": chat, "kept_bytes": kept_bytes}
-        return Engine(self.model, self.tokenizer, **wishes)  # type: ignore[arg-type]
+        return Engine(self.model, self.tokenizer, **wishes)
 
     @checked()
     def chat(self, *, plain: bool = False) -> Conversation:
@@ -361,8 +367,8 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
 
     @property
     def _instead(self) -> str:
-        """What a classifier is for, as the end of a sentence."""
-        return "; it names classes: ask it to classify" if isinstance(self.model, TextClassifier) else ""
+        """What a model of another family than a GPT is for, as the end of a sentence."""
+        return _USES.get(self.config.family.rpartition("-")[2], "")
 
 
 def _device(name: str) -> str:

@@ -70,7 +70,7 @@ class Engine:
         kept_bytes: int = 0,
     ) -> None:
         if not isinstance(model, GPT):
-            raise UsageError(f"a {type(model).__name__} does not continue text; use a GPT (beam.py translates)")
+            raise UsageError(f"a {type(model).__name__} does not continue text; use a GPT")
         if max_batch < 1:
             raise UsageError(f"max_batch={max_batch} has no room for a request; use 1 or more")
         self.model = prepare(model, weights)
