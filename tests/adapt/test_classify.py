@@ -127,6 +127,7 @@ def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
     runs: dict[str, kotha.Run], bases: dict[str, Path], table: Path, tmp_path: Path
 ) -> None:
     classifier = runs["gpt"].model
+    assert classifier.classify([]) == []
     with pytest.raises(UsageError, match="is a gpt-classifier and writes no text; it names classes"):
         classifier.generate("আজ")
     with pytest.raises(UsageError, match="only a GPT foretells text; it names classes"):

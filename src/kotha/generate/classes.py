@@ -78,6 +78,8 @@ class Classifier:
 
     def classify(self, texts: Sequence[str], why: bool = False) -> list[Classified]:
         """What it says of each text."""
+        if not texts:
+            return []
         found = self.probabilities(texts)
         return [self._answer(row, self._why(text, row) if why else ()) for text, row in zip(texts, found, strict=True)]
 
