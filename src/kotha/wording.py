@@ -5,7 +5,7 @@ with a figure takes it from ``--json`` or from Python.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from string import Formatter
@@ -54,6 +54,15 @@ def count(value: float) -> str:
         if value >= unit:
             return f"{value / unit:.3g} {name}"
     return f"{value:,.0f}"
+
+
+def some_of(names: Sequence[str], most: int = 30) -> str:
+    """Names in a row; of very many the first, and how many there are.
+
+    >>> some_of(["a", "b", "c"]), some_of(["a", "b", "c"], most=2)
+    ('a, b, c', 'a, b, … (3)')
+    """
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, … ({len(names):,})"
 
 
 def counted(number: int, thing: str) -> str:

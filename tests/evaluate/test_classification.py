@@ -1,5 +1,7 @@
 """Scores of classes, beside scikit-learn's; and what simpler ways reach."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,17 @@ def test_a_models_label_is_found_however_its_letters_are_put_together() -> None:
     whole, apart = "\u09dfব", "\u09af\u09bcব"
     score = score_answers([whole, "খ"], [apart, "খ"], [whole, "খ"])
     assert score.accuracy == 1.0 and score.labels == (whole, "খ")
+
+
+def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> None:
+    labels = [f"c{number}" for number in range(1000)]
+    said = [*labels[:990], *labels[:10]]  # the last ten are never told right
+    score = score_answers(labels, labels, said)
+    assert score.confusion == () and score_of(score.to_dict()) == score
+    assert len(json.dumps(score.to_dict(), indent=1)) < 1 << 19, "a run's summary, which is read again, holds it"
+    page = classes_page(score, "many")
+    assert "taken for which" not in page and page.count("c999") == 1
+    told = classes_table(score, "run").remarks
+    assert len(told) == 21 and told[0].startswith("c990: F1 0.000") and "hardest of 1,000 classes" in told[-1]
+    with pytest.raises(DataError, match=r"is none of the model's: c0, .*, c29, … \(1,000\); leave it out"):
+        score_answers(labels, ["z"], ["c0"])

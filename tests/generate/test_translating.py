@@ -60,6 +60,10 @@ def test_the_command_takes_a_text_or_lines(
     rows = json.loads(capsys.readouterr().out)
     assert [row["text"] for row in rows] == expected
     assert rows[0]["source"] == SHORT
+    for content, count in (("", 0), (f"{SHORT}\u2028{SHORT}\x0c\n", 1)):
+        (tmp_path / "lines.txt").write_text(content, encoding="utf-8")
+        assert main(["translate", str(folder), "--file", str(tmp_path / "lines.txt"), "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)) == count, "a line for a line, wherever else its text may break"
 
 
 def test_what_cannot_be_translated_is_said(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ from kotha.train.config import TrainConfig
 from kotha.train.loop import OnEvent, Training
 from kotha.train.origin import Origin
 from kotha.train.tasks.classification import TextClasses
-from kotha.wording import counted
+from kotha.wording import counted, some_of
 
 PAGE = "classes.html"
 _NAMES = ("text", "label")
@@ -88,7 +88,7 @@ def start_classifier(
         data, request.validation, request.test, share=request.held_out, seed=int(request.changes.get("seed", 0))
     )
     how = "guessed" if data.guessed else "as named"
-    say(f"text: {data.text_field!r}, label: {data.label_field!r} ({how}); classes: {', '.join(splits.labels)}")
+    say(f"text: {data.text_field!r}, label: {data.label_field!r} ({how}); classes: {some_of(splits.labels)}")
     for remark in splits.remarks:
         say(remark)
     sizes = (f"{counted(len(getattr(splits, part)), 'example')} for {part}" for part in PARTS)

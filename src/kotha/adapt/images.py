@@ -38,7 +38,7 @@ from kotha.train.plan.rules import pace_of
 from kotha.train.recipes import recipe
 from kotha.train.settings import USUAL_MINUTES, TrainRequest, check_settings, fit_to_minutes, take_sizes
 from kotha.train.tasks.classification import ImageClasses
-from kotha.wording import counted
+from kotha.wording import counted, some_of
 
 PAGE = "classes.html"
 # Passes over the images where nobody says how long, and how many looks without gain end the run.
@@ -87,7 +87,7 @@ def start_images(
     held_out = given.get("validation"), given.get("test")
     parts = divide_images(given["train"], *held_out, share=request.held_out, seed=seed)
     labels = tuple(sorted(set(parts.train.labels)))
-    say(f"classes: {', '.join(labels)}")
+    say(f"classes: {some_of(labels)}")
     for remark in parts.remarks:
         say(remark)
     say(", ".join(f"{counted(len(getattr(parts, part)), 'image')} for {part}" for part in PARTS))

@@ -43,13 +43,16 @@ def translate(
         else:
             print(found)
         return
-    lines = (sys.stdin.read() if str(file) == "-" else _read(file)).splitlines()
+    # A line ends where a file's lines end, and nowhere else: there is one of the translation for each.
+    lines = (sys.stdin.read() if str(file) == "-" else _read(file)).removesuffix("\n").split("\n")
+    lines = [] if lines == [""] else lines
     with progress() as on_progress:
         several = lm.translate(lines, beams=beams, on_progress=on_progress)
     if as_json:
         print_json([{"source": source, "text": target} for source, target in zip(lines, several, strict=True)])
     else:
-        print("\n".join(several))
+        for each in several:
+            print(each)
 
 
 def _read(file: Path | None) -> str:

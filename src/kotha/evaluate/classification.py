@@ -16,10 +16,13 @@ from kotha.bundle import Bundle
 from kotha.errors import DataError
 from kotha.generate.classes import Classifier
 from kotha.text.corpus.labelled import LabelledTexts
-from kotha.wording import OnProgress
+from kotha.wording import OnProgress, some_of
 
 # A word or letter sequence of a single text says nothing of others.
 _LEAST_TEXTS = 2
+
+# Of a thousand classes nobody looks at a million cells, and the summary of a run would be too large to be read again.
+MOST_IN_MATRIX = 100
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class ClassificationScore:
     macro_f1: float
     examples: int
     classes: tuple[ClassScore, ...]
-    confusion: tuple[tuple[int, ...], ...]  # rows: what they are; columns: what was said
+    confusion: tuple[tuple[int, ...], ...]  # rows: what they are; columns: what was said; empty for very many classes
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: accuracy, macro_f1
     seen: int | None = None  # how many of the texts the model has learned from; None where that is not known
 
@@ -67,7 +70,7 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
     true = [label if label in place else _composed(label) for label in true]
     unknown = sorted(set(true) - place.keys())
     if unknown:
-        raise DataError(f"class {unknown[0]!r} is none of the model's: {', '.join(labels)}; leave it out, or rename it")
+        raise DataError(f"class {unknown[0]!r} is none of the model's: {some_of(labels)}; leave it out, or rename it")
     if not true:
         raise DataError("there are no examples to measure on; give at least one")
     counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
@@ -83,7 +86,7 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
         macro_f1=sum(each.f1 for each in classes) / len(classes),
         examples=len(true),
         classes=tuple(classes),
-        confusion=tuple(tuple(int(count) for count in row) for row in counts),
+        confusion=tuple(tuple(int(count) for count in row) for row in counts) if len(labels) <= MOST_IN_MATRIX else (),
     )
 
 
