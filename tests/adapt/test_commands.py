@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from tests.adapt.conftest import moods, write_table
 
+from kotha.cli.classify import _line
 from kotha.cli.main import FAILED, MISUSED, OK, main
+from kotha.generate.classes import Classified
 
 Call = Callable[..., tuple[int, str, str]]
 QUICKLY = ["--set", "steps=6", "batch_size=4", "evaluate_every=3"]
@@ -69,3 +71,10 @@ def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], t
     fields = ["--text", "said", "--label", "mood"]
     code, _, err = call("adapt", "classify", alone, "--from", bases["gpt"], "--out", tmp_path / "run", *fields)
     assert code == FAILED and "all 9 examples have the label 'ক'" in err and not (tmp_path / "run").exists()
+
+
+def test_of_many_classes_the_likeliest_are_shown() -> None:
+    many = Classified("c0", {f"c{number}": 0.001 for number in range(1000)})
+    assert _line("নদী", many).plain.endswith("c11 0.1%  …  নদী")
+    few = Classified("a", {"a": 0.75, "b": 0.25})
+    assert _line("নদী", few).plain == "a 75.0%  b 25.0%  নদী"

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from kotha.generate.classes import Classified
 
+# So many classes of an answer are shown; --json has them all.
+_LIKELIEST = 12
+
 
 def classify(
     run: RunOfOnesOwn,
@@ -48,8 +51,10 @@ def _line(text: str, answer: "Classified") -> "Text":
     from rich.text import Text
 
     line = Text()
-    for place, (label, probability) in enumerate(answer.probabilities.items()):
+    for place, (label, probability) in enumerate(list(answer.probabilities.items())[:_LIKELIEST]):
         line.append(f"{label} {probability:.1%}  ", style="bold" if place == 0 else "dim")
+    if len(answer.probabilities) > _LIKELIEST:
+        line.append("…  ", style="dim")
     if not answer.why:
         return line.append(text)
     line.append("\n")
