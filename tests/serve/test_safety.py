@@ -156,6 +156,16 @@ def test_a_request_that_is_too_large_is_refused_before_it_is_read(keyed: Address
     assert http.get(f"{keyed.url}/health").status_code == 200
 
 
+def test_a_length_of_thousands_of_digits_is_no_number(keyed: Address) -> None:
+    """Python would spend a second on reading it, or refuse with an error of its own."""
+    url = httpx.URL(keyed.url)
+    with socket.create_connection((url.host, url.port), 10) as caller:
+        lines = ["POST /v1/completions HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {'9' * 5000}"]
+        caller.sendall("\r\n".join([*lines, f"Authorization: Bearer {KEY}", "", ""]).encode())
+        assert b" 400 " in caller.recv(4096).split(b"\r\n")[0]
+    assert http.get(f"{keyed.url}/health").status_code == 200
+
+
 def test_a_request_that_never_ends_is_let_go(keyed: Address) -> None:
     url = httpx.URL(keyed.url)
     with socket.create_connection((url.host, url.port), 10) as slow:
