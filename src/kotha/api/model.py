@@ -32,7 +32,6 @@ from kotha.generate.conversation import Conversation
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
 from kotha.generate.weights import Weights
-from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -237,12 +236,6 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         from kotha.generate.filling import follows
 
         return follows(*self._bert, first, second)
-
-    @property
-    def _bert(self) -> tuple[BERT, Tokenizer]:
-        if not isinstance(self.model, BERT) or self.tokenizer is None:
-            raise UsageError(f"{self._called} is a {self.config.family} model; only a BERT fills gaps")
-        return self.model, self.tokenizer
 
     # -- measuring --------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ import torch
 from kotha import box
 from kotha.api import Place
 from kotha.bundle import Bundle
+from kotha.errors import UsageError
+from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -58,3 +60,9 @@ class OpenedModel:
     @property
     def _called(self) -> str:
         return "this" if self.path is None else box.title(self.path)
+
+    @property
+    def _bert(self) -> tuple[BERT, Tokenizer]:
+        if not isinstance(self.model, BERT) or self.tokenizer is None:
+            raise UsageError(f"{self._called} is a {self.config.family} model; only a BERT fills gaps")
+        return self.model, self.tokenizer

@@ -1,5 +1,6 @@
 """What is asked of a model: questions with known answers, and its task again on texts that are written otherwise."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -7,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
-from kotha.wording import OnProgress
+from kotha.wording import OnProgress, counted
 
 if TYPE_CHECKING:
     from kotha.evaluate.instructions import InstructionScore
+    from kotha.evaluate.masked import MaskedScore
     from kotha.evaluate.robustness import Robustness
 
 
@@ -38,6 +40,43 @@ class IsTested(OpenedModel):
 
         asked = read_dialogues(Path(path), instruction, answer, errors=errors)
         return evaluate_instructions(self.bundle, asked, learned_from(self.path), on_progress)
+
+    @checked()
+    def evaluate_masked(
+        self,
+        text: Place | Sequence[str],
+        *,
+        baselines: Place | None = "auto",
+        split: str = "validation",
+        field: str = "text",
+        errors: Literal["stop", "skip", "replace"] = "stop",
+        on_progress: OnProgress | None = None,
+    ) -> "MaskedScore":
+        """Measure how many hidden words a BERT guesses, and how many pairs of stretches it judges right.
+
+        ``text`` is a file, a folder, a data folder (one ``split`` of it) or a list of documents. Beside it what
+        counting reaches in the data folder ``baselines``; auto is the one that the run was trained on, if it is there.
+
+        >>> score = kotha.load("bert").evaluate_masked("stories.jsonl")
+        >>> score.words_accuracy <= score.words_top5, score.pairs > 0
+        (True, True)
+        """
+        from kotha.evaluate.baselines import MAX_TOKENS, find_data
+        from kotha.evaluate.held_out import from_texts, read_held_out, tokens_of
+        from kotha.evaluate.masked import evaluate_masked
+        from kotha.runs import run_config
+        from kotha.text.shards import Dataset
+
+        model, tokenizer = self._bert
+        if isinstance(text, str | os.PathLike):
+            held_out = read_held_out(os.fspath(text), tokenizer, split=split, field=field, errors=errors)
+        else:
+            held_out = from_texts(text, tokenizer, counted(len(text), "text"))
+        data = None if baselines in (None, "auto") else Path(baselines or "")
+        if baselines == "auto" and self.path is not None:
+            data = find_data(run_config(self.path), self.path)
+        learned = None if data is None else tokens_of(Dataset(data)["train"], MAX_TOKENS)
+        return evaluate_masked(model, tokenizer, held_out, learned, on_progress)
 
     @checked()
     def evaluate_perturbed(

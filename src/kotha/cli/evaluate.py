@@ -50,7 +50,8 @@ def evaluate(
     Each document is read from its start, in windows that move on by the stride; every token is scored once. A model
     that translates is measured by BLEU and chrF++ on a table of pairs: their fields are guessed, or named by --pair en
     bn. One that names classes is measured on texts with labels, beside the commonest class and TF-IDF with logistic
-    regression, or on images beside the nearest neighbour. A file of questions with answers (or messages) is asked: how
+    regression, or on images beside the nearest neighbour. A BERT guesses hidden words and judges pairs of stretches,
+    beside what counting reaches. A file of questions with answers (or messages) is asked: how
     many are answered right. With --perturb: how far these figures fall when the text is written otherwise.
     """
     import kotha
@@ -77,6 +78,9 @@ def evaluate(
         return
     if opened.config.family == "vit" or opened.config.family.endswith("-classifier"):
         _show_classes(opened, held_out, baselines, errors, as_json)
+        return
+    if opened.config.family == "bert":
+        _show_masked(opened, held_out, baselines, as_json, split=split, field=field, errors=errors)
         return
     with progress() as advance, problems_told() as problems:
         score = opened.evaluate(
@@ -112,6 +116,19 @@ def _show_perturbed(
         print_json(found.to_dict())
         return
     print_table(robustness_table(found, str(opened.path)))
+
+
+def _show_masked(opened: "LanguageModel", held_out: str | list[str], baselines: str, as_json: bool, **how: Any) -> None:
+    """How many hidden words are guessed, and pairs judged, right."""
+    from kotha.evaluate.masked import masked_table
+
+    with progress() as advance:
+        counted_in = None if baselines == "none" else baselines
+        score = opened.evaluate_masked(held_out, baselines=counted_in, on_progress=advance, **how)
+    if as_json:
+        print_json(score.to_dict())
+        return
+    print_table(masked_table(score, str(opened.path)))
 
 
 def _show_instructions(opened: "LanguageModel", path: str, errors: Errors, as_json: bool) -> None:
