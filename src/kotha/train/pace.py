@@ -103,7 +103,7 @@ class Stragglers:
 def slow_ones(busy: Sequence[float]) -> dict[int, float]:
     """Which processes are much slower than the median, and how many times.
 
-    >>> slow_ones([1.0, 1.1, 3.3, 1.2])
+    >>> slow_ones([1.0, 1.0, 3.0, 1.2])
     {2: 3.0}
     """
     usual = median_low(busy)  # of two, the faster
