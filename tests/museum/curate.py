@@ -55,6 +55,8 @@ def make() -> None:
     run("adapt", "classify", "classes.csv", "--from", "runs/bert", "--out", "runs/classifier", *adapt)
     run("adapt", "classify", "classes.csv", "--from", "runs/gpt", "--lora", "2", "--out", f"runs/{ADAPTED}", *adapt)
     run("index", "stories.jsonl", "--out", "index.db")
+    for page in Path("runs").rglob("*.html"):  # nobody reads them back
+        page.unlink()
     for folder in Path("runs").glob("*/checkpoints"):  # one of them is enough to go on from
         for each in folder.iterdir():
             if folder.parent.name != "gpt" or each.name != "step-00000006":
