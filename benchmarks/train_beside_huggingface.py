@@ -4,11 +4,14 @@
 
 Both train the course's model (58 million parameters, T 128, vocabulary 32,100, no dropout; on a CPU one of 3 layers of
 256 and 8,192 words, so that it ends) with AdamW and clipping, turn by turn, as ``kotha bench train`` measures: see
-``kotha.bench``. On a GPU both are compiled.
+``kotha.bench``. On a GPU both are compiled. On a CPU in float32 the bare products of a step are timed too: nobody who
+computes them with the same library trains faster than they allow.
 """
 
 import argparse
+import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,27 @@ def compare(device: str, precision: str, batch_size: int, rounds: int) -> dict[s
     }
 
 
+def bare_products(batch_size: int, rounds: int) -> int:
+    """Tokens a second if a step were nothing but its matrix products, forwards and backwards."""
+    rows, heads, width = batch_size * MODEL.context_length, batch_size * MODEL.n_heads, MODEL.d_model
+    layer = [(width, 3 * width), (width, width), (width, MODEL.d_ff), (MODEL.d_ff, width)]
+    shapes = [*(MODEL.n_layers * layer), (width, MODEL.vocab_size)]
+    reads, weights = zip(*((torch.randn(rows, n), torch.randn(n, m)) for n, m in shapes), strict=True)
+    slopes = [torch.randn(rows, m) for _, m in shapes]
+    length, depth = MODEL.context_length, width // MODEL.n_heads
+    queries, scores = torch.randn(heads, length, depth), torch.randn(heads, length, length)
+    seconds = []
+    for _ in range(rounds + 1):
+        began = time.perf_counter()
+        for x, weight, slope in zip(reads, weights, slopes, strict=True):
+            x @ weight, slope @ weight.T, x.T @ slope
+        for _ in range(MODEL.n_layers):  # scores and mixture, each once forwards and twice backwards
+            for _ in range(3):
+                queries @ queries.mT, scores @ queries
+        seconds.append(time.perf_counter() - began)
+    return round(rows / statistics.median(seconds[1:]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -60,6 +84,8 @@ def main() -> None:
     rows = []
     for precision, batch_size in cases:
         rows.append(compare(options.device, precision, batch_size, 7 if on_gpu else 5))
+        if not on_gpu and precision == "float32":
+            rows[-1]["bare_products_tokens_per_second"] = bare_products(batch_size, 5)
         print(rows[-1], flush=True)
     record.save(f"train_beside_huggingface_{options.device}", rows, ["torch", "transformers"], options.out)
 
