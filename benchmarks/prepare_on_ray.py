@@ -1,16 +1,19 @@
 """`prepare` on Ray: throughput and memory with several workers, one killed in the middle, and the shards compared.
 
-    python benchmarks/prepare_on_ray.py [--gigabytes 10] [--workers 1 2 4] [--folder DIR]
+    python benchmarks/prepare_on_ray.py [--gigabytes 10] [--workers 1 2 4] [--folder DIR] [--stop-after 1]
 
 The text is generated: documents of sentences drawn from the built-in stories, so that no two are alike and no training
 document gives a validation document away. First one process without Ray prepares it, then a Ray cluster of this machine
 with each number of workers, then one with two of which one is killed (SIGKILL) while it encodes. Each is the command
 itself, in a process of its own, watched from outside: memory is the proportional set size (PSS), twice a second, of the
 command, of each worker, and of everything that Ray started. Where other work goes on, seconds say little; the seconds
-of the processor and the load are told beside them. The folder needs room for the text and one data folder.
+of the processor and the load are told beside them. The folder needs room for the text and one data folder; in a folder
+that was named, the text and what was seen stay, and the same command goes on with the runs that are left
+(``--stop-after`` so many, where the machine is wanted for other work).
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -51,6 +54,20 @@ def write_text(path: Path, pool: list[str], gigabytes: float) -> dict[str, int]:
             size += file.write(json.dumps({"text": text}, ensure_ascii=False).encode() + b"\n")
             documents += 1
     return {"file_bytes": size, "documents": documents, "different_sentences": len(pool)}
+
+
+def about_text(folder: Path, gigabytes: float) -> dict[str, int]:
+    """The text and its tokenizer, where they are not there already, and what the text is."""
+    told = folder / "text.json"
+    if not told.exists():
+        start = time.perf_counter()
+        train((story(1, index).text for index in range(3000)), "unigram", 8192).save(folder / "tokenizer")
+        told.write_text(json.dumps(write_text(folder / "text.jsonl", sentences(), gigabytes)))
+        print(told.read_text(), f"written in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    found: dict[str, int] = json.loads(told.read_text())
+    if not 0 <= found["file_bytes"] - gigabytes * 1e9 < 1e6:
+        sys.exit(f"{folder} has a text of another size; name another folder")
+    return found
 
 
 def family(pid: int) -> dict[int, str]:
@@ -161,29 +178,33 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=10)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--folder", type=Path, help="where there is room; by default for temporary files")
+    parser.add_argument("--stop-after", type=int, help="runs, of those that are left")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = Path(name)
-        pool = sentences()
-        start = time.perf_counter()
-        figures: dict[str, Any] = {"text": write_text(folder / "text.jsonl", pool, options.gigabytes)}
-        print(figures["text"], f"written in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-        made = train((story(1, index).text for index in range(3000)), "unigram", 8192)
-        tokenizer = made.save(folder / "tokenizer")
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        written = about_text(folder, options.gigabytes)
+        tokenizer = folder / "tokenizer"
+        two = ["--on", "ray", "--workers", "2"]
         ways = [["--workers", "1"], *(["--on", "ray", "--workers", str(count)] for count in options.workers)]
-        runs: list[dict[str, Any]] = []
-        for how in ways:
-            runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", how))
+        seen = folder / "seen.json"
+        runs: list[dict[str, Any]] = json.loads(seen.read_text()) if seen.exists() else []
+        last = len(ways) + 1 if options.stop_after is None else min(len(ways) + 1, len(runs) + options.stop_after)
+        for place in range(len(runs), last):
+            shutil.rmtree(folder / "data", ignore_errors=True)
+            if place < len(ways):
+                runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", ways[place]))
+            else:
+                usual = next((each["seconds"] for each in runs if each["how"] == " ".join(two)), runs[-1]["seconds"])
+                runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", two, kill_after=0.75 * usual))
             told = {name: value for name, value in runs[-1].items() if name != "sha256"}
             print(told, file=sys.stderr, flush=True)
-        two = ["--on", "ray", "--workers", "2"]
-        usual = next((each["seconds"] for each in runs if each["how"] == " ".join(two)), runs[-1]["seconds"])
-        runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", two, kill_after=0.75 * usual))
-        hashes = [each.pop("sha256") for each in runs]
-        assert all(each == hashes[0] for each in hashes), "the shards differ"
-        figures |= {"runs": runs, "sha256_of_every_run": hashes[0]}
-        print(runs[-1], file=sys.stderr)
-    save("prepare_on_ray", figures, ["ray", "tokenizers", "regex", "numpy"])
+            seen.write_text(json.dumps(runs))
+    hashes = [each.pop("sha256") for each in runs]
+    assert all(each == hashes[0] for each in hashes), "the shards differ"
+    if len(runs) > len(ways):
+        figures = {"text": written, "runs": runs, "sha256_of_every_run": hashes[0]}
+        save("prepare_on_ray", figures, ["ray", "tokenizers", "regex", "numpy"])
 
 
 if __name__ == "__main__":
