@@ -55,8 +55,18 @@ def test_what_is_given_stays() -> None:
 
 def test_steps_are_taken_as_they_are() -> None:
     choice = choose_settings(TrainRequest(changes={"steps": 7}), NEWS)
-    assert choice.settings == recipe("modern", steps=7)
+    assert choice.settings == recipe("modern", steps=7, warmup_steps=0)
     assert (choice.model.n_layers, choice.sentence) == (preset("pocket").n_layers, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "warmup"), [("modern", 60, 6), ("modern", 100, 50), ("course", 1500, 150), ("course", 4000, 1000)]
+)
+def test_a_warm_up_leaves_steps_to_learn_in(name: str, steps: int, warmup: int) -> None:
+    short = choose_settings(TrainRequest(recipe=name, changes={"steps": steps}), NEWS)
+    assert short.settings == recipe(name, steps=steps, warmup_steps=warmup)
+    asked = choose_settings(TrainRequest(recipe=name, changes={"steps": steps, "warmup_steps": steps}), NEWS)
+    assert asked.settings.warmup_steps == steps, "who names it gets it"
 
 
 def test_nothing_said_is_a_run_of_the_usual_length() -> None:

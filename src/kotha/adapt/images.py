@@ -34,7 +34,7 @@ from kotha.train.config import TrainConfig
 from kotha.train.loop import OnEvent, Training
 from kotha.train.origin import Origin
 from kotha.train.plan.activations import positions
-from kotha.train.plan.rules import pace_of
+from kotha.train.plan.rules import pace_of, warmed_in_time
 from kotha.train.recipes import recipe
 from kotha.train.settings import USUAL_MINUTES, TrainRequest, check_settings, fit_to_minutes, take_sizes
 from kotha.train.tasks.classification import ImageClasses
@@ -166,7 +166,7 @@ def _settings(
         say(choice.sentence)
         return made, choice.settings
     if request.recipe is not None:
-        return made, config
+        return made, warmed_in_time(config, given)
     per_pass = len(parts.train) / config.batch_size
     steps = config.steps if "steps" in given else max(1, round(_PASSES * per_pass))
     pace = {**pace_of(steps), "warmup_steps": steps // 10}

@@ -37,7 +37,7 @@ from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.train.config import TrainConfig
 from kotha.train.loop import OnEvent, Training
 from kotha.train.origin import Origin
-from kotha.train.plan.rules import pace_of
+from kotha.train.plan.rules import pace_of, warmed_in_time
 from kotha.train.recipes import recipe
 from kotha.train.settings import USUAL_MINUTES, TrainRequest, check_lora, check_settings, fit_to_minutes, take_sizes
 from kotha.train.tasks.translation import TextPair, Translation
@@ -236,7 +236,7 @@ def _settings(
         say(choice.sentence)
         return model, choice.settings
     if request.recipe is not None:
-        return model, config
+        return model, warmed_in_time(config, given)
     steps = config.steps if "steps" in given else max(1, round(_PASSES * len(encoded.train) / config.batch_size))
     pace = pace_of(steps, config.warmup_steps)
     return model, config.change(**{name: value for name, value in pace.items() if name not in given})

@@ -1,7 +1,8 @@
 """From what was asked for to a model and all settings of its training: one way for ``train``, ``plan`` and Python.
 
 With a time, batch, context, rates and steps follow from the text and the machine (``plan/rules.py``); without a preset
-the sizes too (``plan/design.py``). A number of steps, or a recipe other than the modern one, is taken as it is.
+the sizes too (``plan/design.py``). A number of steps, or a recipe other than the modern one, is taken as it is; only a
+warm-up that nobody asked for is shortened where it would take most of the steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +20,7 @@ from kotha.train.plan.budget import Budget, budget_here, budget_on
 from kotha.train.plan.design import RECIPE, Design, as_learned, check_enough, propose
 from kotha.train.plan.gpus import GPU
 from kotha.train.plan.memory import planned_context
-from kotha.train.plan.rules import EVALUATIONS, pace_of
+from kotha.train.plan.rules import EVALUATIONS, pace_of, warmed_in_time
 from kotha.train.plan.text_size import TextSize
 from kotha.train.recipes import recipe
 from kotha.wording import count, counted, duration, passes, size
@@ -92,7 +93,7 @@ def choose_settings(
         model = model.replace(dropout=settings.dropout)
     if not request.timed:
         model = as_learned(model, settings.context_length) if isinstance(model, GPTConfig) else model
-        return Choice(model, settings)
+        return Choice(model, warmed_in_time(settings, rest))
     if text is None:
         raise UsageError("what suits a time depends on the text too: name the data")
     if request.recipe == RECIPE and isinstance(model, GPTConfig) and not sized:
