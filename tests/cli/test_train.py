@@ -11,6 +11,7 @@ import pytest
 
 from kotha import bundle
 from kotha.cli.main import main
+from kotha.cli.training_display import TrainingDisplay
 
 
 def listen_to_ctrl_c() -> None:
@@ -163,6 +164,37 @@ def test_ctrl_c_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
     summary = json.loads((out / "summary.json").read_text())
     assert summary["stopped"] is True
     assert summary["steps"] > 0
+
+
+def asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler asks a training to stop at its second step."""
+
+    def show(_: TrainingDisplay, event: dict) -> None:
+        if event["step"] == 2 and "stopping" not in event:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(TrainingDisplay, "show", show)
+
+
+@pytest.mark.parametrize(
+    ("language", "wording"),
+    [("en", "stopped before it was first measured"), ("bn", "প্রথমবার মাপার আগেই থামানো হয়েছে")],
+)
+def test_a_run_that_was_never_measured_says_so(capsys, data, tmp_path, monkeypatch, language, wording) -> None:
+    asked_to_stop(monkeypatch)
+    where = ["train", str(data), "--out", str(tmp_path / "run"), *SMALL, "--steps", "100"]
+    assert main([*where, "--set", "evaluate_every=100", "--language", language]) != 0
+    out = capsys.readouterr().out
+    assert wording in out
+    assert "inf" not in out and "None" not in out and "loss nats" not in out
+
+
+def test_what_was_never_measured_is_null(capsys, data: Path, tmp_path: Path, monkeypatch) -> None:
+    asked_to_stop(monkeypatch)
+    where = ["train", str(data), "--out", str(tmp_path / "run"), *SMALL, "--steps", "100"]
+    assert main([*where, "--set", "evaluate_every=100", "--json"]) != 0
+    summary = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert (summary["steps"], summary["best_step"], summary["loss_nats"]) == (2, None, None)
 
 
 def test_sizes_of_the_model_can_be_set(capsys, data: Path, tmp_path: Path) -> None:

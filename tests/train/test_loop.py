@@ -224,10 +224,11 @@ def test_who_is_asked_before_a_model_was_kept(data, tmp_path: Path, name: str, m
             signal.raise_signal(signal.Signals[name])
 
     run = start(data, tmp_path / "run", on_event=interrupt)
-    run.run()
+    summary = run.run()
     assert told == [name]
     assert list_checkpoints(run.folder.checkpoints) == [2]
     assert run.folder.best_model.is_dir() is measures
+    assert (summary["best_step"] is not None, summary["loss_nats"] is not None) == (measures, measures)
 
 
 def test_a_scheduler_that_asks_twice_does_no_harm(data, tmp_path: Path) -> None:

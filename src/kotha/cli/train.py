@@ -113,11 +113,14 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(summary)
         return
-    shown = _held_out(out, summary)
+    unmeasured = summary["stopped"] and summary["best_step"] is None
+    shown = _held_out(out, summary) | ({"best_step", "loss_nats"} if unmeasured else set())
     rest = {name: value for name, value in summary.items() if name not in shown and name != "validation"}
     rest |= {f"validation_{name}": value for name, value in summary.get("validation", {}).items()}
     rows = [[name.replace("_", " "), readable(name, value)] for name, value in rest.items()]
     results().print(table(str(out), ["summary", ""], rows, labels=True))
+    if unmeasured:
+        results().print(said("It was stopped before it was first measured, so it has no loss and no best step yet."))
     results().print(said(f"Report: {out / 'report.html'} (open it in a browser)"), markup=False)
 
 

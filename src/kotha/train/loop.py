@@ -40,7 +40,7 @@ from kotha.train.pace import Stragglers
 from kotha.train.plan.flops import count_work
 from kotha.train.plan.memory import check_room, how_planned
 from kotha.train.plan.rules import fit_to_time
-from kotha.train.tasks.task import Batch, Learner, Score, Task, Tensors
+from kotha.train.tasks.task import Batch, Learner, Task, Tensors
 from kotha.train.watch import Clock, Interrupts, Watch
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
@@ -381,7 +381,7 @@ class Training:
         return self.config.patience is not None and self.progress.evaluations_without_gain >= self.config.patience
 
     def _finish(self, stopped: bool) -> dict[str, Any]:
-        best: Score = dict(self.folder.best() or {"loss_nats": math.inf})
+        best: dict[str, float | None] = dict(self.folder.best() or {"loss_nats": None})  # None: not measured yet
         best.pop("step", None)
         summary = {
             "steps": self.progress.step,
