@@ -154,6 +154,16 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     assert "nearest neighbour" in said.out and "validation accuracy" in said.out and "{" not in said.out
 
 
+def test_without_a_preset_a_small_one_is_taken_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images, labels = shapes(40)
+    np.savez(tmp_path / "wide.npz", images=np.kron(images, np.ones((1, 2, 2), images.dtype)), labels=labels)
+    words = ["train", str(tmp_path / "wide.npz"), "--out", str(tmp_path / "run"), "--steps", "1"]
+    assert main([*words, "--set", "batch_size=4"]) == 0
+    assert "preset vit-digits, since none was named; it reads images of 28 x 28 pixels" in capsys.readouterr().err
+    assert main([*words, "--preset", "pocket"]) != 0
+    assert "images are for a vit: --preset vit-digits" in capsys.readouterr().err
+
+
 def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.npz").write_bytes(b"PK no archive")
     np.savez(tmp_path / "unnamed.npz", a=np.zeros(3))

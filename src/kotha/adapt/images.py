@@ -41,6 +41,7 @@ from kotha.train.tasks.classification import ImageClasses
 from kotha.wording import counted, some_of
 
 PAGE = "classes.html"
+USUAL_PRESET = "vit-digits"
 # Passes over the images where nobody says how long, and how many looks without gain end the run.
 _PASSES, _PATIENCE = 30, 6
 _USUAL: dict[str, Any] = {
@@ -82,6 +83,9 @@ def start_images(
     say, began = on_remark or (lambda _: None), time.perf_counter()
     wished = _wished_model(request.wish, origin)
     folder.check_new()
+    if origin is None and request.wish.preset is None:
+        side = wished.image_size
+        say(f"preset {USUAL_PRESET}, since none was named; it reads images of {side} x {side} pixels")
     given = read_labelled_images(place, wished.image_size, wished.n_channels)
     seed = int(request.wish.changes.get("seed", 0))
     held_out = given.get("validation"), given.get("test")
@@ -136,11 +140,11 @@ def _wished_model(wish: TrainRequest, origin: Origin | None) -> ViTConfig:
     """The model that was asked for: it must be one that reads images."""
     if origin is not None and not isinstance(origin.bundle.config, ViTConfig):
         raise ConfigError(f"{origin.name} is a {origin.bundle.config.family} model, and images are for a vit")
-    if origin is None and wish.preset is None:
-        raise ConfigError("images need a preset that reads them, such as preset='vit-digits'")
-    base: ModelConfig = preset(wish.preset or "") if origin is None else origin.bundle.config
+    base: ModelConfig = preset(wish.preset or USUAL_PRESET) if origin is None else origin.bundle.config
     if not isinstance(base, ViTConfig):
-        raise ConfigError(f"preset {wish.preset!r} is a {base.family} model, and images are for a vit")
+        raise ConfigError(
+            f"preset {wish.preset!r} is a {base.family} model, and images are for a vit: preset={USUAL_PRESET!r}"
+        )
     model = take_sizes(base.replace(labels=()), wish.changes)[0]
     assert isinstance(model, ViTConfig)
     return model

@@ -71,7 +71,7 @@ def train_on_pairs(
     elif wish.preset is None:
         raise UsageError(
             f"{data} is a file and no data folder: texts to learn from are prepared first; a table of pairs needs a "
-            f"preset that translates, such as preset={USUAL_PRESET!r}"
+            f"preset that translates: preset={USUAL_PRESET!r}"
         )
     if asked.pair is None and Path(data).suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
         raise UsageError(

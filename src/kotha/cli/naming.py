@@ -62,4 +62,5 @@ def in_flags(message: str) -> str:
     message = re.sub(r"\bon='(.*?)'", lambda found: f"--on {shlex.quote(found[1])}", message)
     message = re.sub(r"\bhost='(.*?)'", lambda found: f"--host {shlex.quote(found[1])}", message)
     message = re.sub(r"\bfield='(.*?)'", lambda found: f"--field {shlex.quote(found[1])}", message)
+    message = re.sub(r"\bpreset='(.*?)'", lambda found: f"--preset {shlex.quote(found[1])}", message)
     return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)

@@ -51,7 +51,7 @@ def train(
     Sizes, batch and rates follow from the data and the time: `kotha train data --minutes 10 --out run`. A gpt preset
     learns next tokens, a bert preset masked words. A table of pairs makes a translator: `kotha train pairs.tsv --preset
     pocket-seq2seq --out run`; images, in a folder for each class or an .npz archive, one that tells them apart: `kotha
-    train images --preset vit-digits --out run`. With --from a model that has learned before goes on (fine-tuning),
+    train images --out run`. With --from a model that has learned before goes on (fine-tuning),
     under the data's tokenizer if that is another. With --teacher a gpt also learns from models that you trained before
     (distillation), and from several it becomes better than each. On several GPUs or machines:
     `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
