@@ -164,13 +164,15 @@ def test_another_base_is_refused(tuned: dict[str, kotha.Run], bases: dict[str, P
 
 def test_a_broken_adapter_is_refused(tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path) -> None:
     good = tuned["moods"].path / FOLDER
-    for name, change in (("rank", 3), ("format", "else"), ("alpha", "much")):
-        folder = tmp_path / name
+    changes = [("rank", 3), ("rank", -1), ("rank", 0), ("format", "else")]
+    changes += [("alpha", wrong) for wrong in ("much", 10**400, float("inf"), None)]
+    for number, (name, change) in enumerate(changes):
+        folder = tmp_path / str(number)
         folder.mkdir()
         (folder / WEIGHTS).write_bytes((good / WEIGHTS).read_bytes())
         about = {**json.loads((good / "adapter.json").read_text()), name: change}
         (folder / "adapter.json").write_text(json.dumps(about), encoding="utf-8")
-        with pytest.raises(KothaError, match=r"holds other weights|does not describe|needs rank and alpha"):
+        with pytest.raises(KothaError, match=r"holds other weights|does not describe|needs a rank"):
             kotha.load(bases["gpt"], adapter=folder)
 
 

@@ -5,6 +5,7 @@ They are made in a folder and kept in one archive, because most of them are alik
 
 import gzip
 import io
+import itertools
 import json
 import random
 import re
@@ -25,9 +26,11 @@ from tests.fuzz.targets import ARCHIVE
 
 from kotha import bundle
 from kotha.cli.main import main
+from kotha.evaluate.judge.session import CHOICES, Judging
 from kotha.export.huggingface.export import write_hf
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig, config_from_dict
 from kotha.model.family import build
+from kotha.model.lora import add_low_rank, learned_whole
 from kotha.model.presets import MODERN
 from kotha.retrieve.documents import Indexing
 from kotha.retrieve.index import update
@@ -37,6 +40,7 @@ from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
+from kotha.train.adapter import base_fingerprint, save_adapter
 
 TEXTS = ["নদীর ধারে ক্ষেত। মা ঘরে যায়, ১২ টাকা।", "The river, 12 fields.", "ক্ষেতের পাশে নদী, নদীর পাশে ঘর।"]
 SEEDS = Path("build") / "seeds"
@@ -122,6 +126,37 @@ def models(known: dict[str, Tokenizer]) -> dict[str, bundle.Bundle]:
         stored: Any = {"modern": "int8", "vit": "bfloat16"}.get(name)
         bundle.save(SEEDS / "model" / name, each.model, each.tokenizer, stored=stored, chat=taught)
     return found
+
+
+def adapters(known: dict[str, bundle.Bundle]) -> None:
+    """What LoRA learned beside the plain model: to write, to take turns, and to tell two classes apart."""
+    base = base_fingerprint(known["plain"].model)
+    for name, of, chat in (("writes", "plain", False), ("turns", "plain", True), ("classes", "classifier", False)):
+        model = small(known[of].config, None).model
+        add_low_rank(model, 2, 4.0, learned_whole(model.config.family))
+        taught = ChatTemplate.of(known["plain"].tokenizer) if chat else None
+        save_adapter(SEEDS / "adapter" / name, model, 2, 4.0, base, taught)
+
+
+def judgings() -> None:
+    """Pairs of continuations, judged by two, and not yet judged."""
+    written = {"ছোট": ["নদীর ধারে", "ক্ষেত।"], "large": ["পাশে ঘর", "মা যায়।"], "third": ["x", "y"]}
+    for name, judges in (("judged", ("ক", "b")), ("new", ())):
+        (SEEDS / "judging").mkdir(exist_ok=True)
+        judging = Judging.start(SEEDS / "judging" / name, TEXTS[:2], written, about={"seed": 0})
+        for judge in judges:
+            for pair, choice in zip(judging.left_for(judge), itertools.cycle(CHOICES)):
+                judging.record(judge, pair.id, choice)
+
+
+def settings() -> None:
+    """Files and words with what a training may be told."""
+    (place("settings", "toml") / "it.toml").write_text(
+        'steps = 100\nlearning_rate = 1e-3\nprecision = "float32"\nn_layers = 2\nd_model = 32\nn_heads = 4\n'
+        "qk_norm = true\nmicro_batch_size = 2\nbatch_size = 8\nlora = 4\ndropout = 0.1\nseed = 7\n"
+    )
+    (place("settings", "words") / "it").write_text("steps=100 batch_size=8 warmup_steps=3 patience=none seed=3")
+    (place("settings", "space") / "it").write_text("learning_rate=1e-4..1e-2 batch_size=8,16 size=2x96,4x192 seed=1..9")
 
 
 def hugging_face(known: dict[str, bundle.Bundle]) -> None:
@@ -329,7 +364,11 @@ def main_() -> None:
     known = tokenizers()
     foreign_tokenizers(known)
     streams(known)
-    hugging_face(models(known))
+    built = models(known)
+    hugging_face(built)
+    adapters(built)
+    judgings()
+    settings()
     data_and_run(known["char"])
     pictures()
     corpora()

@@ -5,10 +5,12 @@ Otherwise a hash refuses nearly every input before the loader behind it has look
 
 import hashlib
 import json
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from tests.fuzz.layers import Parcel
+
+from kotha.evaluate.judge.session import JUDGEMENTS, PAIRS, BlindPair, Judging
 
 
 def data(parcel: Parcel) -> Parcel:
@@ -33,6 +35,21 @@ def checkpoints(parcel: Parcel) -> Parcel:
         if told:
             held = {name: _sha256(parcel.get(str(folder / name), b"")) for name in told}
             mended[manifest] = json.dumps(held).encode()
+    return mended
+
+
+def judging(parcel: Parcel) -> Parcel:
+    """What each judge's file says of the pairs that it is about."""
+    pairs = _table(parcel, PAIRS).get("pairs")
+    try:
+        held = tuple(map(BlindPair.read, pairs or ()))
+        mark = Judging(Path(), (), held).fingerprint
+    except (KeyError, TypeError, ValueError):
+        return parcel
+    mended = dict(parcel)
+    for name in [name for name in parcel if name.startswith(f"{JUDGEMENTS}/")]:
+        if told := _table(parcel, name):
+            mended[name] = json.dumps({**told, "pairs": mark}).encode()
     return mended
 
 

@@ -124,6 +124,61 @@ def _model() -> Loader:
     return load
 
 
+def _adapter() -> Loader:
+    """An adapter put on the model that it was learned on, which is sound."""
+    from kotha import bundle
+    from kotha.train.adapter import load_adapted
+
+    with TemporaryDirectory() as place:
+        base = bundle.load(write(Path(place) / "base", seeds("model")["plain"]))
+    return lambda folder: load_adapted(base, folder)
+
+
+def _judging() -> Loader:
+    from kotha.evaluate.judge.page import judging_page
+    from kotha.evaluate.judge.results import judging_tables
+    from kotha.evaluate.judge.session import Judging
+
+    def load(folder: Path) -> None:
+        judging = Judging.open(folder)
+        judging.left_for("কেউ")
+        judging_page(judging)
+        result = judging.result()
+        judging_tables(result)
+        json.dumps(result.to_dict(), allow_nan=False)
+
+    return load
+
+
+def _settings() -> Loader:
+    """What a person writes for a training: a TOML file, words behind ``--set``, a space to search."""
+    from kotha.cli.flags import from_toml, from_words
+    from kotha.errors import KothaError
+    from kotha.model.presets import preset
+    from kotha.train.settings import TrainRequest, check_settings, choose_settings
+    from kotha.train.sweep.space import read_search
+
+    def train(given: dict[str, object]) -> None:
+        choice = choose_settings(TrainRequest(preset="pocket", changes=given))
+        check_settings(choice.model, choice.settings)
+        json.dumps([choice.model.to_dict(), choice.settings.to_dict()], allow_nan=False)
+
+    def load(folder: Path) -> None:
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            words = tuple(file.read_bytes().decode("utf-8", "replace").split()[:100])
+            for read in (
+                lambda file=file: train(from_toml(file)),
+                lambda words=words: train(from_words(words)),
+                lambda words=words: read_search(words, preset("pocket")),
+            ):
+                try:
+                    read()
+                except KothaError as error:
+                    assert str(error)
+
+    return load
+
+
 def _run() -> Loader:
     from kotha.evaluate.comparison import reached, row_of_run
     from kotha.evaluate.doctor.examination import examine
@@ -255,9 +310,10 @@ TARGETS = {
     for target in (
         Target("tokenizer", _tokenizer, 130),
         Target("foreign_tokenizer", _foreign_tokenizer, 60),
-        Target("stream", _stream, 250),
+        Target("stream", _stream, 190),
         Target("data", _data, 40, sums.data),
         Target("model", _model, 20),
+        Target("adapter", _adapter, 20),
         Target("run", _run, 8, sums.checkpoints),
         Target("weights", _weights, 100),
         Target("hugging_face", _hugging_face, 20),
@@ -266,6 +322,8 @@ TARGETS = {
         Target("corpus", _corpus, 120),
         Target("documents", _documents, 40),
         Target("index", _index, 20),
+        Target("judging", _judging, 20, sums.judging),
+        Target("settings", _settings, 20),
         Target("requests", _requests, 32),
     )
 }

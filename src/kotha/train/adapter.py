@@ -24,6 +24,7 @@ from kotha.errors import ConfigError, KothaError
 from kotha.files import as_json, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import config_from_dict
 from kotha.model.family import Model, build
+from kotha.model.fields import is_number
 from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.train.origin import Origin
@@ -31,6 +32,7 @@ from kotha.train.origin import Origin
 FOLDER = "adapter"
 DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
 _FORMAT, _VERSION = "kotha-adapter", 1
+_LARGEST_ALPHA = 1_000_000  # far more than anybody learned with; and a float holds it
 
 
 def save_adapter(
@@ -105,8 +107,9 @@ def _read(folder: Path) -> dict[str, Any]:
     about = read_table(folder / DESCRIPTION)
     if about.get("format") != _FORMAT or about.get("format_version") != _VERSION:
         raise KothaError(f"{folder / DESCRIPTION} does not describe an adapter that this Kotha reads")
-    if not isinstance(about.get("rank"), int) or not isinstance(about.get("alpha"), int | float):
-        raise KothaError(f"{folder / DESCRIPTION} needs rank and alpha")
+    rank, alpha = about.get("rank"), about.get("alpha")
+    if not (isinstance(rank, int) and rank >= 1 and is_number(alpha) and abs(alpha or 0) < _LARGEST_ALPHA):
+        raise KothaError(f"{folder / DESCRIPTION} needs a rank of 1 or more, and an alpha below {_LARGEST_ALPHA:,}")
     return about
 
 

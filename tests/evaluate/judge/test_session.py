@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,5 +118,20 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nobody has judged anything"):
         judging.result()
     (tmp_path / "j" / "pairs.json").write_text('{"format": "kotha-judging", "format_version": 1, "pairs": [{"id": 1}]}')
+    with pytest.raises(KothaError, match="no judging that this Kotha reads"):
+        Judging.open(tmp_path / "j")
+
+
+@pytest.mark.parametrize("change", [
+    {"same": 1e999}, {"models": ["a", "b", "a"]}, {"pairs": [{"left": "\ud800"}]}, {"pairs": [{"prompt": ["ক"]}]},
+    {"pairs": [{"models": ["a", "a"]}]},
+], ids=str)  # fmt: skip
+def test_pairs_that_nobody_wrote_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["গ"]})
+    file = tmp_path / "j" / "pairs.json"
+    told = json.loads(file.read_text(encoding="utf-8"))
+    if "pairs" in change:
+        change = {"pairs": [{**told["pairs"][0], **change["pairs"][0]}]}
+    file.write_text(json.dumps({**told, **change}), encoding="utf-8")
     with pytest.raises(KothaError, match="no judging that this Kotha reads"):
         Judging.open(tmp_path / "j")

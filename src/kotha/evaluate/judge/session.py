@@ -46,6 +46,16 @@ class BlindPair:
     right: str
     models: tuple[str, str]  # who wrote the left one, who the right one
 
+    @classmethod
+    def read(cls, told: dict[str, Any]) -> "BlindPair":
+        """A pair of a file: texts that can be shown and hashed, by two models."""
+        pair = cls(**{**told, "models": tuple(told["models"])})
+        texts = (pair.id, pair.prompt, pair.left, pair.right, *pair.models)
+        if not all(isinstance(text, str) for text in texts) or len(set(pair.models)) != 2:
+            raise ValueError("a pair has a name, a prompt and two texts, by two models")
+        "".join(texts).encode()  # half a letter (a lone surrogate) is a ValueError too
+        return pair
+
 
 @dataclass
 class Judging:
@@ -97,12 +107,14 @@ class Judging:
         try:
             if (values["format"], values["format_version"]) != (_FORMAT, _VERSION):
                 raise ValueError("it is of another kind, or of another version")
-            pairs = tuple(BlindPair(**{**each, "models": tuple(each["models"])}) for each in values["pairs"])
+            pairs = tuple(map(BlindPair.read, values["pairs"]))
             models = tuple(map(str, values["models"]))
+            if len(set(models)) < len(models):
+                raise ValueError("a model is named twice")
             if not {name for pair in pairs for name in pair.models} <= set(models):
                 raise ValueError("a pair is by a model that is not among its models")
             return cls(path, models, pairs, int(values["same"]), dict(values["about"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise KothaError(f"{file} is no judging that this Kotha reads: {error}") from error
 
     @cached_property
