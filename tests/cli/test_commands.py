@@ -65,6 +65,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: lis
         (["plan", "--gpus"], "kotha: --gpus needs a value"),
         (["generate", "box", "--temperature"], "kotha: --temperature needs a value"),
         (["classify", "box"], "kotha: classify needs TEXT"),
+        (["classify", "box", "আজ", " \n"], "kotha: a TEXT is empty, and nothing has no class; give words"),
         (["evaluate"], "kotha: evaluate needs PATH, a text to measure on, or --text"),
         (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
         (["corpus", "stories", "--documents", "many"], "many"),

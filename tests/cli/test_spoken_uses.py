@@ -63,6 +63,7 @@ def test_a_classifier_is_made_measured_and_asked(base, tmp_path, capsys) -> None
         "এটি gpt মডেল, শ্রেণি নির্ণয় করতে শেখেনি। `kotha adapt classify` দিয়ে শেখান।"
     )
     assert "দেখুন: kotha classify --help" in refused(["classify", run], capsys)
+    assert refused(["classify", run, ""], capsys).startswith("লেখাটি ফাঁকা, তাই কোনো শ্রেণি বলা যায় না।")
     assert "`--from MODEL` দিন" in refused(["adapt", "classify", "--out", tmp_path / "other"], capsys)
     new = [*made[:5], "--out", tmp_path / "other"]
     assert "০.০৫ থেকে ০.৪ পর্যন্ত দিন।" in refused([*new, "--held-out", "0.9"], capsys)

@@ -32,6 +32,8 @@ def classify(
 
     if not text:
         raise UsageError("classify needs TEXT; see kotha classify --help")
+    if not all(each.strip() for each in text):
+        raise UsageError("a TEXT is empty, and nothing has no class; give words, or for a ViT an image file")
     lm = kotha.load(run, device, adapter)
     if attention is not None and (lm.config.family != "vit" or len(text) > 1):
         raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
