@@ -143,10 +143,12 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     np.save(tmp_path / "a.npy", shapes(1)[0][0])
     page = tmp_path / "looks.html"
     assert main(["classify", str(run.path), str(tmp_path / "a.npy"), "--attention", str(page), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["label"] in ("flat", "tall") and page.is_file()
+    said = capsys.readouterr()
+    assert json.loads(said.out)["label"] in ("flat", "tall") and page.is_file()
+    assert f"kotha: page in {page}\n" in said.err
     assert main(["evaluate", str(run.path), str(archive)]) == 0
-    said = capsys.readouterr().out
-    assert "nearest neighbour" in said and "It has learned from 64 of these" in said
+    said = capsys.readouterr()
+    assert "nearest neighbour" in said.out and "It has learned from 64 of these" in said.out
     words = ["train", str(archive), "--out", str(tmp_path / "run"), "--preset", "vit-digits", "--steps", "2"]
     assert main([*words, "--set", f"image_size={SIDE}", "d_model=16", "n_heads=2", "n_layers=1"]) == 0
     said = capsys.readouterr()

@@ -49,7 +49,8 @@ def test_a_table_makes_a_translator_and_says_what_it_does(capsys, tmp_path: Path
 
 def test_what_came_out_translates_and_is_measured(capsys, made: Path) -> None:
     page = made / "looks.html"
-    out, _ = said(capsys, "translate", made / "run", "আমি ভাত খাই", "--alignment", page, "--json")
+    out, err = said(capsys, "translate", made / "run", "আমি ভাত খাই", "--alignment", page, "--json")
+    assert f"kotha: page in {page}\n" in err
     found = json.loads(out)
     assert len(found["alignment"]["weights"]) == len(found["alignment"]["written"]) and page.is_file()
     lines = made / "lines.txt"

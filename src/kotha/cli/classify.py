@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kotha.cli.flags import InLanguage, Json, RunOfOnesOwn, flag, page
+from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def classify(
         raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
     answers = lm.classify(list(text), why=why)
     if attention is not None:
-        lm.attention(image=text[0]).save(attention)
+        tell(f"page in {lm.attention(image=text[0]).save(attention)}")
     if as_json:
         rows = [{"text": each, **answer.to_dict()} for each, answer in zip(text, answers, strict=True)]
         print_json(rows[0] if len(rows) == 1 else rows)

@@ -30,6 +30,7 @@ def translate(
     if alignment is not None and text is None:
         raise UsageError("--alignment shows one text; give it instead of --file")
     from kotha.api.model import load
+    from kotha.cli.spoken import tell
     from kotha.cli.terminal import print_json, progress
 
     lm = load(run)
@@ -37,7 +38,7 @@ def translate(
         found = lm.translate(text, beams=beams)
         looked = None if alignment is None else lm.alignment(text, beams=beams)
         if looked is not None and alignment is not None:
-            looked.save(alignment)
+            tell(f"page in {looked.save(alignment)}")
         if as_json:
             print_json({"text": found, **({} if looked is None else {"alignment": looked.to_dict()})})
         else:
