@@ -153,6 +153,7 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     assert main([*words, "--set", f"image_size={SIDE}", "d_model=16", "n_heads=2", "n_layers=1"]) == 0
     said = capsys.readouterr()
     assert "classes: flat, tall" in said.err
+    assert f"confusion matrix: {tmp_path / 'run' / PAGE} (open it in a browser)" in said.err
     assert "nearest neighbour" in said.out and "validation accuracy" in said.out and "{" not in said.out
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from kotha.cli.flags import InLanguage, More, OfPairs, flag, from_toml, from_words
 from kotha.cli.naming import place
-from kotha.cli.spoken import said
+from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, print_table, results, table
 from kotha.cli.training_display import TrainingDisplay, readable
@@ -134,10 +134,13 @@ def _held_out(out: Path, summary: dict[str, Any]) -> set[str]:
         print_table(translation_table(translated, str(out)))
         return set(translated.to_dict())
     if "confusion" in summary:
+        from kotha.adapt.images import PAGE
         from kotha.evaluate.classes_page import classes_table
         from kotha.evaluate.classification import score_of
 
         told = score_of(summary)
         print_table(classes_table(told, str(out)))
+        if told.confusion:
+            tell(f"confusion matrix: {out / PAGE} (open it in a browser)")
         return set(told.to_dict())
     return set()

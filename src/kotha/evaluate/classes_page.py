@@ -1,11 +1,11 @@
 """How well texts were told apart, for people: a table, and one offline page with the confusion matrix."""
 
-from kotha.evaluate.classification import MOST_IN_MATRIX, ClassificationScore
+from kotha.evaluate.classification import ClassificationScore
 from kotha.evaluate.tables import Table
 from kotha.page import Page
 from kotha.wording import counted
 
-# So many classes are told of at the terminal where there are too many for all.
+# So many classes are told of at the terminal; of more, the hardest.
 _HARDEST = 20
 
 
@@ -13,7 +13,7 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
     """The model beside its baselines, and below it each class."""
     rows = {name: {"accuracy": score.accuracy, "macro_f1": score.macro_f1}, **score.baselines}
     cells = [[each, f"{figures['accuracy']:.4f}", f"{figures['macro_f1']:.4f}"] for each, figures in rows.items()]
-    few = len(score.classes) <= MOST_IN_MATRIX
+    few = len(score.classes) <= _HARDEST
     shown = score.classes if few else sorted(score.classes, key=lambda each: each.f1)[:_HARDEST]
     remarks = [
         f"{each.label}: F1 {each.f1:.3f} (precision {each.precision:.3f}, recall {each.recall:.3f}) of "
@@ -22,6 +22,7 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
     ]
     if not few:
         remarks.append(f"These are the hardest of {len(score.classes):,} classes.")
+        remarks += [f"{label} was taken for {other}: {count:,}" for label, other, count in score.mistaken]
     if score.seen:
         remarks.append(f"It has learned from {score.seen:,} of these, so these figures are too good.")
     return Table(counted(score.examples, "example"), ["", "accuracy", "macro-F1"], cells, remarks, labels=[0])

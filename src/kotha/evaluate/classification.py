@@ -23,6 +23,8 @@ _LEAST_TEXTS = 2
 
 # Of a thousand classes nobody looks at a million cells, and the summary of a run would be too large to be read again.
 MOST_IN_MATRIX = 100
+# So many of the most frequent confusions are named.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class ClassificationScore:
     classes: tuple[ClassScore, ...]
     confusion: tuple[tuple[int, ...], ...]  # rows: what they are; columns: what was said; empty for very many classes
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: accuracy, macro_f1
+    mistaken: tuple[tuple[str, str, int], ...] = ()  # most frequent confusions: what they are, what was said, how many
     seen: int | None = None  # how many of the texts the model has learned from; None where that is not known
 
     @property
@@ -87,7 +90,15 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
         examples=len(true),
         classes=tuple(classes),
         confusion=tuple(tuple(int(count) for count in row) for row in counts) if len(labels) <= MOST_IN_MATRIX else (),
+        mistaken=_most_mistaken(labels, counts),
     )
+
+
+def _most_mistaken(labels: Sequence[str], counts: "np.ndarray[Any, Any]") -> tuple[tuple[str, str, int], ...]:
+    wrong = counts - np.diag(np.diag(counts))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:_NAMED]
+    places = [divmod(int(place), len(labels)) for place in order]
+    return tuple((labels[row], labels[column], int(wrong[row, column])) for row, column in places if wrong[row, column])
 
 
 def _composed(label: str) -> str:
@@ -100,7 +111,8 @@ def score_of(summary: dict[str, Any]) -> ClassificationScore:
     classes = tuple(ClassScore(**each) for each in summary["classes"])
     confusion = tuple(tuple(row) for row in summary["confusion"])
     figures = {name: summary[name] for name in ("accuracy", "macro_f1", "examples", "baselines", "seen")}
-    return ClassificationScore(classes=classes, confusion=confusion, **figures)
+    mistaken = tuple((is_, said, n) for is_, said, n in summary.get("mistaken", ()))  # an older run names none
+    return ClassificationScore(classes=classes, confusion=confusion, mistaken=mistaken, **figures)
 
 
 def evaluate_classifier(
