@@ -4,21 +4,30 @@
 
 Every command is a real process with a bound on its address space (``ulimit -v``), in millions of bytes; one thread, as
 a small machine would. What must not be: a traceback, a signal, a silent end, or a file that passes for whole and is
-not. Writes benchmarks/results/fire_memory.json.
+not. A server is asked for a text, and told to stop: it writes, or says what it lacks, and stops well. Writes
+benchmarks/results/fire_memory.json.
 """
 
 import argparse
+import contextlib
+import json
 import os
+import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.fire.cases import CASES, Words, begin
+from tests.fuzz.targets import seeds, write
 from tests.launching import Launcher
 
 from kotha.errors import KothaError
@@ -54,7 +63,41 @@ COMMANDS: dict[str, Callable[[Path], Words]] = {
     "gguf": CASES["gguf"].words,
     "index": CASES["index"].words,
     "lessons": lambda folder: ["lessons", "run", "positions", "--seeds", "1", "--steps", "3"],
+    "presets": lambda folder: ["presets"],
+    "card": lambda folder: ["card"],
+    "onnx": lambda folder: ["export", str(folder / "run"), "--to", "onnx", "--out", str(folder / "model.onnx")],
+    "import": lambda folder: ["import", str(folder / "foreign"), "--out", str(folder / "out")],
+    "adapt": lambda folder: [
+        *("adapt", "classify", str(folder / "moods.csv"), "--from", str(folder / "run"), "--out", str(folder / "out")),
+        *("--set", "steps=3"),
+    ],
+    "sweep": lambda folder: [
+        *("sweep", str(folder / "data"), "--out", str(folder / "out"), "--trials", "2", "--steps", "3"),
+        *("--preset", "pocket", "--search", "learning_rate=1e-4..1e-2", "--set", "n_layers=1", "d_model=18"),
+    ],
+    "judge": lambda folder: [
+        *("judge", str(folder / "run"), "box", "--out", str(folder / "out"), "--tokens", "5"),
+        *("--prompts", str(folder / "prompts.txt"), "--page", str(folder / "page.html")),
+    ],
+    "classify": lambda folder: ["classify", str(folder / "classifier"), "আমি বাড়ি যাই।"],
+    "fill": lambda folder: ["fill", str(folder / "bert"), "আমি [MASK] যাই।"],
+    "translate": lambda folder: ["translate", str(folder / "seq2seq"), "আমি বাড়ি যাই।"],
+    "chat": lambda folder: ["chat"],
+    "ask": lambda folder: ["ask", "--index", str(folder / "asked.db"), "নদী কোথায়?"],
+    "demo": lambda folder: ["demo", "--out", str(folder / "out"), "--documents", "300", "--minutes", "0.05"],
+    "serve": lambda folder: ["serve", "--port", "0"],
 }
+
+
+def more_material(folder: Path, launcher: Launcher) -> None:
+    """Models of other families, that have learned nothing; texts of two classes; an index to ask."""
+    for name in ("classifier", "bert", "seq2seq"):
+        write(folder / name, seeds("model")[name])
+    write(folder / "foreign", seeds("hugging_face")["plain"])
+    rows = [f"{text} {number},{label}\n" for number in range(20) for text, label in (("ভালো", "সুখ"), ("মন্দ", "দুঃখ"))]
+    (folder / "moods.csv").write_text("text,label\n" + "".join(rows), encoding="utf-8")
+    (folder / "prompts.txt").write_text("আমি\nনদী\n", encoding="utf-8")
+    launcher.run(["index", str(folder / "s.jsonl"), "--out", str(folder / "asked.db")], folder.with_name("log"))
 
 
 @dataclass
@@ -70,22 +113,57 @@ class Seen:
 def begun(words: Words, folder: Path, bound: int) -> subprocess.CompletedProcess[str]:
     """Run a command that may take so many millions of bytes."""
     limit = (bound * 1_000_000,) * 2
-    return subprocess.run(
-        [sys.executable, "-m", "kotha", *words],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit),
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=300,
+    said = folder.with_name("said")
+    with said.open("w+", encoding="utf-8") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kotha", *words],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit),
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        answered = ask_server(process, said) if words[0] == "serve" else ""
+        output, _ = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(words, process.returncode, output, said.read_text(encoding="utf-8") + answered)
+
+
+def ask_server(process: "subprocess.Popen[str]", said: Path) -> str:
+    """Ask for a text where it comes so far as to listen, and tell it to stop; what was wrong with the answer."""
+    for _ in range(600):
+        address = re.search(r"http://127\.0\.0\.1:\d+", said.read_text(encoding="utf-8"))
+        if address is not None or process.poll() is not None:
+            break
+        time.sleep(0.2)
+    if process.poll() is not None or address is None:
+        return ""
+    asked = {"model": "box", "prompt": "আমি", "max_tokens": 5}
+    request = urllib.request.Request(
+        f"{address[0]}/v1/completions", json.dumps(asked).encode(), {"Content-Type": "application/json"}
     )
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            found = json.load(answer)["choices"][0]["text"]
+        wrong = "" if found else "\nTraceback: the server answered nothing"
+    except urllib.error.HTTPError as error:
+        told = json.load(error)["error"]["message"]
+        wrong = "" if "memory" in told else f"\nTraceback: the server answered {error.code}, {told}"
+    except OSError as error:  # it has ended, and says why where others do
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+            return ""
+        wrong = f"\nTraceback: the server did not answer: {error}"
+    process.terminate()
+    return wrong
 
 
 def judge(ran: subprocess.CompletedProcess[str]) -> str | None:
     """What is wrong with how it ended, or nothing."""
     lines = ran.stderr.strip().splitlines() or [""]
-    if ran.returncode == 0:
+    told_to_stop = ran.args[0] == "serve" and ran.returncode == 128 + signal.SIGTERM
+    if (ran.returncode == 0 or told_to_stop) and "Traceback" not in ran.stderr:
         return None
     if ran.returncode < 0 or ran.returncode > 2:
         return f"ended with {ran.returncode}: {lines[-1][:200]}"
@@ -111,7 +189,7 @@ def try_command(name: str, material: Path, bounds: list[int], keep: Path) -> See
         if wrong:
             seen.wrong.append(f"{bound} MB: {wrong}")
         else:
-            (seen.ended_well if ran.returncode == 0 else seen.told).append(bound)
+            (seen.told if ran.returncode in (1, 2) else seen.ended_well).append(bound)
     return seen
 
 
@@ -126,6 +204,7 @@ def main() -> int:
         material = Path(place) / "material"
         with Launcher() as launcher:
             begin(launcher, _MATERIAL, material)
+            more_material(material, launcher)
         for name in given.commands:
             seen = try_command(name, material, given.bounds, Path(place))
             rows.append(asdict(seen))

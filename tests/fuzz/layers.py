@@ -16,6 +16,8 @@ Opened = tuple[Parcel, Callable[[Parcel], bytes]]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MOST_BYTES = 1 << 20
+# How libraries say that they cannot open a file; RuntimeError: zipfile, that a member is encrypted, or seems to be.
+_CLOSED = (ValueError, OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, struct.error)
 
 
 def opened(name: str, data: bytes) -> Opened | None:
@@ -25,7 +27,7 @@ def opened(name: str, data: bytes) -> Opened | None:
     way = next((way for ending, way in ways.items() if name.endswith(ending)), None)
     try:
         return None if way is None else way(name, data)
-    except (ValueError, OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error):
+    except _CLOSED:
         return None
 
 

@@ -152,3 +152,9 @@ def test_damage_is_done_to_every_kind_of_input() -> None:
         pool, rng = list(seeds(target).values()), random.Random(target)
         changed = sum(mutated(rng, parcel, pool) != parcel for parcel in pool for _ in range(10))
         assert changed > 8 * len(pool), f"{target}: {changed} of {10 * len(pool)}"
+
+
+def test_an_archive_that_seems_locked_is_damaged_as_it_is() -> None:
+    [(name, data)] = seeds("weights")["pickle"].items()
+    place = data.index(b"PK\x01\x02") + 8  # the first member's flags, in the list at the end
+    assert opened(name, data[:place] + b"\x01" + data[place + 1 :]) is None

@@ -107,6 +107,7 @@ def answer(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             told = f"this address is asked by {headers.get('Allow', 'another method')}"
         return status, as_error(told, status), headers
     if is_short_of_memory(error):
+        _log.warning("there was not enough memory for a request")
         return 500, as_error("there is not enough memory for this", 500), {}
     if isinstance(error, KothaError):  # a damaged folder, broken weights
         return 500, as_error(str(error), 500), {}
@@ -135,5 +136,7 @@ def install(app: FastAPI) -> None:
         status, body, headers = answer(error)
         return JSONResponse(body, status, headers)
 
-    for kind in (KothaError, RequestValidationError, HTTPException, MemoryError, Exception):
+    # Whatever comes under Exception alone is raised once more after the answer, for the log to show where it was. For
+    # want of memory, which torch tells by a RuntimeError and the system by an OSError, nothing is to be found there.
+    for kind in (KothaError, RequestValidationError, HTTPException, MemoryError, RuntimeError, OSError, Exception):
         app.add_exception_handler(kind, handle)

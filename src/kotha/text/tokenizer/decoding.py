@@ -69,7 +69,8 @@ def piece_bytes(state: dict[str, Any] | None, pieces: Sequence[str]) -> list[byt
         convert = lambda piece: spell(piece.replace(mark, " "))
     else:
         return None
-    return [convert(piece) for piece in pieces]
+    gap = convert("")  # one id of a million leaves as many gaps
+    return [convert(piece) if piece else gap for piece in pieces]
 
 
 def starts_with_space(state: dict[str, Any] | None) -> bool:

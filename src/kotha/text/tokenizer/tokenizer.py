@@ -24,6 +24,7 @@ from kotha.files import check_file_place, write_whole
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
 from kotha.text.tokenizer.pipeline import marks_before, rules_of, split_name_of, without_marks
+from kotha.text.tokenizer.refused import refuse_fatal
 from kotha.text.tokenizer.special import find_roles
 
 FILE_NAME = "tokenizer.json"
@@ -248,7 +249,7 @@ class Tokenizer:
         except UnicodeDecodeError as error:
             raise TokenizerError(f"{source} is not text: bad UTF-8 at byte {error.start}") from error
         try:
-            _refuse_fatal(text)
+            refuse_fatal(text)
             with library_errors("not a tokenizer.json that can be read"):
                 return cls(tokenizers.Tokenizer.from_str(text))
         except TokenizerError as error:
@@ -267,21 +268,6 @@ def library_errors(problem: str) -> Iterator[None]:
         if type(error) is Exception or type(error).__name__ == "PanicException":
             raise TokenizerError(f"{problem}: {error}") from error
         raise
-
-
-def _refuse_fatal(text: str) -> None:
-    """Refuse what would end the process: `tokenizers` cuts a merge's right side after its prefix, there or not."""
-    try:
-        model = json.loads(text)["model"]
-        prefix = model.get("continuing_subword_prefix") or ""
-        rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
-        bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
-    except RecursionError as error:
-        raise TokenizerError("not a tokenizer.json that can be read: nested too deeply") from error
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return  # not JSON, or not of this shape: the library says so in its own words
-    if bad is not None:
-        raise TokenizerError(f"a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words")
 
 
 def check_free(path: str | Path, overwrite: bool = False) -> None:
