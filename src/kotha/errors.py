@@ -59,7 +59,8 @@ class TrainingError(KothaError):
 
 # What the libraries below us say when memory is refused; each has an exception of its own for it.
 _SHORT_OF_MEMORY = (
-    *("not enough memory", "out of memory", "bad_alloc", "cannot allocate memory", "unable to allocate"),
+    *("not enough memory", "out of memory", "bad_alloc", "unable to allocate"),
+    *("cannot allocate memory", "can't allocate memory"),
     *("can't start new thread", "failed to map segment", "os error 12"),
 )
 
