@@ -4,12 +4,12 @@
 
 The text is generated: documents of sentences drawn from the built-in stories, so that no two are alike and no training
 document gives a validation document away. First one process without Ray prepares it, then a Ray cluster of this machine
-with each number of workers, then one with two of which one is killed (SIGKILL) while it encodes. Each is the command
-itself, in a process of its own, watched from outside: memory is the proportional set size (PSS), twice a second, of the
-command, of each worker, and of everything that Ray started. Where other work goes on, seconds say little; the seconds
-of the processor and the load are told beside them. The folder needs room for the text and one data folder; in a folder
-that was named, the text and what was seen stay, and the same command goes on with the runs that are left
-(``--stop-after`` so many, where the machine is wanted for other work).
+with two workers of which one is killed (SIGKILL) in the middle of its work, then with each number of workers. Each is
+the command itself, in a process of its own, watched from outside: memory is the proportional set size (PSS), twice a
+second, of the command, of each worker, and of everything that Ray started. Where other work goes on, seconds say
+little; the seconds of the processor and the load are told beside them. The folder needs room for the text and one data
+folder; in a folder that was named, the text and what was seen stay, and the same command goes on with the runs that are
+left (``--stop-after`` so many, where the machine is wanted for other work).
 """
 
 import argparse
@@ -135,14 +135,15 @@ class Watch:
 
 
 def run(text: Path, tokenizer: Path, out: Path, how: list[str], kill_after: float | None = None) -> dict[str, Any]:
+    """The command in one way; a worker that has had ``kill_after`` seconds of the processor is killed, once."""
     command = [sys.executable, "-m", "kotha", "prepare", str(text), "--tokenizer", str(tokenizer), "--out", str(out)]
     killed: list[float] = []
 
     def kill_one(seconds: float, names: dict[int, str]) -> None:
-        workers = sorted(pid for pid, name in names.items() if is_worker(name))
-        if kill_after is not None and seconds > kill_after and workers and not killed:
-            os.kill(workers[0], signal.SIGKILL)
-            killed.append(round(seconds, 1))
+        for worker in [pid for pid, name in names.items() if is_worker(name)]:
+            if kill_after is not None and processor_seconds(worker) > kill_after and not killed:
+                os.kill(worker, signal.SIGKILL)
+                killed.append(round(seconds, 1))
 
     start, load = time.perf_counter(), os.getloadavg()[0]
     process = subprocess.Popen([*command, *how, "--json"], stdout=subprocess.PIPE, text=True)
@@ -185,24 +186,22 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         written = about_text(folder, options.gigabytes)
         tokenizer = folder / "tokenizer"
-        two = ["--on", "ray", "--workers", "2"]
-        ways = [["--workers", "1"], *(["--on", "ray", "--workers", str(count)] for count in options.workers)]
+        on_ray = [["--on", "ray", "--workers", str(count)] for count in options.workers]
+        ways = [["--workers", "1"], ["--on", "ray", "--workers", "2"], *on_ray]
         seen = folder / "seen.json"
         runs: list[dict[str, Any]] = json.loads(seen.read_text()) if seen.exists() else []
-        last = len(ways) + 1 if options.stop_after is None else min(len(ways) + 1, len(runs) + options.stop_after)
+        last = len(ways) if options.stop_after is None else min(len(ways), len(runs) + options.stop_after)
         for place in range(len(runs), last):
             shutil.rmtree(folder / "data", ignore_errors=True)
-            if place < len(ways):
-                runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", ways[place]))
-            else:
-                usual = next((each["seconds"] for each in runs if each["how"] == " ".join(two)), runs[-1]["seconds"])
-                runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", two, kill_after=0.75 * usual))
+            # Two workers share what is to be encoded, about two thirds of all the work: this is half of one's part.
+            kill_after = runs[0]["processor_seconds"] / 6 if place == 1 else None
+            runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", ways[place], kill_after))
             told = {name: value for name, value in runs[-1].items() if name != "sha256"}
             print(told, file=sys.stderr, flush=True)
             seen.write_text(json.dumps(runs))
     hashes = [each.pop("sha256") for each in runs]
     assert all(each == hashes[0] for each in hashes), "the shards differ"
-    if len(runs) > len(ways):
+    if len(runs) == len(ways):
         figures = {"text": written, "runs": runs, "sha256_of_every_run": hashes[0]}
         save("prepare_on_ray", figures, ["ray", "tokenizers", "regex", "numpy"])
 
