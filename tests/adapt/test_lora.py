@@ -176,6 +176,21 @@ def test_a_broken_adapter_is_refused(tuned: dict[str, kotha.Run], bases: dict[st
             kotha.load(bases["gpt"], adapter=folder)
 
 
+def test_an_adapter_for_a_model_beyond_any_memory_is_refused(
+    tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path
+) -> None:
+    good = tuned["moods"].path / FOLDER
+    about = json.loads((good / "adapter.json").read_text(encoding="utf-8"))
+    for number, change in enumerate(({"vocab_size": 1_000_000_000}, {"n_layers": 1000})):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / WEIGHTS).write_bytes((good / WEIGHTS).read_bytes())
+        changed = {**about, "model": {**about["model"], **change}}
+        (folder / "adapter.json").write_text(json.dumps(changed), encoding="utf-8")
+        with pytest.raises(KothaError, match=r"parameters, this one has|1,000 layers"):
+            kotha.load(bases["gpt"], adapter=folder)
+
+
 def test_lora_needs_a_base_and_its_words(tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path) -> None:
     data = tuned["text"].path.parent / "data"
     with pytest.raises(UsageError, match="lora=4 learns beside weights that stay, so it needs a model to start from"):

@@ -24,6 +24,12 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("odd", ["<![1]>", "<![>", "<![ক[খ]]>", "<![CDATA[x]]>", "<![if IE]>"])
+def test_what_a_browser_passes_over_is_passed_over(tmp_path: Path, odd: str) -> None:
+    [(text, _)] = read(written(tmp_path / "a.html", f"<p>আগে {odd}</p><p>পরে</p>"))
+    assert text.startswith("আগে") and text.endswith("পরে")
+
+
 def test_a_page_gives_its_text_alone_and_a_heading_stays_with_its_paragraph(tmp_path: Path) -> None:
     first, second = read(written(tmp_path / "a.html", PAGE))
     assert first == (f"নদী\n\n{(LONG * 12).strip()}", "line 2")

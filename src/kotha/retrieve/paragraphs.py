@@ -110,6 +110,10 @@ class _HTMLText(HTMLParser):
         elif self._parts:
             self._parts.append(" ")
 
+    def parse_marked_section(self, i: int, report: bool | int = True) -> int:
+        """`<![…>` up to its end, as a browser passes over it; the library's own way falls over what stands in it."""
+        return self.parse_bogus_comment(i, bool(report))
+
     def end_block(self) -> None:
         """Keep what was gathered."""
         text = " ".join("".join(self._parts).split())

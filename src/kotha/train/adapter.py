@@ -22,7 +22,7 @@ from torch import Tensor
 from kotha.bundle import Bundle, assemble, read_header, shape_alone, write_weights
 from kotha.errors import ConfigError, KothaError
 from kotha.files import as_json, is_made_of, read_table, whole_folder, write_whole
-from kotha.model.config import config_from_dict
+from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.fields import is_number
 from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
@@ -32,6 +32,7 @@ from kotha.train.origin import Origin
 FOLDER = "adapter"
 DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
 _FORMAT, _VERSION = "kotha-adapter", 1
+_TIMES_THE_BASE = 10
 _LARGEST_ALPHA = 1_000_000  # far more than anybody learned with; and a float holds it
 
 
@@ -64,6 +65,7 @@ def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model
     about = _read(folder)
     try:
         config, rank, alpha = config_from_dict(about["model"]), about["rank"], about["alpha"]
+        _check_size(config, base.model)
         model = build(config)
         Origin(name, base).fill(model, base.tokenizer)
         found = base_fingerprint(model)
@@ -78,6 +80,16 @@ def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model
         for each, parameter in learning.items():
             parameter.copy_(weights[each])
     return model.eval()
+
+
+def _check_size(config: ModelConfig, base: Model) -> None:
+    """Refuse before it is built what only claims to be the base with another head or other positions."""
+    n_tensors = sum(1 for _ in base.parameters())
+    wanted, there = (
+        sum(each.numel() for each in model.parameters()) for model in (shape_alone(config, n_tensors), base)
+    )
+    if wanted > _TIMES_THE_BASE * there:
+        raise ConfigError(f"it is for a model of {wanted:,} parameters, this one has {there:,}")
 
 
 def load_adapted(base: Bundle, folder: Path, name: str = "this model") -> Bundle:

@@ -13,6 +13,7 @@ from typing import Any
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
+from kotha.errors import TokenizerError
 from kotha.text.normalize import NFC, ROUNDS, RULES
 from kotha.text.tokenizer.split import SPLITS
 
@@ -82,8 +83,12 @@ def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
     if template is None:
         return None
     before = itertools.takewhile(lambda part: "SpecialToken" in part, template["single"])
-    known = template["special_tokens"]
-    return [token for part in before for token in known[part["SpecialToken"]["id"]]["ids"]]
+    known, names = template["special_tokens"], [part["SpecialToken"]["id"] for part in before]
+    if unknown := [name for name in names if name not in known]:
+        raise TokenizerError(
+            f"its post_processor puts {unknown[0]!r} before a text, and does not say which token that is"
+        )
+    return [token for name in names for token in known[name]["ids"]]
 
 
 def without_marks(post_processor: dict[str, Any] | None) -> dict[str, Any] | None:
