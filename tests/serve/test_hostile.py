@@ -158,11 +158,16 @@ def test_an_address_that_is_none_names_those_that_are(address: Address, method: 
 
 
 @pytest.mark.parametrize("path", ["/api/inside/pass", "/api/tokenize", "/v1/completions", "/api/write"])
-def test_half_a_character_is_refused_at_the_door(address: Address, path: str) -> None:
+@pytest.mark.parametrize("half", [b"\\ud83d", b"\xed\xa0\xbd"], ids=["escaped", "as bytes"])
+def test_half_a_character_is_refused_at_the_door(address: Address, path: str, half: bytes) -> None:
     key = "prompt" if path in ("/v1/completions", "/api/write") else "text"
-    body = b'{"model": "plain", "%s": "a\\ud83d"}' % key.encode()
-    answer = http.post(address.url + path, content=body, headers={"content-type": "application/json"})
-    assert answer.status_code == 400 and "half a character" in answer.json()["error"]["message"], answer.text[:300]
+    bodies = [b'{"model": "plain", "%s": "a%s"}' % (key.encode(), half), b'{"model": "plain", "%stext": "a"}' % half]
+    bodies.append('{"model": "plain", "text": "a\ud83d"}'.encode("utf-16-le", "surrogatepass"))
+    answers = [
+        http.post(address.url + path, content=body, headers={"content-type": "application/json"}) for body in bodies
+    ]
+    for answer in answers:
+        assert answer.status_code == 400 and "half a character" in answer.json()["error"]["message"], answer.text[:300]
 
 
 def test_two_halves_are_a_character(address: Address) -> None:
