@@ -39,6 +39,8 @@ import record
 BOUNDS = (300, 500, 700, 800, 900, 1000, 1200, 1600)
 _MATERIAL = CASES["gguf"]  # all that one needs to export: stories, tokenizer, shards, a run
 
+_BAD_ANSWER = "the server answered:"
+
 # By name; what each reads and writes is in the folder.
 COMMANDS: dict[str, Callable[[Path], Words]] = {
     "stories": lambda folder: ["corpus", "stories", "--documents", "200", "--out", str(folder / "out.jsonl")],
@@ -125,12 +127,13 @@ def begun(words: Words, folder: Path, bound: int) -> subprocess.CompletedProcess
             text=True,
             stdin=subprocess.DEVNULL,
         )
-        answered = ask_server(process, said) if words[0] == "serve" else ""
+        wrong = ask_server(process, said) if words[0] == "serve" else None
         output, _ = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(words, process.returncode, output, said.read_text(encoding="utf-8") + answered)
+    told = said.read_text(encoding="utf-8") + (f"\n{_BAD_ANSWER} {wrong}" if wrong else "")
+    return subprocess.CompletedProcess(words, process.returncode, output, told)
 
 
-def ask_server(process: "subprocess.Popen[str]", said: Path) -> str:
+def ask_server(process: "subprocess.Popen[str]", said: Path) -> str | None:
     """Ask for a text where it comes so far as to listen, and tell it to stop; what was wrong with the answer."""
     for _ in range(600):
         address = re.search(r"http://127\.0\.0\.1:\d+", said.read_text(encoding="utf-8"))
@@ -138,7 +141,7 @@ def ask_server(process: "subprocess.Popen[str]", said: Path) -> str:
             break
         time.sleep(0.2)
     if process.poll() is not None or address is None:
-        return ""
+        return None
     asked = {"model": "box", "prompt": "আমি", "max_tokens": 5}
     request = urllib.request.Request(
         f"{address[0]}/v1/completions", json.dumps(asked).encode(), {"Content-Type": "application/json"}
@@ -146,15 +149,15 @@ def ask_server(process: "subprocess.Popen[str]", said: Path) -> str:
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
             found = json.load(answer)["choices"][0]["text"]
-        wrong = "" if found else "\nTraceback: the server answered nothing"
+        wrong = None if found else "nothing"
     except urllib.error.HTTPError as error:
         told = json.load(error)["error"]["message"]
-        wrong = "" if "memory" in told else f"\nTraceback: the server answered {error.code}, {told}"
+        wrong = None if "memory" in told else f"{error.code}, {told}"
     except OSError as error:  # it has ended, and says why where others do
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(20)
-            return ""
-        wrong = f"\nTraceback: the server did not answer: {error}"
+            return None
+        wrong = str(error)
     process.terminate()
     return wrong
 
@@ -163,6 +166,8 @@ def judge(ran: subprocess.CompletedProcess[str]) -> str | None:
     """What is wrong with how it ended, or nothing."""
     lines = ran.stderr.strip().splitlines() or [""]
     told_to_stop = ran.args[0] == "serve" and ran.returncode == 128 + signal.SIGTERM
+    if lines[-1].startswith(_BAD_ANSWER):
+        return lines[-1]
     if (ran.returncode == 0 or told_to_stop) and "Traceback" not in ran.stderr:
         return None
     if ran.returncode < 0 or ran.returncode > 2:

@@ -80,8 +80,10 @@ def classify(
         print_json(summary)
     _check_stopped(summary, "classify", out)
     if not as_json:
-        print_table(classes_table(score_of(summary), str(out)))
-        tell(f"confusion matrix: {out / PAGE} (open it in a browser)")
+        score = score_of(summary)
+        print_table(classes_table(score, str(out)))
+        # Of very many classes no matrix is kept; the page has them one by one.
+        tell(f"confusion matrix: {out / PAGE} (open it in a browser)" if score.confusion else f"page in {out / PAGE}")
 
 
 @app.command
