@@ -47,8 +47,8 @@ class _TooLargeError(Exception):
 
 
 _MOST_DIGITS = 18  # of a length in bytes
-# Where a JSON body can hold half of a character beyond the first 65,536: spelt out; as bytes, which Python reads too; or
-# in UTF-16, which it also reads, and which has zeros in it. Two halves that belong together are a whole one.
+# Where a JSON body can hold half of a character beyond the first 65,536: spelt out; as bytes, which Python reads too;
+# or in UTF-16, which it also reads, and which has zeros in it. Two halves that belong together are a whole one.
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|\0")
 
 
