@@ -101,6 +101,22 @@ if ended is not None:
     assert ran.returncode == code and ran.stderr.startswith(told) and bool(ran.stderr) == bool(told)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds are set as Linux does it")
+def test_who_reads_bangla_is_told_in_bangla(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KOTHA_LANGUAGE", "bn")
+    program = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000,) * 2)
+from kotha.cli.guarded import watched
+ended = watched()
+if ended is not None:
+    sys.exit(ended)
+os.abort()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8")
+    assert ran.returncode == 1 and ran.stderr.startswith("kotha: মেমরির অভাবে") and "২০০০ MB" in ran.stderr
+
+
 def test_where_nothing_is_bounded_nobody_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kotha.cli.guarded, "bound_bytes", lambda: None)
     monkeypatch.setattr(kotha.cli.guarded.os, "fork", lambda: pytest.fail("forked"))

@@ -10,9 +10,9 @@ import sys
 
 from kotha.cli.memory import bound_bytes
 from kotha.cli.stopping import say_at_once
+from kotha.processes import end_with_parent
 
 _FAILED = 1
-_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 # How a process ends when memory is refused, by itself or by the kernel: abort, a null pointer, a page that is missing.
 _FOR_WANT_OF_MEMORY = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGKILL}
 
@@ -25,7 +25,7 @@ def watched() -> int | None:
         return None
     child = os.fork()
     if not child:
-        _end_with_the_parent()
+        end_with_parent(signal.SIGKILL)
         return None
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells the child too
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
@@ -34,14 +34,10 @@ def watched() -> int | None:
         return code
     if -code not in _FOR_WANT_OF_MEMORY:
         return 128 - code
+    from kotha.cli.spoken import said, speaking  # not before: who only waits shall be small
+
     allowed = f"of which it may take {bound // 1_000_000} MB (ulimit -v)"
-    say_at_once(f"kotha: it was ended for want of memory, {allowed}; allow it more, or take less at a time")
+    with speaking(sys.argv[1:]):
+        why = said(f"it was ended for want of memory, {allowed}; allow it more, or take less at a time")
+    say_at_once(f"kotha: {why}")
     return _FAILED
-
-
-def _end_with_the_parent() -> None:
-    """Where Linux can: a parent that is killed takes its child along."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

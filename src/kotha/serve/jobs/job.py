@@ -8,7 +8,6 @@ A disk that is full takes no last words either. So the place for them is taken a
 written as everything else is, they are written over it.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -20,10 +19,10 @@ from pathlib import Path
 
 from kotha.errors import KothaError
 from kotha.files import write_whole
+from kotha.processes import end_with_parent
 
 JOB, PROCESS, LOG, EXIT = "job.json", "process.json", "log.txt", "exit.json"
 STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
-_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 RESERVED, _RESERVED_BYTES = "reserved.txt", 4096
 
 
@@ -86,9 +85,8 @@ def _is_noted(folder: Path) -> bool:
 
 
 def _end_with_this_one() -> None:
-    """Have the system stop a command whose job is killed: nobody would know of it any more. On Linux alone."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    """Have the system stop a command whose job is killed: nobody would know of it any more."""
+    end_with_parent(signal.SIGTERM)
 
 
 class _Told:
