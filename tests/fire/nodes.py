@@ -190,6 +190,22 @@ def lost(ground: Ground) -> Found:
         return found
 
 
+def first(ground: Ground) -> Found:
+    """The machine where all meet is switched off: the other ends by itself, and the same command on both goes on."""
+    trial = Trial(ground, "first", 80, "--checkpoint-every", "10")
+    with machines(2, trial.place) as nodes:
+        meeting_place, other = nodes
+        _, left = (trial.torchrun(each) for each in nodes)
+        trial.reach(meeting_place, 25)
+        meeting_place.switch_off()
+        if left.wait(timeout=180) == 0:
+            trial.found.wrong.append("who lost the others ended as if all were done")
+        trial.tells(other, "another process of this training is gone")
+        found = trial.end([trial.torchrun(each) for each in nodes], meeting_place)
+        trial.tells(meeting_place, "going on from step")
+        return found
+
+
 def slow(ground: Ground) -> Found:
     """A machine that is held back is named in the log, and again when it is well."""
     trial = Trial(ground, "slow", 80)
@@ -273,7 +289,7 @@ def cut(ground: Ground) -> Found:
 
 
 CASES: dict[str, Callable[[Ground], Found]] = {
-    each.__name__: each for each in (ddp, shard, lost, slow, elastic, apart, cut)
+    each.__name__: each for each in (ddp, shard, lost, first, slow, elastic, apart, cut)
 }
 
 

@@ -1,6 +1,7 @@
 """What commands share at the terminal: results on stdout, progress on stderr."""
 
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _WIDE = 200
 # So many problems of a corpus are told.
 _TOLD = 5
+# How often a log, where no bar is drawn, is told how far long work is.
+_SECONDS_BETWEEN_LINES = 60
 
 
 class _Shown(Console):
@@ -109,18 +112,28 @@ def print_table(made: "Made | str") -> None:
 
 @contextmanager
 def progress() -> Iterator[OnProgress]:
-    """A function (stage, done, total) that draws a bar for each stage, with the time left."""
+    """A function (stage, done, total) that draws a bar for each stage, with the time left.
+
+    Where nobody would see a bar, a stage is named when it begins, and once a minute how far it is.
+    """
     console = notes()
     share = (TextColumn("{task.description:<12}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*share, *times, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, Any] = {}
+        told = time.monotonic()
 
         def advance(stage: str, done: int, total: int) -> None:
+            nonlocal told
+            now = time.monotonic()
             if stage not in tasks:
                 tasks[stage] = bars.add_task(said(stage), total=total)
-                if not console.is_terminal:  # no bar will be seen; say at least what goes on
+                if not console.is_terminal:
                     tell(f"{stage} …")
+                    told = now
+            elif not console.is_terminal and now - told >= _SECONDS_BETWEEN_LINES and 0 < done < total:
+                tell(f"{stage} … {done / total:.0%}")
+                told = now
             bars.update(tasks[stage], completed=done)
 
         yield advance
