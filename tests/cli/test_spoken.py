@@ -114,10 +114,10 @@ def test_a_variable_that_is_set_to_nothing_says_nothing(monkeypatch, capsys) -> 
 
 
 class _Away:
-    """A Ray that is not there."""
+    """A Ray that is not there; of its own processes that do not begin it says no more than ``Exception``."""
 
-    def init(self, *_: object, **__: object) -> None:
-        raise ConnectionError("timed out")
+    def init(self, address: str, **_: object) -> None:
+        raise Exception("timed out") if address == "local" else ConnectionError("timed out")
 
     def shutdown(self) -> None:
         pass
@@ -126,7 +126,11 @@ class _Away:
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        (None, "এই যন্ত্রে Ray চালু করা যায়নি: timed out"),
+        (
+            None,
+            "এই যন্ত্রে Ray চালু করা যায়নি: timed out। "
+            "আবার চেষ্টা করুন, অথবা Ray ছাড়া চালান: এই যন্ত্রের নিজের প্রক্রিয়াগুলোও একই কাজ করে।",
+        ),
         (
             "head:10001",
             "head:10001 ঠিকানার Ray-তে পৌঁছানো যায়নি: timed out। "

@@ -100,9 +100,12 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
                     ray.init(f"{SCHEME}://{address}", logging_level="ERROR", log_to_driver=False)
                 else:
                     _begin_here(ray, workers or os.cpu_count() or 1, str(folder))
-        except (RuntimeError, OSError, ValueError) as error:
+        except Exception as error:  # Ray raises it bare where its own processes do not begin in time
             if not address:
-                raise KothaError(f"Ray on this machine could not be reached ({_short(error)})") from error
+                raise KothaError(
+                    f"Ray on this machine could not be reached ({_short(error)}); try again, or leave it out: the "
+                    "processes of this machine do the same"
+                ) from error
             raise KothaError(
                 f"Ray at {address} could not be reached ({_short(error)}); does it ask for a token? Ray takes "
                 "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
