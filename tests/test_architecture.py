@@ -12,7 +12,19 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "kotha"
 
 # Small modules at the root that stand on nothing; any room may use them.
-LEAVES = {"arguments", "box", "chart", "drawing", "errors", "files", "page", "pictures", "wording"}
+LEAVES = {
+    "arguments",
+    "box",
+    "chart",
+    "drawing",
+    "errors",
+    "files",
+    "locks",
+    "page",
+    "pictures",
+    "processes",
+    "wording",
+}
 
 # Which rooms each room may import, besides itself and the leaves.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -22,8 +34,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "drawing": set(),
     "errors": set(),
     "files": set(),
+    "locks": set(),
     "page": set(),
     "pictures": set(),
+    "processes": set(),
     "studio": set(),
     "wording": set(),
     "text": {"studio"},

@@ -47,7 +47,8 @@ def wanted(extra: str, project: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize(("level", "extra"), [("demo", "serve"), ("dev", "dev")])
 def test_a_lock_forgets_nothing_that_is_asked_for(level: str, extra: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = wanted(extra, project) | {plain(re.split(r"[\s<>=!~;\[]", each)[0]) for each in project["dependencies"]}
+    here = [each for each in project["dependencies"] if "sys_platform == 'win32'" not in each]  # locks are Linux's
+    asked = wanted(extra, project) | {plain(re.split(r"[\s<>=!~;\[]", each)[0]) for each in here}
     for path in LOCKS:
         if path.stem.endswith(f"-{level}"):
             assert asked <= set(pins(path)), path.name

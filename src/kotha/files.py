@@ -4,20 +4,19 @@ Write beside the target, make sure that it is on the disk, then rename, and make
 after a power cut, sees the old state or the new one and nothing between. A folder takes another's place in one
 exchange, where the kernel has it (``renameat2``).
 
-What is being written is ``.NAME.kotha-partial`` beside its target, under a lock (``flock``) that the kernel lets go
-when the process ends, however it ends. So two writers never meet, and what a killed one left is cleared by the next. A
-file system without such locks is written to without them. In a shared folder anyone can put something of that name
-there: a link is taken away, never followed, and what another user made is refused and not emptied.
+What is being written is ``.NAME.kotha-partial`` beside its target, under a lock that the kernel lets go when the
+process ends, however it ends (``locks.py``). So two writers never meet, and what a killed one left is cleared by the
+next. In a shared folder anyone can put something of that name there: a link is taken away, never followed, and what
+another user made is refused and not emptied.
 """
 
 import errno
-import fcntl
 import json
 import math
 import os
-import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,9 +26,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kotha.errors import KothaError, UsageError
+from kotha.locks import LOCK, InUseError, Lock
 
 # Ours alone: what is being written, what was replaced and is whole until then, what is being removed.
 _PARTIAL, _OLD, _GONE = ".kotha-partial", ".kotha-old", ".kotha-gone"
+_NOT_FOLLOWED: int = getattr(os, "O_NOFOLLOW", 0)  # a link that is in the way; with O_EXCL none is followed anyway
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
 
 _MOST_DESCRIPTION_BYTES = 1 << 28
@@ -40,9 +41,9 @@ _DEEPEST = 64
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
     """Where to write a file that is moved to ``path`` when the block ends well; missing folders are made."""
-    with _partial(path, _make_file) as (partial, descriptor):
+    with _partial(path, _make_file) as (partial, held):
         yield partial
-        os.fsync(descriptor)
+        held.sync()
         partial.replace(path)
         _sync_folder(path.parent)
 
@@ -54,7 +55,7 @@ def whole_file(path: Path, *endings: str) -> Iterator[TextIO]:
     With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
     """
     check_file_place(path, *endings)
-    with whole_path(path) as partial, partial.open("w", encoding="utf-8") as file:
+    with whole_path(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         yield file
 
 
@@ -78,7 +79,7 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
     here, place = Path.cwd(), checked_path(out).resolve()
     if place in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
         raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one")
-    with _partial(out, Path.mkdir) as (partial, descriptor):
+    with _partial(out, Path.mkdir) as (partial, held):
         old = out.with_name(f".{out.name}{_OLD}")
         _refuse_others(old)
         is_whole = old.is_dir() and not old.is_symlink()
@@ -88,7 +89,7 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
         for left in [*partial.iterdir(), old]:
             _remove(left)
         yield partial
-        os.fsync(descriptor)
+        held.sync()
         _check_place(out, may_replace)  # something may have come there while we wrote
         _move(partial, out, old)
         _sync_folder(out.parent)
@@ -233,7 +234,7 @@ def is_made_of(
 def names_in(folder: Path) -> list[str]:
     """What a folder holds, in order of name; what a killed process left half-written there is nothing."""
     names = (path.name for path in folder.iterdir())
-    return sorted(name for name in names if not (name.startswith(".") and name.endswith((_PARTIAL, _OLD, _GONE))))
+    return sorted(name for name in names if not (name.startswith(".") and name.endswith((_PARTIAL, _OLD, _GONE, LOCK))))
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
@@ -264,35 +265,6 @@ class NotWrittenError(KothaError):
         self.what = what
 
 
-class InUseError(KothaError):
-    """Another process is writing there."""
-
-
-def lock(path: Path, how: int = os.O_RDONLY) -> int:
-    """Hold a file or folder until the descriptor that comes back is closed, or until this process ends."""
-    descriptor = os.open(path, how)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        holder = _holder(os.fstat(descriptor).st_ino)
-        os.close(descriptor)
-        raise InUseError(
-            f"{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or choose "
-            "another place"
-        ) from error
-    except OSError:
-        pass  # this file system has no locks
-    return descriptor
-
-
-def _holder(inode: int) -> str:
-    """Who holds a lock, where the kernel says so."""
-    with suppress(OSError):
-        found = re.search(rf"FLOCK .* (\d+) \S+:{inode} ", Path("/proc/locks").read_text(encoding="ascii"))
-        return f" (pid {found[1]})" if found else ""
-    return ""
-
-
 def give_up() -> None:
     """Remove what this process is writing: for a signal that ends it at once."""
     for entry in list(_unfinished.values()):
@@ -306,7 +278,7 @@ class _Unfinished:
     partial: Path
     made: list[Path] = field(default_factory=list)
     mine: bool = False
-    held: int | None = None  # the descriptor with its lock
+    held: Lock | None = None
 
     def __post_init__(self) -> None:
         _unfinished[self.partial] = self
@@ -319,13 +291,13 @@ class _Unfinished:
             with suppress(OSError):  # it has something in it by now
                 folder.rmdir()
         if self.held is not None:
-            os.close(self.held)
+            self.held.let_go()
             self.held = None
         _unfinished.pop(self.partial, None)
 
     def _is_free(self) -> bool:
         try:
-            os.close(lock(self.partial, os.O_NOFOLLOW))
+            Lock(self.partial, follow=False).let_go()
             _refuse_others(self.partial)
         except (KothaError, OSError):
             return False
@@ -346,7 +318,7 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
             _sync_folder(folder.parent)
         yield entry
     except InUseError as error:
-        raise InUseError(str(error).replace(str(path), str(target), 1)) from error
+        raise InUseError(target, error.holder) from error
     except OSError as error:
         raise NotWrittenError(f"{target} could not be written: {error.strerror or error}") from error
     finally:
@@ -354,16 +326,16 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
 
 
 @contextmanager
-def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path, int]]:
-    """A file or folder to write into, with its descriptor: ours alone, and gone at the end, however it ends."""
+def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path, Lock]]:
+    """A file or folder to write into, with its lock: ours alone, and gone at the end, however it ends."""
     with _begun(partial_path(target), target) as entry:
-        entry.held = descriptor = _claim(entry.partial, make)
+        entry.held = held = _claim(entry.partial, make)
         entry.mine = True
-        yield entry.partial, descriptor
+        yield entry.partial, held
         entry.made = []
 
 
-def _claim(partial: Path, make: Callable[[Path], None]) -> int:
+def _claim(partial: Path, make: Callable[[Path], None]) -> Lock:
     """Make and hold it; if another writer moved it to its target just then, make it again."""
     while True:
         _clear_way(partial)
@@ -372,13 +344,13 @@ def _claim(partial: Path, make: Callable[[Path], None]) -> int:
         except FileExistsError:  # only then: some file systems say of all files that they are another's
             _refuse_others(partial)
         try:
-            descriptor = lock(partial, os.O_NOFOLLOW)
+            held = Lock(partial, follow=False)
         except FileNotFoundError:
             continue
         with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), partial.lstat()):
-                return descriptor
-        os.close(descriptor)
+            if held.is_of(partial):
+                return held
+        held.let_go()
 
 
 def _clear_way(partial: Path) -> None:
@@ -391,14 +363,16 @@ def _clear_way(partial: Path) -> None:
 
 
 def _refuse_others(path: Path) -> None:
-    """Refuse something of a name of ours that another user made, if it is there."""
+    """Refuse something of a name of ours that another user made, if it is there; Windows has no such numbers."""
+    if sys.platform == "win32":
+        return
     with suppress(FileNotFoundError):
         if path.lstat().st_uid != os.geteuid():
             raise KothaError(f"{path} belongs to another user; have it removed, or choose another place")
 
 
 def _make_file(partial: Path) -> None:
-    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED, 0o666))
 
 
 # -- a place to write, looked at before the work for it ---------------------------------------------------------------
@@ -465,12 +439,16 @@ def _move(partial: Path, out: Path, old: Path) -> None:
         if _exchange(partial, out):
             return  # what was there is the partial one now, and goes with it
         out.rename(old)
+    elif out.exists() and sys.platform == "win32":  # there not even over an empty one
+        out.rmdir()
     partial.rename(out)
     _remove(old)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make names last too: a file that is on the disk may have its old name there, or none."""
+    """Make names last too: a file that is on the disk may have its old name there, or none. Windows sees to it."""
+    if sys.platform == "win32":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -486,6 +464,8 @@ def _sync_folder(folder: Path) -> None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Let two folders change names in one step; False where the kernel or the file system cannot."""
+    if sys.platform == "win32":
+        return False
     import ctypes
 
     rename = getattr(ctypes.CDLL(None), "renameat2", None)

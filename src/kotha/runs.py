@@ -14,7 +14,6 @@
 
 import json
 import math
-import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,11 @@ from kotha.files import (
     checked_path,
     filled_folder,
     is_deep,
-    lock,
     names_in,
     read_table,
     write_whole,
 )
+from kotha.locks import Lock
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -51,7 +50,7 @@ class RunFolder:
     """The files of one run."""
 
     def __init__(self, path: str | Path) -> None:
-        self._lock: int | None = None
+        self._lock: Lock | None = None
         self.path = checked_path(path)
         self.checkpoints, self.best_model = self.path / CHECKPOINTS, self.path / BEST_MODEL
 
@@ -88,12 +87,12 @@ class RunFolder:
     def claim(self) -> None:
         """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""
         if self._lock is None and self.path.is_dir():
-            self._lock = lock(self.path)
+            self._lock = Lock(self.path)
 
     def release(self) -> None:
         """Let others write here again."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.let_go()
             self._lock = None
 
     __del__ = release
@@ -152,7 +151,7 @@ class RunFolder:
     def log(self, **row: Any) -> None:
         """Add a line to the metrics."""
         try:
-            with (self.path / METRICS).open("a", encoding="utf-8") as file:
+            with (self.path / METRICS).open("a", encoding="utf-8", newline="\n") as file:
                 file.write(as_json(row) + "\n")
         except OSError as error:
             raise CheckpointError(

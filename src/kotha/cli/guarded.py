@@ -13,15 +13,13 @@ from kotha.cli.stopping import say_at_once
 from kotha.processes import end_with_parent
 
 _FAILED = 1
-# How a process ends when memory is refused, by itself or by the kernel: abort, a null pointer, a page that is missing.
-_FOR_WANT_OF_MEMORY = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGKILL}
 
 
 def watched() -> int | None:
     """Fork where memory is bounded: in the parent the exit code, once the child has ended; in the child None, as where
     nothing is bounded."""
     bound = bound_bytes()
-    if bound is None:
+    if sys.platform == "win32" or bound is None:
         return None
     child = os.fork()
     if not child:
@@ -32,7 +30,8 @@ def watched() -> int | None:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code >= 0:
         return code
-    if -code not in _FOR_WANT_OF_MEMORY:
+    # How a process ends when memory is refused, by itself or by the kernel: abort, a null pointer, a missing page.
+    if -code not in {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGKILL}:
         return 128 - code
     from kotha.cli.spoken import said, speaking  # not before: who only waits shall be small
 

@@ -20,10 +20,10 @@ LEAST = {"torch": 640_000_000, "scipy": 810_000_000, "transformers": 940_000_000
 
 def bound_bytes() -> int | None:
     """How much this process may take, where somebody said so."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return None
+    import resource
+
     bound = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if bound == resource.RLIM_INFINITY else bound
 

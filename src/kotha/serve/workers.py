@@ -20,9 +20,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from kotha.errors import KothaError
 from kotha.serve.settings import ServeSettings
@@ -34,6 +35,7 @@ _BARE_WORKER_BYTES = 300 << 20
 # Weights are in memory twice: the model that is looked into, and the engine's.
 _COPIES = 2
 _HIGHEST_DESCRIPTOR = 256
+Connection = Any  # an end of a pipe, whose class is another on Windows
 
 
 @dataclass(frozen=True)

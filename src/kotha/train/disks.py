@@ -105,7 +105,7 @@ def _holder(every: list[OnDisk], step: int, name: str, expected: str) -> int | N
 
 
 def _held(path: Path) -> OnDisk:
-    files = {str(file.relative_to(path)): _sum(file) for file in _files_of(path)}
+    files = {file.relative_to(path).as_posix(): _sum(file) for file in _files_of(path)}
     held, folder = OnDisk(files), path / runs.CHECKPOINTS
     for step in list_checkpoints(folder):
         place = checkpoint_path(folder, step)

@@ -6,6 +6,7 @@ from typing import Literal
 from kotha.serve.jobs.notes import ExitNote
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
+_SIGKILL = 9  # which Windows has no name for
 _STOPPED_CODES = (130, 143, -signal.SIGTERM, -signal.SIGINT)
 
 
@@ -13,7 +14,7 @@ def state_of(code: int) -> JobState:
     """How a command ended, by its exit code."""
     if code == 0:
         return "done"
-    if code == -signal.SIGKILL:
+    if code == -_SIGKILL:
         return "killed"
     return "stopped" if code in _STOPPED_CODES else "failed"
 

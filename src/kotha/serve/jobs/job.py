@@ -61,12 +61,20 @@ def note_process(folder: Path, pid: int) -> None:
 
 
 def began(pid: int) -> str | None:
-    """When a process began, in the machine's ticks; None where there is none."""
+    """When a process began, in the machine's ticks, or as ``ps`` says it; None where there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
     except OSError:
-        return None
+        return None if sys.platform == "linux" else _began_by_ps(pid)
     return None if fields[0] == "Z" else fields[19]
+
+
+def _began_by_ps(pid: int) -> str | None:
+    """The same where there is no ``/proc``: macOS, BSD."""
+    asked = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    told = subprocess.run(asked, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
+    state, _, when = told.stdout.strip().partition(" ")
+    return " ".join(when.split()) or None if not state.startswith("Z") else None
 
 
 def _wait_until_noted(folder: Path, server: int) -> None:
@@ -100,7 +108,7 @@ class _Told:
         self._process: subprocess.Popen[bytes] | None = None
         for number in STOPPING:
             signal.signal(number, self._hear)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)  # also for the command, which inherits what waits
+        _keep_waiting(False)  # also for the command, which inherits what waits
 
     def _hear(self, number: int, _: object) -> None:
         self.number = number
@@ -109,11 +117,17 @@ class _Told:
 
     def hand_on_to(self, process: "subprocess.Popen[bytes]") -> None:
         """Tell a command what came, and what comes; once, since a second time would not let it finish."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        _keep_waiting(True)
         if self.number:
             process.terminate()
         self._process = process
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+        _keep_waiting(False)
+
+
+def _keep_waiting(kept: bool) -> None:
+    """Have the signals that tell a job to stop wait, or come."""
+    if sys.platform != "win32":  # where no job is begun
+        signal.pthread_sigmask(signal.SIG_BLOCK if kept else signal.SIG_UNBLOCK, STOPPING)
 
 
 def _reserve(place: Path) -> None:

@@ -95,6 +95,7 @@ class JobStore:
         ``OUT_PLACE`` in a word stands for where the result shall be, ``JOB_PLACE`` for the job's own folder, for what
         is made on the way.
         """
+        _check_system()
         with alone(self.folder):
             self._check_room(new=1)
             id = secrets.token_hex(6)
@@ -117,6 +118,7 @@ class JobStore:
 
     def go_on(self, id: str) -> None:
         """Go on with a training that was stopped, or was killed."""
+        _check_system()
         with alone(self.folder):
             folder, status = self._folder(id), self.status(id)
             if status.state == "running":
@@ -298,6 +300,8 @@ class JobStore:
 
         That it shall stop waits until it listens.
         """
+        if sys.platform == "win32":
+            raise NotImplementedError("see _check_system")
         command = [sys.executable, "-m", "kotha.serve.jobs.job", str(folder), str(os.getpid())]
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
         pid = os.posix_spawn(
@@ -315,10 +319,21 @@ class JobStore:
         """The process of a job, while it lives; a number may have been given to another since."""
         if (folder / EXIT).is_file() or not (folder / PROCESS).is_file():
             return None
+        if sys.platform == "win32":  # of another system's folder
+            return None
         about = read_note(folder / PROCESS, ProcessNote)
         with suppress(ChildProcessError):  # ours, if this server began it: it must not stay as a zombie
             os.waitpid(about.pid, os.WNOHANG)
         return about.pid if began(about.pid) == about.began is not None else None
+
+
+def _check_system() -> None:
+    """Refuse where a process cannot be told to stop, only be ended: a training would lose what it had not saved."""
+    if sys.platform == "win32":
+        raise JobConflictError(
+            "a server keeps no jobs on Windows, where it could not tell them to stop and save; train by command "
+            "(kotha train), or run the server under WSL"
+        )
 
 
 def _label_of(folder: Path) -> tuple[LabelNote, str]:

@@ -3,8 +3,6 @@
 What people call a file stands beside it (``ID.name``).
 """
 
-import fcntl
-import os
 import re
 import secrets
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from typing import Literal, get_args
 
 from kotha.errors import KothaError
 from kotha.files import clear_leftovers, filled_folder, write_whole
+from kotha.locks import Lock
 from kotha.serve.jobs.refusals import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.serve.naming import by_name
 from kotha.serve.settings import Limits
@@ -122,11 +121,9 @@ class Uploads:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Let no other worker change what is in a folder meanwhile; what goes wrong is told without saying where it is."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    held = Lock(folder, wait=True)
     try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
         with by_name({f"{folder}/": ""}):
             yield
     finally:
-        os.close(descriptor)
+        held.let_go()

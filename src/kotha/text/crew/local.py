@@ -101,7 +101,7 @@ def _interrupt_held_back() -> Iterator[None]:
 
     A process started here never hears of it, from its first instruction on: it inherits what is held back.
     """
-    if not hasattr(signal, "pthread_sigmask"):
+    if sys.platform == "win32":
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

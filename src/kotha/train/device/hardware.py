@@ -7,7 +7,6 @@ https://arxiv.org/abs/2204.02311, appendix B).
 
 import os
 import platform
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -84,6 +83,12 @@ def peak_memory(device: torch.device) -> int:
     """The most bytes that this process has had: resident, or allocated by torch on a GPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
+    if sys.platform == "win32":
+        import psutil
+
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
+
     unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -95,12 +100,20 @@ def resident_memory() -> int:
 
 
 def _free_memory() -> int:
+    if sys.platform == "win32":
+        import psutil
+
+        return int(psutil.virtual_memory().available)
     found = _fields(Path("/proc/meminfo")).get("MemAvailable")
     return int(found.split()[0]) * 1024 if found else total_memory()
 
 
 def total_memory() -> int:
     """Bytes of this machine's memory."""
+    if sys.platform == "win32":
+        import psutil
+
+        return int(psutil.virtual_memory().total)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

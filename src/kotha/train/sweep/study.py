@@ -10,7 +10,6 @@ What the sweep is (data, settings, what is searched) is written into the study b
 reads it there.
 """
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +20,8 @@ from typing import Any
 from uuid import uuid4
 
 from kotha.errors import KothaError, UsageError, library
-from kotha.files import InUseError, filled_folder, lock
+from kotha.files import filled_folder
+from kotha.locks import InUseError, Lock
 
 DATABASE, WORKERS = "study.db", "workers"
 ABOUT = "kotha_sweep"  # the attribute of a study that says what it is
@@ -140,16 +140,11 @@ def _exists(storage: Any, name: str) -> bool:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """While this is open, no other process of the folder makes tables or studies."""
-    while True:
-        try:
-            held = lock(folder)
-            break
-        except InUseError:
-            time.sleep(0.1)
+    held = Lock(folder, wait=True)
     try:
         yield
     finally:
-        os.close(held)
+        held.let_go()
 
 
 # -- who does what -----------------------------------------------------------------------------------------------------
@@ -164,14 +159,14 @@ class SweepWorker:
         self.name = uuid4().hex
         self._path = self._folder / self.name
         self._path.touch()
-        self._held: int | None = lock(self._path)
+        self._held: Lock | None = Lock(self._path)
         self._has_locks = not _is_free(self._path)
 
     def close(self) -> None:
         """Let go."""
         if self._held is not None:
             self._path.unlink(missing_ok=True)
-            os.close(self._held)
+            self._held.let_go()
             self._held = None
 
     def has_left(self, trial: Any) -> bool:
@@ -186,7 +181,7 @@ class SweepWorker:
 
 def _is_free(path: Path) -> bool:
     try:
-        os.close(lock(path))
+        Lock(path).let_go()
     except (InUseError, FileNotFoundError):
         return False
     return True

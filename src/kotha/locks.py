@@ -1,0 +1,112 @@
+"""One writer at a time: what is held stays so until it is let go, or until this process ends, however it ends.
+
+Linux and macOS lock the file or folder itself (``flock``); on a file system without locks nothing is held. Windows
+opens no folder, and moves nothing that is open: there an empty file beside it is locked in its place
+(``.NAME.kotha-lock``), which goes when it is let go, and is taken over by the next if its holder was killed.
+"""
+
+import os
+import re
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from kotha.errors import KothaError
+
+LOCK = ".kotha-lock"
+
+
+class InUseError(KothaError):
+    """Another process is writing there."""
+
+    def __init__(self, path: Path, holder: str = "") -> None:
+        super().__init__(
+            f"{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or choose "
+            "another place"
+        )
+        self.holder = holder
+
+
+if sys.platform != "win32":
+    import fcntl
+
+    class Lock:
+        """A file or folder that is held; with ``wait`` as soon as nobody else does, or else at once or not at all."""
+
+        def __init__(self, path: Path, *, follow: bool = True, wait: bool = False) -> None:
+            self._descriptor = os.open(path, os.O_RDONLY if follow else os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                holder = _holder(os.fstat(self._descriptor).st_ino)
+                os.close(self._descriptor)
+                raise InUseError(path, holder) from error
+            except OSError:
+                pass  # this file system has no locks
+
+        def is_of(self, path: Path) -> bool:
+            """Whether what is held has this name still; another writer may have moved it."""
+            return os.path.samestat(os.fstat(self._descriptor), path.lstat())
+
+        def sync(self) -> None:
+            """Make sure that what is held is on the disk."""
+            os.fsync(self._descriptor)
+
+        def let_go(self) -> None:
+            """Hold it no more; to be called once."""
+            os.close(self._descriptor)
+
+else:
+    import msvcrt
+
+    class Lock:
+        """A file or folder that is held; with ``wait`` as soon as nobody else does, or else at once or not at all."""
+
+        def __init__(self, path: Path, *, follow: bool = True, wait: bool = False) -> None:
+            whole = path.resolve() if follow else path.parent.resolve() / path.name
+            whole.stat(follow_symlinks=follow)  # what is not there cannot be held
+            self._path, self._place = whole, whole.with_name(f".{whole.name}{LOCK}")
+            while not self._is_taken():
+                if not wait:
+                    raise InUseError(path)
+                time.sleep(0.01)
+
+        def _is_taken(self) -> bool:
+            """Try to be its holder. A file that somebody has open stays: so its name is the lock's, and no other's."""
+            try:
+                self._descriptor = os.open(self._place, os.O_RDWR | os.O_CREAT)
+            except PermissionError:  # its holder is just removing it
+                if not self._place.exists():
+                    raise
+                return False
+            try:
+                msvcrt.locking(self._descriptor, msvcrt.LK_NBLCK, 1)
+            except OSError:
+                os.close(self._descriptor)
+                return False
+            return True
+
+        def is_of(self, path: Path) -> bool:
+            """Whether what is held has this name still: here it is held by its name."""
+            return path.exists()
+
+        def sync(self) -> None:
+            """Make sure that what is held is on the disk; of folders Windows looks after itself."""
+            if self._path.is_file():
+                with self._path.open("r+b") as file:
+                    os.fsync(file.fileno())
+
+        def let_go(self) -> None:
+            """Hold it no more; to be called once."""
+            os.close(self._descriptor)
+            with suppress(OSError):  # the next one has it already
+                self._place.unlink()
+
+
+def _holder(inode: int) -> str:
+    """Who holds a lock, where the kernel says so."""
+    with suppress(OSError):
+        found = re.search(rf"FLOCK .* (\d+) \S+:{inode} ", Path("/proc/locks").read_text(encoding="ascii"))
+        return f" (pid {found[1]})" if found else ""
+    return ""

@@ -1,0 +1,1 @@
+"""Other systems, put on as a disguise."""
