@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 # The files in the order of tests/conftest.py, the longest first, or the last minutes are one process alone with them.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults memory nodes fuzz lock audit clean setup-demo setup-dev
+.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults memory nodes elsewhere fuzz lock audit clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
@@ -22,6 +22,7 @@ help:
 	@echo "make faults     the same for calls that fail: a broken disk, a full one"
 	@echo "make memory     every command on machines that are too small for it"
 	@echo "make nodes      several machines train together, out of network namespaces (as root), and things happen to them"
+	@echo "make elsewhere  commands as on Windows and macOS, in a disguise: the same bytes, and no name that is missing there"
 	@echo "make fuzz       a million broken inputs for every loader, hunted by the lines that they reach"
 	@echo "make lock       write locks/: every package with the hash of its file, for this platform"
 	@echo "make audit      a bill of materials, and what is known against what is on it, into build/audit"
@@ -69,6 +70,9 @@ kills cuts faults: setup-dev
 
 nodes: setup-dev
 	OMP_NUM_THREADS=1 $(RUN) -m tests.fire.nodes $(NODES)
+
+elsewhere: setup-dev
+	$(RUN) -m pytest -q tests/elsewhere
 
 fuzz: setup-dev
 	OMP_NUM_THREADS=1 $(RUN) -m tests.fuzz $(FUZZ)
