@@ -97,18 +97,18 @@ class Machine:
 
     @contextmanager
     def slowed(self, running: float = 0.02, standing: float = 0.1) -> Iterator[None]:
-        """Let its trainers run for a moment and stand for a longer one, in turn."""
+        """Let its trainers run for a moment and stand for a longer one, in turn; those too that begin meanwhile."""
         ended = threading.Event()
 
         def drag() -> None:
             while not ended.is_set():
+                workers = self.workers()
                 for what, pause in ((signal.SIGSTOP, standing), (signal.SIGCONT, running)):
                     for number in workers:
                         with suppress(ProcessLookupError):
                             os.kill(number, what)
                     time.sleep(pause)
 
-        workers = self.workers()
         thread = threading.Thread(target=drag)
         thread.start()
         try:

@@ -227,11 +227,12 @@ def elastic(ground: Ground) -> Found:
     with machines(4, trial.place) as nodes:
         first = nodes[0]
         started = [trial.torchrun(first)]
-        trial.reach(first, 10)
-        for count in (2, 4):
-            for each in nodes[len(started) : count]:
-                started.append(trial.torchrun(each))
-            trial.trains(first, count)
+        with first.slowed():  # on a quick machine all would be over before the others have come
+            trial.reach(first, 10)
+            for count in (2, 4):
+                for each in nodes[len(started) : count]:
+                    started.append(trial.torchrun(each))
+                trial.trains(first, count)
         for each in started[1:]:
             each.terminate()  # asked to stop, as when a scheduler wants its machines back
         trial.trains(first, 1)

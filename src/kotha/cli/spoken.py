@@ -209,8 +209,10 @@ def _rooms(command: str) -> tuple[str, ...]:
 
 
 def large(text: str) -> str:
-    """A large count of a table, as the reader's language says it; its digits stay, and so does any other cell."""
+    """A count of a table whose unit is a word, as the reader's language says it; its digits stay, as any other cell."""
     number, _, unit = text.partition(" ")
+    if _Speech.language == "bn" and unit == "bytes":
+        return f"{number} বাইট"
     if _Speech.language == "en" or unit not in _LARGE:
         return text
     return plain(_by_crore(float(number) * _LARGE[unit]))

@@ -112,7 +112,7 @@ class _Chunked(torch.autograd.Function):
         total = torch.zeros((), device=rows.device)
         n_words = weight.shape[0]
         head, shift = _filled_up(weight, rows.dtype), None if bias is None else _filled_up(bias, rows.dtype)
-        grad_rows = torch.empty_like(rows) if wanted[0] else None
+        grads_of_rows: list[Tensor] = []  # of each chunk; slices of one tensor are lost where torch 2.11 compiles this
         grad_weight = torch.zeros_like(head, dtype=torch.float32) if wanted[1] else None
         grad_bias = torch.zeros_like(head[:, 0], dtype=torch.float32) if wanted[2] else None
         size = _chunk_rows(rows.shape[0], weight)
@@ -130,12 +130,13 @@ class _Chunked(torch.autograd.Function):
             total += loss
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
-            if grad_rows is not None:
-                grad_rows[here] = slope @ head
+            if wanted[0]:
+                grads_of_rows.append(slope @ head)
             if grad_weight is not None and grad_weight.dtype == slope.dtype:
                 grad_weight.addmm_(slope.mT, rows[here])
             elif grad_weight is not None:
                 grad_weight += slope.mT @ rows[here]
+        grad_rows = torch.cat(grads_of_rows) if grads_of_rows else torch.zeros_like(rows) if wanted[0] else None
         kept = [None if each is None else each[:n_words] for each in (grad_weight, grad_bias)]
         ctx.save_for_backward(grad_rows, _like(kept[0], weight), _like(kept[1], bias))
         return total

@@ -61,6 +61,8 @@ class Muon(torch.optim.Optimizer):
                 self.state[parameter]["momentum"] = torch.zeros_like(gradient)
         momenta: list[Tensor] = [self.state[each]["momentum"] for each in parameters]
         torch._foreach_lerp_(momenta, gradients, 1 - share)
+        if len(gradients) == 1:  # a sharded matrix is alone, and torch 2.11 has no such sum of lists of them
+            return [gradients[0].lerp(momenta[0], share)]
         return [*torch._foreach_lerp(gradients, momenta, share)]
 
 
