@@ -519,7 +519,6 @@ def test_an_archive_on_several_disks(tmp_path: Path) -> None:
     """The end of a zip64 archive says where its table is: on the last of three disks."""
     locator, end = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 3), struct.pack("<4s4H2LH", b"PK\5\6", *[0] * 7)
     (tmp_path / "pytorch_model.bin").write_bytes(bytes(100) + locator + end)
-    with pytest.raises(
-        KothaError, match="span multiple disks|is not what torch.save writes"
-    ):  # as Python 3.11, 3.12 say it
+    # As Python 3.11 says it, and 3.12.
+    with pytest.raises(KothaError, match=r"span multiple disks|is not what torch\.save writes"):
         find_weights(tmp_path)
