@@ -112,7 +112,7 @@ class _Chunked(torch.autograd.Function):
         total = torch.zeros((), device=rows.device)
         n_words = weight.shape[0]
         head, shift = _filled_up(weight, rows.dtype), None if bias is None else _filled_up(bias, rows.dtype)
-        grads_of_rows: list[Tensor] = []  # of each chunk; slices of one tensor are lost where torch 2.11 compiles this
+        grad_rows = torch.empty_like(rows) if wanted[0] else None
         grad_weight = torch.zeros_like(head, dtype=torch.float32) if wanted[1] else None
         grad_bias = torch.zeros_like(head[:, 0], dtype=torch.float32) if wanted[2] else None
         size = _chunk_rows(rows.shape[0], weight)
@@ -130,13 +130,12 @@ class _Chunked(torch.autograd.Function):
             total += loss
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
-            if wanted[0]:
-                grads_of_rows.append(slope @ head)
+            if grad_rows is not None:
+                grad_rows[here] = slope @ head
             if grad_weight is not None and grad_weight.dtype == slope.dtype:
                 grad_weight.addmm_(slope.mT, rows[here])
             elif grad_weight is not None:
                 grad_weight += slope.mT @ rows[here]
-        grad_rows = torch.cat(grads_of_rows) if grads_of_rows else torch.zeros_like(rows) if wanted[0] else None
         kept = [None if each is None else each[:n_words] for each in (grad_weight, grad_bias)]
         ctx.save_for_backward(grad_rows, _like(kept[0], weight), _like(kept[1], bias))
         return total
@@ -178,7 +177,8 @@ def _in_place(
         losses = losses - label_smoothing * real.mean(dim=-1, keepdim=True)
     real.sub_(normaliser).exp_().sub_(label_smoothing / n_words)
     real.scatter_add_(1, target, real.new_full(target.shape, label_smoothing - 1)).mul_(scale)
-    wide[:, n_words:] = 0
+    if wide.shape[1] > n_words:  # compiled by torch 2.11, an empty slice that is set to 0 takes all the others along
+        wide[:, n_words:] = 0
     return (losses * scale).sum(), wide.to(logits.dtype)
 
 
