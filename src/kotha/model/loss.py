@@ -106,7 +106,8 @@ class _Chunked(torch.autograd.Function):
         teachers: Sequence[RowsAndHead],
         teacher_share: float,
     ) -> Tensor:
-        wanted = ctx.needs_input_grad[:3]
+        # While it is compiled, torch 2.11 says of everything that it needs no gradient, and would give it zeros.
+        wanted = (True, True, bias is not None) if torch.compiler.is_compiling() else ctx.needs_input_grad[:3]
         counted = targets != IGNORED  # (N,)
         share = 1 / counted.sum()
         total = torch.zeros((), device=rows.device)
@@ -177,8 +178,7 @@ def _in_place(
         losses = losses - label_smoothing * real.mean(dim=-1, keepdim=True)
     real.sub_(normaliser).exp_().sub_(label_smoothing / n_words)
     real.scatter_add_(1, target, real.new_full(target.shape, label_smoothing - 1)).mul_(scale)
-    if wide.shape[1] > n_words:  # compiled by torch 2.11, an empty slice that is set to 0 takes all the others along
-        wide[:, n_words:] = 0
+    wide[:, n_words:] = 0
     return (losses * scale).sum(), wide.to(logits.dtype)
 
 
