@@ -106,8 +106,7 @@ class _Chunked(torch.autograd.Function):
         teachers: Sequence[RowsAndHead],
         teacher_share: float,
     ) -> Tensor:
-        # While it is compiled, torch 2.11 says of everything that it needs no gradient, and would give it zeros.
-        wanted = (True, True, bias is not None) if torch.compiler.is_compiling() else ctx.needs_input_grad[:3]
+        wanted = ctx.needs_input_grad[:3]
         counted = targets != IGNORED  # (N,)
         share = 1 / counted.sum()
         total = torch.zeros((), device=rows.device)
@@ -128,7 +127,7 @@ class _Chunked(torch.autograd.Function):
                 loss, slope = _taught_loss_and_slope(logits, target, scale, label_smoothing, n_words, *taught)
             else:
                 loss, slope = _loss_and_slope(logits, target, scale, label_smoothing, n_words)
-            total += loss
+            total = total + loss  # not in place: a graph of torch 2.11 would then give all gradients as zeros
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
             if grad_rows is not None:
