@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from kotha.files import (
     write_page,
     write_whole,
 )
+from kotha.locks import Lock
 
 
 def names(folder: Path) -> list[str]:
@@ -314,3 +317,101 @@ def test_a_name_that_no_file_can_have_is_none(tmp_path: Path) -> None:
     assert files.is_file_in(tmp_path, "a")
     for name in ("b", "x" * 5000, "a\0", "../a", "", ".", f"{tmp_path.name}/a", "\ud800"):
         assert not files.is_file_in(tmp_path, name), name
+
+
+def test_who_has_ended_leaves_what_the_next_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of what is being written is free as soon as the first has renamed it, and he is not at his end yet."""
+    path, real, following = tmp_path / "a.txt", files._sync_folder, []
+
+    def sync_slowly(folder: Path) -> None:
+        if path.exists() and not following:
+            following.append(files.whole_path(path))
+            following.append(following[0].__enter__())
+            following[1].write_text("second")
+        real(folder)
+
+    monkeypatch.setattr(files, "_sync_folder", sync_slowly)
+    files.write_whole(path, "first")
+    assert following[1].read_text() == "second", "the first took away what the second was writing"
+    assert path.read_text() == "first"
+    following[0].__exit__(None, None, None)
+    assert path.read_text() == "second" and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool) -> None:
+    out, real, following = tmp_path / "out", files._sync_folder, []
+    out.mkdir()
+    (out / "old").touch()
+
+    def sync_slowly(folder: Path) -> None:
+        if (out / "first").exists() and not following:
+            following.append(files.whole_folder(out, lambda _: True))
+            following.append(following[0].__enter__())
+            (following[1] / "second").touch()
+        real(folder)
+
+    monkeypatch.setattr(files, "_sync_folder", sync_slowly)
+    if not can_exchange:
+        monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    with files.whole_folder(out, lambda _: True) as folder:
+        (folder / "first").touch()
+    assert [each.name for each in following[1].iterdir()] == ["second"]
+    following[0].__exit__(None, None, None)
+    assert [each.name for each in out.iterdir()] == ["second"] and list(tmp_path.iterdir()) == [out]
+
+
+def test_what_was_taken_away_is_not_said_to_be_written(tmp_path: Path) -> None:
+    with pytest.raises(KothaError, match="somebody took away"), files.whole_path(tmp_path / "a.txt") as partial:
+        partial.unlink()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_another_holds_by_now_is_not_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(InUseError), files.filled_folder(folder):
+        held = Lock(folder)  # another process, which saw the folder as soon as it was made
+        Lock(folder)
+    assert folder.is_dir()
+    held.let_go()
+    with pytest.raises(InUseError), files.filled_folder(tmp_path / "other"):
+        raise InUseError(tmp_path / "elsewhere")
+    assert not (tmp_path / "other").exists(), "what is in use is not this one"
+
+
+def test_a_folder_whose_place_cannot_be_taken_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, rename = tmp_path / "out", Path.rename
+    out.mkdir()
+    (out / "old").touch()
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name.endswith("kotha-partial"):
+            raise PermissionError(13, "it is open elsewhere")
+        return rename(self, target)
+
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(KothaError, match="it is open elsewhere"), files.whole_folder(out, lambda _: True) as folder:
+        (folder / "new").touch()
+    assert [each.name for each in out.iterdir()] == ["old"] and list(tmp_path.iterdir()) == [out]
+
+
+def test_who_waited_for_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    held = Lock(folder)
+    told: list[str] = []
+
+    def wait() -> None:
+        try:
+            Lock(folder, wait=True).let_go()
+        except FileNotFoundError:
+            told.append("gone")
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.2)
+    folder.rmdir()
+    held.let_go()
+    waiting.join(timeout=20)
+    assert told == ["gone"]

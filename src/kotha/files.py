@@ -41,9 +41,9 @@ _DEEPEST = 64
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
     """Where to write a file that is moved to ``path`` when the block ends well; missing folders are made."""
-    with _partial(path, _make_file) as (partial, held):
+    with _partial(path, _make_file) as (partial, entry):
         yield partial
-        held.sync()
+        entry.sync()
         partial.replace(path)
         _sync_folder(path.parent)
 
@@ -79,7 +79,7 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
     here, place = Path.cwd(), checked_path(out).resolve()
     if place in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
         raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one")
-    with _partial(out, Path.mkdir) as (partial, held):
+    with _partial(out, Path.mkdir) as (partial, entry):
         old = out.with_name(f".{out.name}{_OLD}")
         _refuse_others(old)
         is_whole = old.is_dir() and not old.is_symlink()
@@ -89,9 +89,9 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
         for left in [*partial.iterdir(), old]:
             _remove(left)
         yield partial
-        held.sync()
+        entry.sync()
         _check_place(out, may_replace)  # something may have come there while we wrote
-        _move(partial, out, old)
+        entry.exchanged = _move(partial, out, old)
         _sync_folder(out.parent)
 
 
@@ -102,9 +102,16 @@ def filled_folder(folder: Path) -> Iterator[None]:
         yield
         return
     with _begun(folder, folder) as entry:
-        folder.mkdir()
-        entry.mine = True
-        yield
+        try:
+            folder.mkdir()
+            entry.mine = True
+        except FileExistsError:  # another made it in this moment, and fills it too
+            pass
+        try:
+            yield
+        except InUseError as error:
+            entry.mine = entry.mine and error.path != folder  # it is held by another, and so no longer ours to remove
+            raise
         _sync_folder(folder.parent)
         entry.mine, entry.made = False, []
 
@@ -131,9 +138,9 @@ def clear_leftovers(folder: Path, pattern: str) -> None:
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
     """A folder for what is needed for a moment; gone at the end, and when a signal ends us."""
-    folder = Path(tempfile.mkdtemp(prefix="kotha-"))
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     entry = _Unfinished(folder, mine=True)
     try:
         yield folder
@@ -265,43 +272,65 @@ class NotWrittenError(KothaError):
         self.what = what
 
 
-def give_up() -> None:
-    """Remove what this process is writing: for a signal that ends it at once."""
-    for entry in list(_unfinished.values()):
-        entry.discard()
+def give_up() -> bool:
+    """Remove what this process is writing, for a signal that ends it at once; Windows may keep what is open."""
+    gone = [entry.discard() for entry in list(_unfinished.values())]
+    return all(gone)
 
 
 @dataclass
 class _Unfinished:
-    """Something that must not stay if it is not finished, with the folders that were made to hold it."""
+    """Something that must not stay if it is not finished, with the folders that were made to hold it.
+
+    Of things under a name that others use too, only that is removed which is locked by us, or which nobody has locked.
+    """
 
     partial: Path
     made: list[Path] = field(default_factory=list)
     mine: bool = False
     held: Lock | None = None
+    making: bool = False  # it may be there, and is not locked yet
+    exchanged: bool = False  # what was at the target has its name, and is to go
 
     def __post_init__(self) -> None:
         _unfinished[self.partial] = self
 
-    def discard(self) -> None:
-        """Leave nothing behind; what another process is writing is left alone."""
-        if self.mine or (self.partial.suffix == _PARTIAL and self._is_free()):
+    def sync(self) -> None:
+        """Make sure that it is on the disk, and still what we wrote."""
+        if self.held is not None:
+            self.held.sync()
+        if self.held is None or not self.held.is_of(self.partial):
+            raise FileNotFoundError(errno.ENOENT, "somebody took away what was being written")
+
+    def discard(self) -> bool:
+        """Leave nothing behind, if that is possible; what another process is writing is left alone."""
+        if self.mine and (self.held is None or self.held.is_of(self.partial)):
             _remove(self.partial)
+        elif self.making or self.exchanged:
+            self._remove_if_free()
         for folder in self.made:
             with suppress(OSError):  # it has something in it by now
                 folder.rmdir()
-        if self.held is not None:
-            self.held.let_go()
-            self.held = None
+        held, self.held = self.held, None
+        gone = held is None or not held.is_of(self.partial)
+        if held is not None:
+            held.let_go()
         _unfinished.pop(self.partial, None)
+        return gone
 
-    def _is_free(self) -> bool:
+    def _remove_if_free(self) -> None:
         try:
-            Lock(self.partial, follow=False).let_go()
+            found = Lock(self.partial, follow=False)
+        except (KothaError, OSError):  # another has it by now, or it is gone
+            return
+        try:
             _refuse_others(self.partial)
-        except (KothaError, OSError):
-            return False
-        return True
+            if found.is_of(self.partial):
+                _remove(self.partial)
+        except KothaError:
+            pass
+        finally:
+            found.let_go()
 
 
 _unfinished: dict[Path, _Unfinished] = {}
@@ -326,30 +355,35 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
 
 
 @contextmanager
-def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path, Lock]]:
-    """A file or folder to write into, with its lock: ours alone, and gone at the end, however it ends."""
+def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path, _Unfinished]]:
+    """A file or folder to write into: ours alone, and gone at the end, however it ends."""
     with _begun(partial_path(target), target) as entry:
-        entry.held = held = _claim(entry.partial, make)
-        entry.mine = True
-        yield entry.partial, held
+        entry.held = _claim(entry, make)
+        entry.mine, entry.making = True, False
+        yield entry.partial, entry
         entry.made = []
 
 
-def _claim(partial: Path, make: Callable[[Path], None]) -> Lock:
+def _claim(entry: _Unfinished, make: Callable[[Path], None]) -> Lock:
     """Make and hold it; if another writer moved it to its target just then, make it again."""
+    partial = entry.partial
     while True:
         _clear_way(partial)
+        entry.making = True
         try:
             make(partial)
         except FileExistsError:  # only then: some file systems say of all files that they are another's
+            entry.making = False
             _refuse_others(partial)
         try:
             held = Lock(partial, follow=False)
         except FileNotFoundError:
             continue
-        with suppress(FileNotFoundError):
-            if held.is_of(partial):
-                return held
+        except InUseError:
+            entry.making = False  # another has it
+            raise
+        if held.is_of(partial):
+            return held
         held.let_go()
 
 
@@ -434,15 +468,22 @@ def _check_place(out: Path, may_replace: Callable[[Path], bool]) -> None:
         )
 
 
-def _move(partial: Path, out: Path, old: Path) -> None:
+def _move(partial: Path, out: Path, old: Path) -> bool:
+    """Give a folder its name; True if what was there has the other's now, and is to go."""
     if out.exists() and any(out.iterdir()):  # a folder cannot be renamed over one that has files
         if _exchange(partial, out):
-            return  # what was there is the partial one now, and goes with it
+            return True
         out.rename(old)
     elif out.exists() and sys.platform == "win32":  # there not even over an empty one
         out.rmdir()
-    partial.rename(out)
+    try:
+        partial.rename(out)
+    except OSError:
+        with suppress(OSError):
+            old.rename(out)
+        raise
     _remove(old)
+    return False
 
 
 def _sync_folder(folder: Path) -> None:

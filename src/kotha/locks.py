@@ -5,6 +5,7 @@ opens no folder, and moves nothing that is open: there an empty file beside it i
 (``.NAME.kotha-lock``), which goes when it is let go, and is taken over by the next if its holder was killed.
 """
 
+import errno
 import os
 import re
 import sys
@@ -25,7 +26,7 @@ class InUseError(KothaError):
             f"{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or choose "
             "another place"
         )
-        self.holder = holder
+        self.path, self.holder = path, holder
 
 
 if sys.platform != "win32":
@@ -35,6 +36,12 @@ if sys.platform != "win32":
         """A file or folder that is held; with ``wait`` as soon as nobody else does, or else at once or not at all."""
 
         def __init__(self, path: Path, *, follow: bool = True, wait: bool = False) -> None:
+            self._take(path, follow, wait)
+            while wait and not self._is_there(path):  # who held it has taken it away, and another may be there
+                os.close(self._descriptor)
+                self._take(path, follow, wait)
+
+        def _take(self, path: Path, follow: bool, wait: bool) -> None:
             self._descriptor = os.open(path, os.O_RDONLY if follow else os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,9 +52,16 @@ if sys.platform != "win32":
             except OSError:
                 pass  # this file system has no locks
 
+        def _is_there(self, path: Path) -> bool:
+            with suppress(FileNotFoundError):
+                return os.path.samestat(os.fstat(self._descriptor), path.stat())
+            return False
+
         def is_of(self, path: Path) -> bool:
-            """Whether what is held has this name still; another writer may have moved it."""
-            return os.path.samestat(os.fstat(self._descriptor), path.lstat())
+            """Whether what is held has this name still: it may have been moved, and another be there."""
+            with suppress(FileNotFoundError):
+                return os.path.samestat(os.fstat(self._descriptor), path.lstat())
+            return False
 
         def sync(self) -> None:
             """Make sure that what is held is on the disk."""
@@ -60,25 +74,36 @@ if sys.platform != "win32":
 else:
     import msvcrt
 
+    _MOST_REFUSED = 100  # times in a row, a second in all
+
+    def _beside(whole: Path) -> Path:
+        """What stands for the lock of a thing; a drive itself has nothing beside it."""
+        if not whole.name:
+            return whole / LOCK
+        return whole.with_name(f"{'' if whole.name.startswith('.') else '.'}{whole.name}{LOCK}")
+
     class Lock:
         """A file or folder that is held; with ``wait`` as soon as nobody else does, or else at once or not at all."""
 
         def __init__(self, path: Path, *, follow: bool = True, wait: bool = False) -> None:
             whole = path.resolve() if follow else path.parent.resolve() / path.name
             whole.stat(follow_symlinks=follow)  # what is not there cannot be held
-            self._path, self._place = whole, whole.with_name(f".{whole.name}{LOCK}")
+            self._path, self._place = whole, _beside(whole)
+            refused = 0
             while not self._is_taken():
-                if not wait:
+                refused = refused + 1 if self._descriptor < 0 else 0
+                if refused > _MOST_REFUSED:
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self._place))
+                if not wait and not refused:
                     raise InUseError(path)
                 time.sleep(0.01)
 
         def _is_taken(self) -> bool:
             """Try to be its holder. A file that somebody has open stays: so its name is the lock's, and no other's."""
+            self._descriptor = -1
             try:
                 self._descriptor = os.open(self._place, os.O_RDWR | os.O_CREAT)
-            except PermissionError:  # its holder is just removing it
-                if not self._place.exists():
-                    raise
+            except PermissionError:  # its holder is just removing it; or it will never be opened
                 return False
             try:
                 msvcrt.locking(self._descriptor, msvcrt.LK_NBLCK, 1)

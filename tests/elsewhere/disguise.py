@@ -66,6 +66,7 @@ class _Seen(ModuleType):
 
 def put_on(system: str, folder: Path) -> "_Files":
     """From here on kotha's modules see that system, and files in the folder are as they are there."""
+    assert system in ("windows", "macos"), system
     files = _Files(folder.resolve(), windows=system == "windows")
     if system == "windows":
         modules = _windows(files)
@@ -296,8 +297,11 @@ def main(system: str, folder: Path, commands: list[list[str]]) -> None:
         import torch  # noqa: F401  (what it opens on its way in is not looked at)
 
         files = put_on(system, folder)
+    import kotha.files
     from kotha.cli.main import main as command
 
+    seen = {"platform": kotha.files.sys.platform, "affinity": hasattr(kotha.files.os, "sched_getaffinity")}
+    print(json.dumps({"seen": {**seen, "proc": Path("/proc/meminfo").exists()}}), flush=True)
     for words in commands:
         print(json.dumps({"command": words, "code": command(words)}), flush=True)
     print(json.dumps({"one_file_there": [] if system == "linux" else files.broken}))

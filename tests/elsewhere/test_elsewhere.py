@@ -39,6 +39,12 @@ MORE: list[tuple[list[str], int]] = [
     (["ask", "--index", "asked.db", "নদী কোথায়?", "--json"], 0),
     (["plan", "--preset", "pocket", "--json"], 0),
 ]
+# What kotha's modules see: Windows has no /proc either, but its disguise looks there itself.
+SEEN = {
+    "linux": {"platform": "linux", "affinity": True, "proc": True},
+    "windows": {"platform": "win32", "affinity": False, "proc": True},
+    "macos": {"platform": "darwin", "affinity": False, "proc": False},
+}
 # What has no time and no place in it.
 SAME = ["s.jsonl", "tok/*", "data/*", "run/checkpoints/step-*/*.safetensors", "page.html", "hf/*", "model.gguf"]
 
@@ -62,7 +68,9 @@ def wear(system: str, folder: Path, commands: list[list[str]]) -> Wearer:
     environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}", "OMP_NUM_THREADS": "1"}
     ran = subprocess.run(words, capture_output=True, text=True, encoding="utf-8", cwd=_ROOT, env=environment)
     assert ran.returncode == 0, ran.stderr
-    rows = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith(('{"command"', '{"one_file'))]
+    told = ('{"seen"', '{"command"', '{"one_file')
+    rows = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith(told)]
+    assert rows.pop(0)["seen"] == SEEN[system], "the disguise is not worn"
     return Wearer(folder, [row["code"] for row in rows[:-1]], ran.stderr, rows[-1]["one_file_there"])
 
 

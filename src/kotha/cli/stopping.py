@@ -18,6 +18,7 @@ from kotha.errors import KothaError
 
 INTERRUPTED = 128 + signal.SIGINT
 MESSAGE = "kotha: stopped; nothing half-written was left behind"
+_LEFT = "kotha: stopped; what was being written could not be removed, and goes when the same command is run again"
 _SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides it
 
 
@@ -50,10 +51,11 @@ def stop(number: int, _: FrameType | None = None) -> None:
     deafen()
     if "multiprocessing.util" in sys.modules:
         _end_workers()
+    if "ray" in sys.modules and "kotha.text.crew.cluster" in sys.modules:
+        sys.modules["kotha.text.crew.cluster"].end_at_once()
     give_up = getattr(sys.modules.get("kotha.files"), "give_up", None)
-    if give_up is not None:
-        give_up()
-    say_at_once(MESSAGE)
+    all_gone = give_up is None or give_up()
+    say_at_once(MESSAGE if all_gone else _LEFT)
     os._exit(128 + number)
 
 

@@ -71,7 +71,7 @@ def began(pid: int) -> str | None:
 
 def _began_by_ps(pid: int) -> str | None:
     """The same where there is no ``/proc``: macOS, BSD."""
-    asked = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    asked = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
     told = subprocess.run(asked, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
     state, _, when = told.stdout.strip().partition(" ")
     return " ".join(when.split()) or None if not state.startswith("Z") else None

@@ -7,17 +7,16 @@ and left as it is.
 
 import os
 import secrets
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from kotha.errors import KothaError, UsageError, library
+from kotha.files import scratch_folder
 from kotha.text.crew.on_ray import RayCrew
 
 SCHEME = "ray"
@@ -91,30 +90,41 @@ def _crew(ray: Any, workers: int | None) -> RayCrew:
 
 @contextmanager
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
-    folder = None if address else tempfile.mkdtemp(prefix="kotha-ray-")  # a short path: sockets are made in it
-    try:
+    # A short path: sockets are made in it.
+    with nullcontext() if address else scratch_folder("kotha-ray-") as folder:
         try:
-            with _signals_kept(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is wrong comes as an error too
-                if address:
-                    ray.init(f"{SCHEME}://{address}", logging_level="ERROR", log_to_driver=False)
-                else:
-                    _begin_here(ray, workers or os.cpu_count() or 1, str(folder))
-        except Exception as error:  # Ray raises it bare where its own processes do not begin in time
-            if not address:
-                raise KothaError(
-                    f"Ray on this machine could not be reached ({_short(error)}); try again, or leave it out: the "
-                    "processes of this machine do the same"
-                ) from error
+            _reach(ray, address, workers, str(folder))
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _reach(ray: Any, address: str | None, workers: int | None, folder: str) -> None:
+    """Join the cluster at an address, or begin one here."""
+    try:
+        with _signals_kept(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong comes as an error too
+            if address:
+                ray.init(f"{SCHEME}://{address}", logging_level="ERROR", log_to_driver=False)
+            else:
+                _begin_here(ray, workers or os.cpu_count() or 1, folder)
+    except Exception as error:  # Ray raises it bare where its own processes do not begin in time
+        if not address:
             raise KothaError(
-                f"Ray at {address} could not be reached ({_short(error)}); does it ask for a token? Ray takes "
-                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+                f"Ray on this machine could not be reached ({_short(error)}); try again, or leave it out: the "
+                "processes of this machine do the same"
             ) from error
-        yield
-    finally:
-        ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        raise KothaError(
+            f"Ray at {address} could not be reached ({_short(error)}); does it ask for a token? Ray takes "
+            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+        ) from error
+
+
+def end_at_once() -> None:
+    """End the processes of a Ray that was begun here, for a signal that ends us: they would write on in its folder."""
+    node = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
+    with suppress(Exception):  # whatever this Ray calls it; they end by themselves a little later
+        node.kill_all_processes(check_alive=False, allow_graceful=False)
 
 
 def _begin_here(ray: Any, cores: int, folder: str) -> None:
