@@ -122,7 +122,7 @@ def _reach(ray: Any, address: str | None, workers: int | None, folder: str) -> N
 
 def end_at_once() -> None:
     """End the processes of a Ray that was begun here, for a signal that ends us: they would write on in its folder."""
-    node = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
+    node: Any = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
     with suppress(Exception):  # whatever this Ray calls it; they end by themselves a little later
         node.kill_all_processes(check_alive=False, allow_graceful=False)
 
