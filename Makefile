@@ -23,7 +23,7 @@ help:
 	@echo "make memory     every command on machines that are too small for it"
 	@echo "make nodes      several machines train together, out of network namespaces (as root), and things happen to them"
 	@echo "make elsewhere  commands as on Windows and macOS, in a disguise: the same bytes, and no name that is missing there"
-	@echo "make fuzz       a million broken inputs for every loader, hunted by the lines that they reach"
+	@echo "make fuzz       a million broken inputs among all loaders, hunted by the lines that they reach"
 	@echo "make lock       write locks/: every package with the hash of its file, for this platform"
 	@echo "make audit      a bill of materials, and what is known against what is on it, into build/audit"
 	@echo "make clean      remove the environment and everything that was made"
