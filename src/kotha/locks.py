@@ -36,13 +36,14 @@ if sys.platform != "win32":
         """A file or folder that is held; with ``wait`` as soon as nobody else does, or else at once or not at all."""
 
         def __init__(self, path: Path, *, follow: bool = True, wait: bool = False) -> None:
-            self._take(path, follow, wait)
-            while wait and not self._is_there(path):  # who held it has taken it away, and another may be there
+            self._follow = follow
+            self._take(path, wait)
+            while wait and not self.is_of(path):  # who held it has taken it away, and another may be there
                 os.close(self._descriptor)
-                self._take(path, follow, wait)
+                self._take(path, wait)
 
-        def _take(self, path: Path, follow: bool, wait: bool) -> None:
-            self._descriptor = os.open(path, os.O_RDONLY if follow else os.O_RDONLY | os.O_NOFOLLOW)
+        def _take(self, path: Path, wait: bool) -> None:
+            self._descriptor = os.open(path, os.O_RDONLY if self._follow else os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -52,15 +53,10 @@ if sys.platform != "win32":
             except OSError:
                 pass  # this file system has no locks
 
-        def _is_there(self, path: Path) -> bool:
-            with suppress(FileNotFoundError):
-                return os.path.samestat(os.fstat(self._descriptor), path.stat())
-            return False
-
         def is_of(self, path: Path) -> bool:
             """Whether what is held has this name still: it may have been moved, and another be there."""
             with suppress(FileNotFoundError):
-                return os.path.samestat(os.fstat(self._descriptor), path.lstat())
+                return os.path.samestat(os.fstat(self._descriptor), path.stat(follow_symlinks=self._follow))
             return False
 
         def sync(self) -> None:
