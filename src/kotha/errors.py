@@ -102,6 +102,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     import difflib  # not at the top: a program that is interrupted while it starts should know these errors by then
 
-    options = sorted(known)
+    options = sorted(set(known))
     close = difflib.get_close_matches(name, options, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(options)}"

@@ -69,10 +69,29 @@ def test_what_cannot_be_planned_is_refused(capsys, arguments: list[str], code: i
     assert reason in told and told.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--nodes", "7"], "৬৪টি GPU ৭টি কম্পিউটারে সমান ভাগ হয় না"),
+        (["--tokens", "lots"], "“lots” টোকেনের সংখ্যা নয়"),
+        (["--set", "width=4"], "“width” নামে কোনো সেটিং নেই"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_in_bangla(capsys, arguments: list[str], said: str) -> None:
+    assert main(["plan", "--gpus", "64", *arguments, "--language", "bn"]) != 0
+    assert said in capsys.readouterr().err
+
+
+def test_a_setting_that_does_not_exist_is_answered_with_sizes_too(capsys) -> None:
+    assert main(["plan", "--gpus", "64", "--set", "width=4"]) == 1
+    known = capsys.readouterr().err.partition("known: ")[2].strip().split(", ")
+    assert {"d_model", "n_layers", "learning_rate"} < {*known} and len(known) == len({*known})
+
+
 def test_it_is_told_in_bangla(capsys) -> None:
     assert main(["plan", "--gpus", "8", "--preset", "gpt2", "--language", "bn"]) == 0
     told = capsys.readouterr().out
     for said in ("যা ধরে নেওয়া হয়েছে", "প্রতি সেকেন্ডে টোকেন", "১,০০,০০০ কোটি টোকেনে", "লাগবে না", "১টি কম্পিউটারে"):
         assert said in told
-    for english in ("assumed", "measured on", "messages", "storage", "a machine"):
+    for english in ("assumed", "measured on", "messages", "storage", "a machine", "minutes", "hours", "seconds"):
         assert english not in told

@@ -240,7 +240,7 @@ def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "code", "reason"),
     [
-        (["--search", "learning_rat=0..1"], 1, "did you mean 'learning_rate'?"),
+        (["--search", "learning_rat=0..1"], 2, "did you mean 'learning_rate'?"),
         (["--search", "dropout=0.2..0.1"], 2, "is empty"),
         (["--storage", "sqlite:////nowhere/at/all.db"], 1, "cannot be used: unable to open database file"),
         (["--storage", "postgresql://me:secret@localhost:1/db"], 1, "needs a driver that is not installed"),
@@ -285,7 +285,30 @@ def test_a_best_value_at_the_end_of_its_range_is_told(capsys, data: Path, tmp_pa
     arguments = words(data, tmp_path / "sweep", 1, 3, "--search", "learning_rate=6e-4..1e-2:log")
     assert swept(capsys, arguments)["at_an_end"] == ["learning_rate"]
     assert main(arguments) == 0
-    assert "learning_rate is best at an end of what was searched, 0.0006; search beyond it" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "learning_rate is best close to an end of 0.0006..0.01:log, at 0.0006; search beyond it" in told
+    assert "what mattered is not to be told from 1 trials; 4 with different results are needed" in told
+
+
+def test_without_a_place_it_stands_beside_its_data_and_goes_on_there(capsys, data: Path, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").symlink_to(data)
+    arguments = ["sweep", "own", "--trials", "1", "--steps", "3", *SMALL, *SEARCH]
+    first = swept(capsys, arguments)
+    assert (tmp_path / "own-sweep" / "study.db").is_file()
+    assert swept(capsys, arguments)["trials"] == first["trials"]
+
+
+@pytest.mark.parametrize("search", ["banana=1..2", "learning_rate=5..1", "dropout=0..x", "learning_rate=0..1:log"])
+def test_a_wrong_search_is_refused_at_once_in_both_languages(capsys, data: Path, tmp_path, monkeypatch, search) -> None:
+    monkeypatch.setattr("kotha.train.sweep.about.choose_settings", lambda *_: pytest.fail("it was timed before"))
+    arguments = ["sweep", str(data), "--out", str(tmp_path / "sweep"), "--search", search]
+    assert main(arguments) == 2
+    english = capsys.readouterr().err
+    assert english.count("context_length") == (search.startswith("banana"))
+    assert main([*arguments, "--language", "bn"]) == 2
+    assert not {*capsys.readouterr().err.split()} & {"is", "not", "no", "begins"}
+    assert not (tmp_path / "sweep").exists()
 
 
 def test_no_trials_are_too_few(capsys, data: Path, tmp_path) -> None:

@@ -114,9 +114,11 @@ def test_a_demonstration_refuses_before_it_writes(tmp_path: Path) -> None:
 
 
 def test_sizes_are_told_from_settings() -> None:
-    model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1, "nonsense": 1})
+    model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1})
     assert model.n_layers == 3
-    assert rest == {"steps": 5, "dropout": 0.1, "nonsense": 1}
+    assert rest == {"steps": 5, "dropout": 0.1}
+    with pytest.raises(ConfigError, match="setting 'n_layer' does not exist; did you mean 'n_layers'"):
+        take_sizes(preset("pocket"), {"n_layer": 3})
 
 
 def test_a_new_model_sees_as_far_as_it_shall_read() -> None:

@@ -47,6 +47,7 @@ _PHRASES = {"nearest", "advice", "what", "why", "where", "kind", "unit", "rest"}
 _LISTS = {"figures"}  # such phrases, with commas between
 _UNCOUNTED = re.compile("(কোটি|লাখ)টি")  # a large count takes no ending of its own
 _LARGE = {"million": 1e6, "billion": 1e9}
+_UNITS = {"byte": "বাইট", "second": "সেকেন্ড", "minute": "মিনিট", "hour": "ঘণ্টা", "day": "দিন"}
 _ON_AXES = {"k": 1e3, "M": 1e6, "G": 1e9}
 # A number, by itself or of something: 8,192, 3.2 GB, 41 minutes, 58 %.
 _COUNT = r"[-−+]?\d[\d,.]*(?:e[-+]?\d+)?(?: ?%| [A-Za-z]+)?"
@@ -132,7 +133,7 @@ def _said_on_page(text: str) -> str:
 def _said_in_cell(text: str) -> str:
     """A cell: words in the reader's language, digits as they are."""
     found = _known_on_page(text)
-    return large(text) if found is None else _UNCOUNTED.sub(r"\1", plain(found))
+    return measured(text) if found is None else _UNCOUNTED.sub(r"\1", plain(found))
 
 
 def _known_on_page(text: str) -> str | None:
@@ -208,14 +209,15 @@ def _rooms(command: str) -> tuple[str, ...]:
     return (*(room for room in wanted if (FOLDER / f"{room}.json").is_file()), *_SHARED)
 
 
-def large(text: str) -> str:
-    """A count of a table whose unit is a word, as the reader's language says it; its digits stay, as any other cell."""
+def measured(text: str) -> str:
+    """An amount in a table, a unit that is a word in the reader's language; its digits stay, as everywhere there."""
     number, _, unit = text.partition(" ")
-    if _Speech.language == "bn" and unit == "bytes":
-        return f"{number} বাইট"
-    if _Speech.language == "en" or unit not in _LARGE:
+    if _Speech.language == "en" or not _FIGURE.fullmatch(number):
         return text
-    return plain(_by_crore(float(number) * _LARGE[unit]))
+    if unit in _LARGE:
+        return plain(_by_crore(float(number.replace(",", "")) * _LARGE[unit]))
+    one = unit.removesuffix("s")
+    return f"{number} {_UNITS[one]}" if one in _UNITS else text
 
 
 @cache

@@ -18,7 +18,10 @@ def sweep(
     data: Annotated[Path, flag("A data folder, made by `kotha prepare`.")],
     /,
     *,
-    out: Annotated[Path, flag("The folder of the sweep, to make or to go on with: a run folder for each trial.")],
+    out: Annotated[
+        Path | None,
+        flag("The sweep's folder, to make or to go on with, with a run for each trial; left out: DATA-sweep."),
+    ] = None,
     trials: Annotated[int, flag("How many trials there shall be, of all processes together.")] = 20,
     minutes: Annotated[float | None, flag("How long each trial may take; 10 where nothing else says it.")] = None,
     steps: Annotated[int | None, flag("Or how many steps each has.")] = None,
@@ -41,13 +44,14 @@ def sweep(
     language: InLanguage = "en",
     as_json: Annotated[bool, flag("What was found, as JSON on stdout.", name="--json")] = False,
 ) -> None:
-    """Search settings by training: `kotha sweep data --minutes 5 --trials 20 --out sweep`.
+    """Search settings by training: `kotha sweep data --minutes 5 --trials 20`.
 
     Trial 0 is the default recipe; the others draw learning rates, weight decay, dropout, batch and, at equal time, the
     size, or what --search names. Those that fall behind are stopped early. The same command goes on after a stop or a
     crash; started several times at once, on one machine or on several with --storage, all work on one study. Ends with
     what mattered, and the `kotha train` line of the best.
     """
+    out = out or beside(data)
     changes = {**from_words(set_), **({} if steps is None else {"steps": steps})}
     with TrainingDisplay() as display:
         from kotha.text.shards import Dataset
@@ -77,6 +81,16 @@ def sweep(
         print_json({**found.to_dict(), "command": command})
         return
     _print(found, command, out)
+
+
+def beside(data: Path) -> Path:
+    """Where a sweep stands that was given no place: beside its data, so the same command finds it again.
+
+    >>> beside(Path("corpus/data")).as_posix()
+    'corpus/data-sweep'
+    """
+    named = data if data.name not in ("", "..") else data.resolve()
+    return named.with_name(f"{named.name or 'data'}-sweep")
 
 
 def train_line(data: Path, found: "SweepFindings") -> str:

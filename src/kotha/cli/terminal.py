@@ -15,7 +15,7 @@ from rich.table import Table
 
 from kotha.cli.controls import plain_stream, visible
 from kotha.cli.naming import in_flags
-from kotha.cli.spoken import large, said, tell
+from kotha.cli.spoken import measured, said, tell
 from kotha.files import as_json
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.wording import OnProgress
@@ -92,7 +92,7 @@ def table(
 
 def _label_said(text: str) -> str:
     """A cell in the reader's language; numbers of a table stay as they are, with their units."""
-    return large(text) if text[:1].isdigit() else said(text)
+    return measured(text) if text[:1].isdigit() else said(text)
 
 
 def _sentence_said(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from kotha.errors import ConfigError, UsageError
+from kotha.errors import ConfigError, UsageError, nearest
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.fields import is_number
 from kotha.model.presets import preset
@@ -109,6 +109,10 @@ def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfi
     """A model with those settings that only a model has, such as n_layers, and the settings that are left."""
     of_training = {each.name for each in fields(TrainConfig)}
     sizes = {each.name for each in fields(model)} - of_training
+    known = {*of_training, *sizes, "vocab_size"}  # which a model without words refuses in words of its own
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"setting {name!r} does not exist{nearest(name, known)}")
     changes = {name: value for name, value in given.items() if name in sizes}
     rest = {name: value for name, value in given.items() if name not in sizes}
     return (model.replace(**changes) if changes else model), rest

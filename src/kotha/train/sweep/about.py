@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kotha.errors import UsageError
+from kotha.model.presets import preset
 from kotha.text.shards import Dataset
 from kotha.train.plan.design import BASE
 from kotha.train.plan.rules import EVALUATIONS
 from kotha.train.plan.step_time import use_fastest_threads
 from kotha.train.plan.text_size import measure_text
-from kotha.train.settings import TrainRequest, choose_settings, take_sizes
+from kotha.train.settings import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
 from kotha.train.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, usual_search
 
 _FORMAT = 1
@@ -72,15 +73,14 @@ class Sweep:
 def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
     """Settle a new sweep: the default recipe for the data and the time, and what is searched around it."""
     asked = request.training
+    # What can be refused is refused before anything is timed.
+    chosen = read_search(request.search, preset(asked.preset or USUAL_PRESET), asked.changes)
     choice = choose_settings(asked, measure_text(str(data.path)), use_fastest_threads)
     given = dict(asked.changes)
     designed = asked.preset is None and choice.design is not None
     _, rest = take_sizes(choice.model, given)
     sizes_open = designed and len(rest) == len(given)
-    if request.search:
-        searched = read_search(request.search, choice.model, given)
-    else:
-        searched = usual_search(choice, given, sizes_open)
+    searched = chosen or usual_search(choice, given, sizes_open)
     names = {each.name for each in searched}
     measured_by: dict[str, Any] = {}
     fixed: dict[str, Any] = {}

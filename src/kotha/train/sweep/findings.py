@@ -46,7 +46,7 @@ class SweepFindings:
     recipe: str
     minutes: float | None
     changes: dict[str, Any]  # what the best trial is told beside preset, recipe and time
-    at_an_end: list[str]  # settings of which the best value lies at an end of what was searched
+    at_an_end: list[str]  # settings of which the best value lies close to an end of what was searched
 
     @property
     def best(self) -> Trial | None:
@@ -175,7 +175,10 @@ def sentences(found: SweepFindings) -> list[str]:
     else:
         told.append(f"{best.name} is the best: {best.value:.4f} {found.unit}")
     for name in found.at_an_end:
-        told.append(f"{name} is best at an end of what was searched, {short(best.values[name])}; search beyond it")
-    if found.importance and whole < _FEW_FOR_EACH * len(found.searched):
+        where = f"{found.searched[name]}, at {short(best.values[name])}"
+        told.append(f"{name} is best close to an end of {where}; search beyond it")
+    if not found.importance:
+        told.append(f"what mattered is not to be told from {whole} trials; {_FEWEST} with different results are needed")
+    elif whole < _FEW_FOR_EACH * len(found.searched):
         told.append(f"what mattered is a guess from {whole} trials; more of them make it surer")
     return told

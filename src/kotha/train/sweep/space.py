@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, get_args, get_type_hints
 
-from kotha.errors import ConfigError, UsageError, nearest
+from kotha.errors import UsageError, nearest
 from kotha.model.config import ModelConfig
 from kotha.train.config import TrainConfig
 from kotha.train.plan.design import RUNGS, shape
@@ -89,7 +89,7 @@ class Searched:
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def at_an_end(self, value: Value) -> bool:
-        """Does a value lie at an end of the range, so that a better one may lie beyond it?
+        """Does a value lie close to an end of the range, so that a better one may lie beyond it?
 
         >>> rates = Searched("learning_rate", low=1e-4, high=1e-2, log=True)
         >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
@@ -155,7 +155,7 @@ def _read(word: str, model: ModelConfig) -> Searched:
     if name in _MEASURES:
         raise UsageError(f"{name} decides how a trial is timed or measured; set it for all instead of searching it")
     if name not in (*known, SIZE):
-        raise ConfigError(f"setting {name!r} does not exist{nearest(name, [*known, SIZE])}")
+        raise UsageError(f"setting {name!r} does not exist{nearest(name, [*known, SIZE])}")
     ends, colon, how = rest.partition(":")
     if ".." not in ends:
         return _among(name, rest, kinds.get(name))
