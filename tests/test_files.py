@@ -415,3 +415,12 @@ def test_who_waited_for_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     held.let_go()
     waiting.join(timeout=20)
     assert told == ["gone"]
+
+
+def test_what_is_let_go_twice_closes_nothing_of_anybody_else(tmp_path: Path) -> None:
+    held = Lock(tmp_path)
+    held.let_go()
+    with (tmp_path / "a").open("wb") as file:  # has the descriptor that was free
+        held.let_go()
+        file.write(b"a")
+    assert (tmp_path / "a").read_bytes() == b"a"

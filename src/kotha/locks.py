@@ -64,8 +64,10 @@ if sys.platform != "win32":
             os.fsync(self._descriptor)
 
         def let_go(self) -> None:
-            """Hold it no more; to be called once."""
-            os.close(self._descriptor)
+            """Hold it no more; a second time, from a signal's handler perhaps, does nothing."""
+            descriptor, self._descriptor = self._descriptor, -1
+            if descriptor >= 0:
+                os.close(descriptor)
 
 else:
     import msvcrt
@@ -119,10 +121,12 @@ else:
                     os.fsync(file.fileno())
 
         def let_go(self) -> None:
-            """Hold it no more; to be called once."""
-            os.close(self._descriptor)
-            with suppress(OSError):  # the next one has it already
-                self._place.unlink()
+            """Hold it no more; a second time, from a signal's handler perhaps, does nothing."""
+            descriptor, self._descriptor = self._descriptor, -1
+            if descriptor >= 0:
+                os.close(descriptor)
+                with suppress(OSError):  # the next one has it already
+                    self._place.unlink()
 
 
 def _holder(inode: int) -> str:

@@ -168,6 +168,7 @@ try:
 except kotha.locks.InUseError as error:
     found["held"] = str(error)
 held.let_go()
+held.let_go()
 kotha.locks.Lock(Path("b")).let_go()
 found["left"] = sorted(os.listdir("."))
 print(json.dumps(found))
