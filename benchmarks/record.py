@@ -9,7 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def machine() -> dict[str, Any]:
@@ -26,13 +27,24 @@ def machine() -> dict[str, Any]:
     return found
 
 
+def command() -> str:
+    """How to do it again, from the root of the repository."""
+    script, *words = sys.argv
+    spec = sys.modules["__main__"].__spec__
+    if spec is not None:
+        begun = ["-m", spec.name.removesuffix(".__main__")]
+    else:
+        place = Path(script).resolve()
+        begun = [str(place.relative_to(ROOT)) if place.is_relative_to(ROOT) else script]
+    return shlex.join(["python", *begun, *(word.replace(str(Path.home()), "~") for word in words)])
+
+
 def save(name: str, figures: Any, libraries: list[str], folder: Path = RESULTS) -> Path:
     """Write benchmarks/results/NAME.json, or NAME.json elsewhere."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    command = ["python", *(argument.replace(str(Path.home()), "~") for argument in sys.argv)]
     record = {
-        "command": shlex.join(command),
+        "command": command(),
         "machine": machine(),
         "versions": {"python": platform.python_version(), **{library: version(library) for library in libraries}},
         "figures": figures,

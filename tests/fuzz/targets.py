@@ -32,6 +32,14 @@ class Target:
     share: int  # of a thousand inputs; the quick ones get more
     agree: Callable[[Parcel], Parcel] | None = None  # sums inside the input put right, so that what they cover is read
 
+    def __reduce__(self) -> tuple[Callable[[str], "Target"], tuple[str]]:
+        return named, (self.name,)  # from process to process it goes by its name
+
+
+def named(name: str) -> Target:
+    """The target of a name."""
+    return TARGETS[name]
+
 
 @cache
 def seeds(target: str) -> dict[str, Parcel]:
