@@ -113,6 +113,7 @@ def import_all() -> None:
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # its own reserves a gigabyte at once, and uses none of it
     import PIL.Image
     import pyarrow.parquet
+    import pypdf
 
     import kotha.adapt
     import kotha.serve.app
@@ -120,7 +121,7 @@ def import_all() -> None:
     from kotha.retrieve import index, opening
 
     PIL.Image.init()
-    assert all((pyarrow, kotha, import_, index, opening))
+    assert all((pyarrow, pypdf, kotha, import_, index, opening))
 
 
 if __name__ == "__main__":
