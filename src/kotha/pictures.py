@@ -36,7 +36,7 @@ _ARRAY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.fo
 # What numpy and zipfile raise over an array that is broken; its header is read as a piece of Python.
 _BROKEN_ARRAY: tuple[type[Exception], ...] = (
     *(ValueError, TypeError, AttributeError, KeyError, OverflowError, RuntimeError, OSError, EOFError, SyntaxError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, MemoryError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, MemoryError, SystemError),
 )
 
 Pixels = NDArray[Any]
@@ -188,7 +188,7 @@ def _array(arrays: dict[str, Pixels], kinds: Sequence[str], parts: Sequence[str]
 
 
 def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> LabelledImages:
-    labels = labels.reshape(len(labels), -1)[:, 0] if labels.ndim > 1 and labels.size == len(labels) else labels
+    labels = labels.reshape(len(labels)) if labels.ndim > 1 and labels.size == len(labels) else labels
     if images.ndim not in (3, 4) or labels.shape != images.shape[:1] or not images.size:
         raise DataError(
             f"the {part} images of {path} have shape {images.shape} and their labels {labels.shape}; give (N, height, "

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import kotha
-from kotha import bundle
+from kotha import bundle, pictures
 from kotha.adapt.images import PAGE, read_image_parts
 from kotha.cli.main import main
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
@@ -206,6 +206,24 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
 def _array(header: str, data: bytes = bytes(8)) -> bytes:
     written = header.encode()
     return b"\x93NUMPY\x01\x00" + len(written).to_bytes(2, "little") + written + data
+
+
+def test_no_images_with_labels_in_columns_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=np.zeros((0, SIDE, SIDE), np.uint8), labels=np.zeros((0, 3)))
+    with pytest.raises(DataError, match=r"have shape \(0, .*their labels \(0,\)"):
+        read_labelled_images(tmp_path / "a.npz", SIDE, 1)
+
+
+def test_what_python_s_own_parser_falls_over_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.12's tokenizer, which numpy reads old headers with, ends some in a SystemError."""
+    np.save(tmp_path / "a.npy", np.zeros((8, 8)))
+
+    def fall(_: object) -> None:
+        raise SystemError("returned a result with an exception set")
+
+    monkeypatch.setitem(pictures._ARRAY_HEADERS, (1, 0), fall)
+    with pytest.raises(UsageError, match="holds no array of pixels: returned a result with an exception set"):
+        read_picture(tmp_path / "a.npy", 8, 1)
 
 
 @pytest.mark.parametrize(

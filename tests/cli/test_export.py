@@ -22,7 +22,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "checkpoints").mkdir()
     about = {"data": {"path": "/home/me/stories", "train_tokens": 1234}, "task": "next-token"}
     (folder / "config.json").write_text(json.dumps({**about, "training": {"optimizer": "muon"}}))
-    (folder / "summary.json").write_text(json.dumps({"steps": 9, "tokens": 99, "best_step": 7, "bits_per_byte": 0.5}))
+    told = {"steps": 9, "tokens": 99, "best_step": 7, "bits_per_byte": 0.5, "loss_nats": 10**400}  # too large
+    (folder / "summary.json").write_text(json.dumps(told))
     return folder
 
 
@@ -50,7 +51,7 @@ def test_a_run_becomes_a_folder_with_its_proof(run: Path, tmp_path: Path, capsys
         "step 7",
     ):
         assert said in card
-    assert "/home/me" not in card
+    assert "/home/me" not in card and "nats" not in card
 
 
 def test_a_table_for_people_and_a_remark_on_rounding(

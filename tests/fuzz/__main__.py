@@ -49,7 +49,7 @@ def main() -> int:
     seconds = dict.fromkeys(given.targets, 0.0)
     turns = 1 + given.inputs // _TURN
     for turn in range(1, turns + 1):
-        wanted = [given.inputs * search.target.share * turn // (shares * turns) for search in searches]
+        wanted = [-(-given.inputs * search.target.share * turn // (shares * turns)) for search in searches]
         for place, search, used in side_by_side(searches, wanted, seconds, given.jobs):
             searches[place] = search
             seconds[search.found.target] += used

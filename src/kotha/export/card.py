@@ -17,7 +17,7 @@ from kotha.errors import KothaError
 from kotha.export.huggingface.layouts import Layout
 from kotha.files import read_table
 from kotha.model.config import ClassifierConfig, TextConfig
-from kotha.runs import mapping
+from kotha.runs import figure, mapping
 from kotha.wording import counted
 
 UNKNOWN = "unknown"
@@ -141,8 +141,8 @@ def _recipe(about: About) -> str:
 
 
 def _scores(about: About) -> str:
-    known = [(title, about.summary.get(key)) for key, title in _SCORES.items()]
-    rows = [f"| {title} | {value:.4f} |" for title, value in known if isinstance(value, int | float)]
+    known = [(title, figure(about.summary, key)) for key, title in _SCORES.items()]
+    rows = [f"| {title} | {value:.4f} |" for title, value in known if value is not None]
     step = about.summary.get("best_step", UNKNOWN)
     how = f"Measured by `kotha train` on the validation split of the data above, for the weights of step {step}."
     if "macro_f1" in about.summary:

@@ -87,7 +87,7 @@ class Stragglers:
         usual = median(self._usual) if self._usual else taken
         if taken > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
             self._say(
-                f"step {step:,} took {taken:.1f} s instead of {usual:.1f} s: a machine, or the network, stood still"
+                f"step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still"
             )
         self._usual.append(taken)
 

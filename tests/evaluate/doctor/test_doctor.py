@@ -281,3 +281,9 @@ configs = st.dictionaries(
 def test_whatever_a_run_folder_holds_the_doctor_answers(config: Any, metrics: Any) -> None:
     for finding in diagnose(config, metrics):
         assert "{" not in finding.words["en"] + finding.words["bn"]
+
+
+def test_references_that_are_no_numbers_are_passed_over() -> None:
+    rows = [{"step": step, "loss_nats": 5.0 - step} for step in range(1, 4)]
+    odd = {"unigram": 10**400, "uniform": math.inf, "trigram": True, "bigram": "much"}
+    assert diagnose({"references": odd}, rows) == diagnose({}, rows)

@@ -176,6 +176,7 @@ def test_own_matrices_as_json_and_as_csv_in_either_digits(tmp_path: Path) -> Non
         ({"X": [[1.0, "=cmd()"], [1.0, 1.0]]}, "X: row 1 holds '=cmd\\(\\)', which is no number"),
         ({"X": [[1.0, True], [1.0, 1.0]]}, "'True', which is no number"),
         ({"X": [[math.nan, 0.0], [1.0, 1.0]]}, "'nan', which is no number"),
+        ({"X": [[10**400, 0.0], [1.0, 1.0]]}, "which is no number"),
         ({"X": [[1e300, 0.0], [1.0, 1.0]]}, "use numbers up to 1,000,000"),
         ({"X": [[0.0, 0.0]] * 25}, "X is 25 × 2, too large for paper"),
         ({"X": []}, "X is no matrix"),

@@ -57,6 +57,7 @@ def test_words_become_what_optuna_is_asked_for() -> None:
         (["learning_rate=1e-4..1e-2:lin"], "only :log is known there"),
         (["learning_rate=a..b"], "'a' is no number"),
         (["learning_rate=1..inf"], "'inf' is no end of a range"),
+        ([f"n_layers=1..1{'0' * 400}"], "is no end of a range"),
         (["n_layers=1.5..3"], "'1.5' is no whole number"),
         (["dropout=0.1"], "leaves nothing to search"),
         (["dropout=,"], "leaves nothing to search"),

@@ -63,8 +63,8 @@ def read_curve(
     model, training = mapping(config, "model"), mapping(config, "training")
     harder = ("label_smoothing", "ema_decay", "backwards")
     noisy = (figure(model, "dropout"), *(figure(training, name) for name in harder))
-    named = mapping(config, "references").items()
-    known = {name: float(value) for name, value in named if isinstance(value, int | float)}
+    named = mapping(config, "references")
+    known = {name: value for name in named if (value := figure(named, name)) is not None}
     vocab_size = figure(model, "vocab_size")
     return Curve(
         steps=[int(row["step"]) for row in finite],

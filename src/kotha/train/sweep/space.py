@@ -9,6 +9,7 @@ What nobody named is searched around the default: rates by a factor, the batch a
 
 import math
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -187,7 +188,7 @@ def _number(name: str, text: str, whole: bool) -> float:
     except ValueError as error:
         kind = "whole number" if whole else "number"
         raise UsageError(f"{name}: {text!r} is no {kind}; write {name}=FROM..TO") from error
-    if not math.isfinite(value):
+    if not abs(value) <= sys.float_info.max:
         raise UsageError(f"{name}: {text!r} is no end of a range")
     return value
 
