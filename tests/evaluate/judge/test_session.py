@@ -124,7 +124,7 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [
     {"same": 1e999}, {"models": ["a", "b", "a"]}, {"pairs": [{"left": "\ud800"}]}, {"pairs": [{"prompt": ["ক"]}]},
-    {"pairs": [{"models": ["a", "a"]}]},
+    {"pairs": [{"models": ["a", "a"]}]}, {"pairs": [{"models": ["a", "b", "a"]}]},
 ], ids=str)  # fmt: skip
 def test_pairs_that_nobody_wrote_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["গ"]})

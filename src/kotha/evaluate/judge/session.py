@@ -51,7 +51,7 @@ class BlindPair:
         """A pair of a file: texts that can be shown and hashed, by two models."""
         pair = cls(**{**told, "models": tuple(told["models"])})
         texts = (pair.id, pair.prompt, pair.left, pair.right, *pair.models)
-        if not all(isinstance(text, str) for text in texts) or len(set(pair.models)) != 2:
+        if not all(isinstance(text, str) for text in texts) or not len(pair.models) == len(set(pair.models)) == 2:
             raise ValueError("a pair has a name, a prompt and two texts, by two models")
         "".join(texts).encode()  # half a letter (a lone surrogate) is a ValueError too
         return pair
