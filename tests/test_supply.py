@@ -105,3 +105,32 @@ def test_an_audit_that_was_not_answered_is_not_clean(
     assert "numpy 1.0: HOLE-1" in capsys.readouterr().out
     answering(monkeypatch, [good, {**good, "name": "numpy"}])
     assert audit.known(tmp_path, bill, tmp_path / "known.json") == 0
+
+
+@pytest.mark.parametrize(
+    ("affected", "version", "is_so"),
+    [
+        ({"versions": ["1.0", "1.1"]}, "1.1", True),
+        ({"versions": ["1.0", "1.1"]}, "1.2", False),
+        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}]}]}, "9.9", True),  # nothing has mended it
+        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.9", True),
+        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.10", False),
+        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.1", False),
+        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"last_affected": "2"}]}]}, "2", True),
+        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"last_affected": "2"}]}]}, "2.1", False),
+        ({"ranges": [{"type": "GIT", "events": [{"introduced": "0"}]}]}, "1.0", False),
+    ],
+)
+def test_a_copy_of_the_advisories_is_asked_where_there_is_no_network(
+    affected: dict[str, Any], version: str, is_so: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bill, entry = tmp_path / "sbom.json", tmp_path / "vulns" / "some-thing" / "HOLE-1.yaml"
+    bill.write_text(json.dumps({"components": [{"name": "Some_Thing", "version": version}]}))
+    assert audit.known_offline(bill, tmp_path, tmp_path / "known.json") == 3, "no database is no clean bill"
+    entry.parent.mkdir(parents=True)
+    told = {"id": "HOLE-1", "affected": [{"package": {"name": "some-thing"}, **affected}]}
+    entry.write_text(json.dumps(told))  # JSON is YAML
+    assert audit.known_offline(bill, tmp_path, tmp_path / "known.json") == int(is_so)
+    assert ("Some_Thing" in capsys.readouterr().out) == is_so
+    entry.write_text(json.dumps({**told, "withdrawn": "2024-01-01"}))
+    assert audit.known_offline(bill, tmp_path, tmp_path / "known.json") == 3
