@@ -39,6 +39,7 @@ import record
 BOUNDS = (300, 500, 700, 800, 900, 1000, 1200, 1600)
 _MATERIAL = CASES["gguf"]  # all that one needs to export: stories, tokenizer, shards, a run
 
+_SERVERS = ("serve", "open")
 _BAD_ANSWER = "the server answered:"
 
 # By name; what each reads and writes is in the folder.
@@ -88,6 +89,9 @@ COMMANDS: dict[str, Callable[[Path], Words]] = {
     "ask": lambda folder: ["ask", "--index", str(folder / "asked.db"), "নদী কোথায়?"],
     "demo": lambda folder: ["demo", "--out", str(folder / "out"), "--documents", "300", "--minutes", "0.05"],
     "serve": lambda folder: ["serve", "--port", "0"],
+    "open": lambda folder: ["open", "--no-browser", "--jobs", str(folder / "jobs")],
+    "bench": lambda folder: ["bench", "generate", "--batch-size", "1", "--tokens", "4", "--rounds", "2"],
+    "inspect": lambda folder: ["corpus", "inspect", str(folder / "s.jsonl")],
 }
 
 
@@ -127,7 +131,7 @@ def begun(words: Words, folder: Path, bound: int) -> subprocess.CompletedProcess
             text=True,
             stdin=subprocess.DEVNULL,
         )
-        wrong = ask_server(process, said) if words[0] == "serve" else None
+        wrong = ask_server(process, said) if words[0] in _SERVERS else None
         output, _ = process.communicate(timeout=300)
     told = said.read_text(encoding="utf-8") + (f"\n{_BAD_ANSWER} {wrong}" if wrong else "")
     return subprocess.CompletedProcess(words, process.returncode, output, told)
@@ -165,7 +169,7 @@ def ask_server(process: "subprocess.Popen[str]", said: Path) -> str | None:
 def judge(ran: subprocess.CompletedProcess[str]) -> str | None:
     """What is wrong with how it ended, or nothing."""
     lines = ran.stderr.strip().splitlines() or [""]
-    told_to_stop = ran.args[0] == "serve" and ran.returncode == 128 + signal.SIGTERM
+    told_to_stop = ran.args[0] in _SERVERS and ran.returncode == 128 + signal.SIGTERM
     if lines[-1].startswith(_BAD_ANSWER):
         return lines[-1]
     if (ran.returncode == 0 or told_to_stop) and "Traceback" not in ran.stderr:

@@ -143,7 +143,13 @@ def twin(model: GPT) -> Any:
 def bench_writing(model: GPT, weights: Weights, batch_size: int, n_tokens: int, rounds: int, tell: OnProgress) -> Turns:
     """Tokens that are written in a second, in rows side by side; transformers has no int8, and takes float32."""
     check_count("batch_size", batch_size, _MOST_ROWS)
-    check_count("tokens", n_tokens, model.config.context_length - _PROMPT)
+    room = model.config.context_length - _PROMPT
+    if room < 1:
+        raise UsageError(
+            f"a model that sees {model.config.context_length} tokens has no room for a prompt of {_PROMPT} and what is "
+            "written after it; measure one that sees more"
+        )
+    check_count("tokens", n_tokens, room)
     outcome = Turns(f"writing {batch_size} x {n_tokens} in {weights}", "tokens", batch_size * n_tokens)
     sides = {"kotha": our_writer, "transformers": their_writer}
     makers = {name: partial(make, model, weights, batch_size, n_tokens) for name, make in sides.items()}
