@@ -86,7 +86,7 @@ def test_what_cannot_be_measured_is_refused_in_words() -> None:
         sides.bench_writing(model, "float32", 2000, 4, 1, quiet)
     with pytest.raises(UsageError, match="tokens=9 cannot be measured; use 1 to 8"):
         sides.bench_writing(model, "float32", 1, 9, 1, quiet)
-    with pytest.raises(UsageError, match="sees 8 tokens has no room for a prompt of .*; measure one that sees more"):
+    with pytest.raises(UsageError, match=r"sees 8 tokens has no room for a prompt of .*; measure one that sees more"):
         sides.bench_writing(GPT(CLASSIC.replace(context_length=8)), "float32", 1, 1, 1, quiet)
     with pytest.raises(DataError, match="no text to measure on"):
         sides.bench_tokenizing(train(TEXTS, "bpe", vocab_size=400), [""], 1, quiet)
