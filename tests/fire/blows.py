@@ -1,6 +1,7 @@
 """The blows: kills at calls, power cuts between calls, calls that fail; and what must be true after each."""
 
 import random
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -137,12 +138,21 @@ def failures(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
         found.blows += 1
         found.broken_off += code != 0
         what, said = f"{error} at {call.name} {call.ordinal}", shooting.log.read_text(encoding="utf-8")
-        if "Traceback" in said or code < 0:
+        if ("Traceback" in said or code < 0) and not _struck_elsewhere(said, shooting.folder):
             found.wrong.append(f"{what}: ended with {code} and no word of its own: {said[-400:]}")
         if code and (left := leftovers(shooting.folder)) and call.name not in ("unlinkat", "unlink", "rmdir"):
             found.wrong.append(f"{what}: {left} is left behind")
         found.wrong += shooting.wrongs(what, whole=code == 0)
     return found
+
+
+def _struck_elsewhere(said: str, folder: Path) -> bool:
+    """Whether a blow met a file of Python's instead of the command's.
+
+    A call is known by its number, and processes that wait for each other make now more of them and now less.
+    """
+    places = re.findall(r"\[Errno \d+\] [^:\n]+: '(/[^']*)'", said)
+    return bool(places) and not any(place.startswith(f"{folder}/") or place == f"{folder}" for place in places)
 
 
 def power_cuts(shooting: Range, times: int | None = None, seed: int = 0) -> Found:

@@ -25,6 +25,9 @@ def main() -> int:
     except KothaError as error:
         print(f"kotha: {error}", file=sys.stderr)
         return 1
+    except OSError as error:  # the server answers that its disk fails
+        print(f"kotha: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
 
 
 def go(folder: Path) -> int:

@@ -1,6 +1,7 @@
 """What goes wrong while a server runs is told in words, costs nobody else anything, and is over when it is mended."""
 
 import asyncio
+import errno
 import json
 import os
 import resource
@@ -27,6 +28,7 @@ from kotha.bundle import WEIGHTS_FILE
 from kotha.errors import KothaError
 from kotha.runs import CHECKPOINTS
 from kotha.serve.app import make_app
+from kotha.serve.errors import answer
 from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS
 from kotha.serve.jobs.notes import JobNote
 from kotha.serve.jobs.refusals import JobConflictError
@@ -436,3 +438,17 @@ def test_a_job_that_may_write_nothing_large_fails_with_words(
     failed = waited(store, id, over)
     assert failed.state == "failed" and "File too large" in failed.said, failed
     assert (tmp_path / id / LOG).is_file()
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_disk_that_fails_is_told_without_its_places(code: int, caplog: pytest.LogCaptureFixture) -> None:
+    status, body, _ = answer(OSError(code, os.strerror(code), "/home/me/jobs/log.txt"))
+    told = body["error"]["message"]
+    assert status == 500 and told == f"the server's disk fails: {os.strerror(code)}; its log says where"
+    assert [each.getMessage() for each in caplog.records] == [f"/home/me/jobs/log.txt: {os.strerror(code)}"]
+    assert caplog.records[0].exc_info is None, "nothing is to be found in our code"
+
+
+def test_a_file_that_should_be_there_is_looked_into(caplog: pytest.LogCaptureFixture) -> None:
+    status, body, _ = answer(FileNotFoundError(errno.ENOENT, "No such file or directory", "/home/me/jobs"))
+    assert status == 500 and "/home/me" not in str(body) and caplog.records[0].exc_info is not None

@@ -1,5 +1,6 @@
 """Whatever goes wrong, in OpenAI's words: a message that says what to do, a type, and the parameter that is meant."""
 
+import errno
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from kotha.serve.turns import ClientLeftError, TooLongError
 _log = logging.getLogger("kotha.serve")
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _RETRY_AFTER = {"Retry-After": "1"}
+# What the system says of a disk that is broken, full or may only be read; a place that is not there is ours to foresee.
+_OF_THE_DISK = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 class ErrorDetail(BaseModel):
@@ -111,6 +114,9 @@ def answer(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
         return 500, as_error("there is not enough memory for this", 500), {}
     if isinstance(error, KothaError):  # a damaged folder, broken weights
         return 500, as_error(str(error), 500), {}
+    if isinstance(error, OSError) and error.errno in _OF_THE_DISK:  # where it was is for the log alone
+        _log.error("%s: %s", error.filename or "a file of the server", error.strerror)
+        return 500, as_error(f"the server's disk fails: {error.strerror}; its log says where", 500), {}
     _log.error("an unforeseen error", exc_info=error)
     return 500, as_error("something went wrong in the server; its log says what", 500), {}
 
