@@ -149,10 +149,13 @@ def failures(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
 def _struck_elsewhere(said: str, folder: Path) -> bool:
     """Whether a blow met a file of Python's instead of the command's.
 
-    A call is known by its number, and processes that wait for each other make now more of them and now less.
+    A call is known by its number, and processes that wait for each other make now more of them and now less. A folder of
+    modules that cannot be listed is an empty one to Python: then a module is not there.
     """
     places = re.findall(r"\[Errno \d+\] [^:\n]+: '(/[^']*)'", said)
-    return bool(places) and not any(place.startswith(f"{folder}/") or place == f"{folder}" for place in places)
+    if not places:
+        return "ImportError: Cannot import module 'kotha." in said
+    return not any(place.startswith(f"{folder}/") or place == f"{folder}" for place in places)
 
 
 def power_cuts(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
