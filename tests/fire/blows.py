@@ -149,7 +149,7 @@ def failures(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
 def _struck_elsewhere(said: str, folder: Path) -> bool:
     """Whether a blow met a file of Python's instead of the command's.
 
-    A call is known by its number, and processes that wait for each other make now more of them and now less. A folder of
+    A call is known by its number, and processes that wait for each other make now more of them, now less. A folder of
     modules that cannot be listed is an empty one to Python: then a module is not there.
     """
     places = re.findall(r"\[Errno \d+\] [^:\n]+: '(/[^']*)'", said)
