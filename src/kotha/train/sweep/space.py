@@ -186,8 +186,8 @@ def _number(name: str, text: str, whole: bool) -> float:
     try:
         value = int(text) if whole else float(text)
     except ValueError as error:
-        kind = "whole number" if whole else "number"
-        raise UsageError(f"{name}: {text!r} is no {kind}; write {name}=FROM..TO") from error
+        wrong = "is no whole number" if whole else "is no number"
+        raise UsageError(f"{name}: {text!r} {wrong}; write {name}=FROM..TO") from error
     if not abs(value) <= sys.float_info.max:
         raise UsageError(f"{name}: {text!r} is no end of a range")
     return value
