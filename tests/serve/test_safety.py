@@ -177,6 +177,20 @@ def test_a_request_that_never_ends_is_let_go(keyed: Address) -> None:
         assert time.monotonic() - began < 30
 
 
+def test_who_is_still_sending_too_much_gets_the_answer(address: Address) -> None:
+    """A connection that is closed meanwhile is reset, and what was answered is lost."""
+    url = httpx.URL(address.url)
+    with socket.create_connection((url.host, url.port), 10) as slow:
+        head = ["POST /v1/completions HTTP/1.1", f"Host: 127.0.0.1:{url.port}", f"Content-Length: {3 << 20}", "", ""]
+        slow.sendall("\r\n".join(head).encode())
+        time.sleep(0.5)  # it has been refused by now
+        for _ in range(3):
+            slow.sendall(b" " * (1 << 20))
+            time.sleep(0.1)
+        said = b"".join(iter(lambda: slow.recv(4096), b""))
+    assert said.startswith(b"HTTP/1.1 413") and b"send less at a time" in said
+
+
 @pytest.mark.parametrize(
     "body",
     [

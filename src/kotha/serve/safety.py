@@ -13,6 +13,7 @@ import hmac
 import ipaddress
 import json
 import re
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,6 +48,7 @@ class _TooLargeError(Exception):
 
 
 _MOST_DIGITS = 18  # of a length in bytes
+_LINGER_SECONDS, _LINGER_BYTES = 5.0, 64 << 20  # with somebody whose request was too large
 # Where a JSON body can hold half of a character beyond the first 65,536: spelt out; as bytes, which Python reads too;
 # or in UTF-16, which it also reads, and which has zeros in it. Two halves that belong together are a whole one.
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|\0")
@@ -87,21 +89,22 @@ class Guard:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await _refuse(send, *refusal)
+            await _refuse(send, receive, *refusal)
             return
         try:
             async with asyncio.timeout(self._settings.limits.body_seconds):
                 body = await _whole_body(receive, self._most_bytes(scope))
         except _TooLargeError:
-            await _refuse(send, 413, _too_large(self._most_bytes(scope)))
+            await _refuse(send, receive, 413, _too_large(self._most_bytes(scope)))
             return
         except TimeoutError:
-            await _refuse(send, 408, "the request did not arrive in time; send it again")
+            await _refuse(send, receive, 408, "the request did not arrive in time; send it again")
             return
         if body is None:
             return  # who began it has left
         if _has_half_a_character(body):
-            await _refuse(send, 400, "a text in the request holds half a character (a lone surrogate); send whole ones")
+            half = "a text in the request holds half a character (a lone surrogate); send whole ones"
+            await _refuse(send, receive, 400, half)
             return
 
         async def guarded(message: Message) -> None:
@@ -209,7 +212,7 @@ def with_headers(headers: Any) -> list[tuple[bytes, bytes]]:
     return given + [(name.encode(), value.encode()) for name, value in more.items() if name.encode() not in known]
 
 
-async def _refuse(send: Send, status: int, message: str) -> None:
+async def _refuse(send: Send, receive: Receive, status: int, message: str) -> None:
     body = json.dumps(as_error(message, status)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status in (408, 413):
@@ -217,4 +220,22 @@ async def _refuse(send: Send, status: int, message: str) -> None:
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": with_headers(headers)})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    if status == 413:
+        await _let_arrive(receive)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _let_arrive(receive: Receive) -> None:
+    """Take in, and forget, what is still on its way.
+
+    A connection that is closed on somebody who is sending is reset, and the answer is lost with it.
+    """
+    n_bytes = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_SECONDS):
+            while n_bytes < _LINGER_BYTES:
+                message = await receive()
+                n_bytes += len(message.get("body", b""))
+                if message["type"] == "http.disconnect" or not message.get("more_body"):
+                    return
