@@ -1,12 +1,13 @@
 """Put commands under fire, and say what came of it.
 
-    python -m tests.fire kills|cuts|faults [--cases train index] [--times 1000] [--seed 0] [--out FOLDER]
+    python -m tests.fire kills|cuts|faults|delays [--cases train index] [--times 1000] [--seed 0] [--out FOLDER]
 
 ``kills``: killed (signal 9) as they make a call of the file system. ``cuts``: the power is cut between two calls, and
-what was not synced is lost. ``faults``: a call fails (a broken disk, a full one, one that may only be read). After each
-blow: nothing half passes for whole, nothing that was acknowledged is lost, the command can be gone on with and ends
-byte for byte as if nothing had happened, and nothing is left behind. Without ``--times`` every call is struck once;
-with it the blows are shared among the cases by how many calls each makes.
+what was not synced is lost. ``faults``: a call fails (a broken disk, a full one, one that may only be read).
+``delays``: every call takes a while. After each blow: nothing half passes for whole, nothing that was acknowledged is
+lost, the command can be gone on with and ends byte for byte as if nothing had happened, and nothing is left behind.
+Without ``--times`` every call is struck once; with it the blows are shared among the cases by how many calls each
+makes.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.fire.blows import Found, Range, failures, kills, power_cuts
+from tests.fire.blows import Found, Range, delays, failures, kills, power_cuts
 from tests.fire.calls import missing
 from tests.fire.cases import CASES
 from tests.launching import Launcher
@@ -26,7 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import record
 
-KINDS: dict[str, Callable[[Range, int | None, int], Found]] = {"kills": kills, "cuts": power_cuts, "faults": failures}
+KINDS: dict[str, Callable[[Range, int | None, int], Found]] = {
+    **{"kills": kills, "cuts": power_cuts, "faults": failures, "delays": delays},
+}
 
 
 def main() -> int:

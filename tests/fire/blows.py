@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fire.calls import CHANGES, Call, struck, traced
+from tests.fire.calls import CHANGES, Call, slowed, struck, traced
 from tests.fire.cases import Case, begin, leftovers, tree
 from tests.fire.disk import LOST, Disk
 from tests.launching import Launcher
 
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
+SLOW_MICROSECONDS = 10_000
 
 
 @dataclass
@@ -143,6 +144,20 @@ def failures(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
         if code and (left := leftovers(shooting.folder)) and call.name not in ("unlinkat", "unlink", "rmdir"):
             found.wrong.append(f"{what}: {left} is left behind")
         found.wrong += shooting.wrongs(what, whole=code == 0)
+    return found
+
+
+def delays(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
+    """A disk that takes its time over every call: nothing breaks off, and all comes out as it would have."""
+    found = Found(shooting.case.name)
+    for _ in range(times or 1):
+        shooting.reset()
+        code = slowed(shooting.launcher, shooting.case.words(shooting.folder), shooting.log, SLOW_MICROSECONDS)
+        found.blows += 1
+        found.broken_off += code != 0
+        if code:
+            found.wrong.append(f"a slow disk: ended with {code}: {shooting.log.read_text(encoding='utf-8')[-400:]}")
+        found.wrong += shooting.wrongs("a slow disk", whole=code == 0)
     return found
 
 

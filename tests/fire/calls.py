@@ -81,6 +81,12 @@ def struck(launcher: Launcher, words: Sequence[str], log: Path, name: str, ordin
     return _run(launcher, words, log, [_only(name), f"--inject={name}:{blow}:when={ordinal}"])[0]
 
 
+def slowed(launcher: Launcher, words: Sequence[str], log: Path, microseconds: int) -> int:
+    """Run a command to which every call that changes a disk takes so long; its exit code."""
+    every = ",".join(f"?{name}" for name in CHANGES)
+    return _run(launcher, words, log, [_only(*CHANGES), f"--inject={every}:delay_exit={microseconds}"])[0]
+
+
 def _only(*names: str) -> str:
     return f"--trace={','.join(f'?{name}' for name in names)}"
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.fire.blows import Found, Range, agrees, chosen, failures, kills, power_cuts
+from tests.fire.blows import Found, Range, agrees, chosen, delays, failures, kills, power_cuts
 from tests.fire.calls import missing, read_calls
 from tests.fire.cases import CASES
 from tests.fire.disk import Disk
@@ -42,6 +42,12 @@ def test_after_a_blow_it_ends_as_if_nothing_had_happened(
     found = blows(shooting(name), 3)
     assert found.blows >= 3 and found.broken_off
     assert found.wrong == []
+
+
+@traceable
+def test_a_slow_disk_changes_nothing(shooting: Callable[[str], Range]) -> None:
+    found = delays(shooting("prepare"))
+    assert (found.blows, found.broken_off, found.wrong) == (1, 0, [])
 
 
 @traceable
