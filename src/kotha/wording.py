@@ -22,8 +22,11 @@ _TO_BANGLA = str.maketrans(dict(DIGITS))
 _TO_ASCII = str.maketrans({bangla: ascii_ for ascii_, bangla in DIGITS})
 
 # A unit of time in Bangla, its seconds, and below how many it is used.
-_TIMES = {"second": ("সেকেন্ড", 1, 120), "minute": ("মিনিট", 60, 7200), "hour": ("ঘণ্টা", 3600, 259_200)}
-_LONGEST = ("day", ("দিন", 86_400, 0))
+# In Bangla, how many seconds it has, and below how many it is told so; days tell all that is longer.
+TIMES = {
+    **{"second": ("সেকেন্ড", 1, 120), "minute": ("মিনিট", 60, 7200), "hour": ("ঘণ্টা", 3600, 259_200)},
+    "day": ("দিন", 86_400, 0),
+}
 
 
 def bangla_digits(text: str) -> str:
@@ -103,7 +106,8 @@ def duration(seconds: float, language: Language = "en") -> str:
     >>> duration(600, "bn")
     '১০ মিনিট'
     """
-    name, (bangla, unit, _) = next((each for each in _TIMES.items() if seconds < each[1][2]), _LONGEST)
+    name = next((name for name, (_, _, below) in TIMES.items() if seconds < below), "day")
+    bangla, unit, _ = TIMES[name]
     amount = f"{seconds:.1g}" if 0 < seconds < 0.1 else _short(seconds / unit, 10)
     if language == "bn":
         return f"{bangla_digits(amount)} {bangla}"

@@ -287,7 +287,7 @@ def test_a_best_value_at_the_end_of_its_range_is_told(capsys, data: Path, tmp_pa
     assert main(arguments) == 0
     told = capsys.readouterr().out
     assert "learning_rate is best close to an end of 0.0006..0.01:log, at 0.0006; search beyond it" in told
-    assert "what mattered is not to be told from 1 trials; 4 with different results are needed" in told
+    assert "what mattered is not to be told yet; it takes 4 trials with different results" in told
 
 
 def test_without_a_place_it_stands_beside_its_data_and_goes_on_there(capsys, data: Path, tmp_path, monkeypatch) -> None:

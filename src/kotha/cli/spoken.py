@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from kotha.wording import (
     LANGUAGES,
+    TIMES,
     Language,
     Voice,
     WrittenNumber,
@@ -47,7 +48,7 @@ _PHRASES = {"nearest", "advice", "what", "why", "where", "kind", "unit", "rest"}
 _LISTS = {"figures"}  # such phrases, with commas between
 _UNCOUNTED = re.compile("(কোটি|লাখ)টি")  # a large count takes no ending of its own
 _LARGE = {"million": 1e6, "billion": 1e9}
-_UNITS = {"byte": "বাইট", "second": "সেকেন্ড", "minute": "মিনিট", "hour": "ঘণ্টা", "day": "দিন"}
+_UNITS = {"byte": "বাইট", **{name: bangla for name, (bangla, *_) in TIMES.items()}}
 _ON_AXES = {"k": 1e3, "M": 1e6, "G": 1e9}
 # A number, by itself or of something: 8,192, 3.2 GB, 41 minutes, 58 %.
 _COUNT = r"[-−+]?\d[\d,.]*(?:e[-+]?\d+)?(?: ?%| [A-Za-z]+)?"

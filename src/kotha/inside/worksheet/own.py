@@ -7,7 +7,6 @@ may come from anywhere, so everything in it is checked before anything is comput
 
 import csv
 import io
-import sys
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from kotha.errors import DataError
 from kotha.files import read_table
 from kotha.inside.worksheet.operations import Array
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
+from kotha.model.fields import is_number
 from kotha.wording import ascii_digits
 
 _MATRICES = ("X", "W_Q", "W_K", "W_V")
@@ -83,7 +83,7 @@ def _matrix(name: str, rows: Any) -> Array:
         if len(row) != width:
             raise DataError(f"{name}: row {number} has {len(row)} numbers and row 1 has {width}; give each row as many")
         for value in row:
-            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+            if not is_number(value):
                 raise DataError(f"{name}: row {number} holds {str(value)[:_LONGEST]!r}, which is no number")
             if abs(value) > _LARGEST:
                 raise DataError(f"{name}: row {number} holds {value:.3g}; use numbers up to {_LARGEST:,.0f}")

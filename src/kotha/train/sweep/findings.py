@@ -178,7 +178,7 @@ def sentences(found: SweepFindings) -> list[str]:
         where = f"{found.searched[name]}, at {short(best.values[name])}"
         told.append(f"{name} is best close to an end of {where}; search beyond it")
     if not found.importance:
-        told.append(f"what mattered is not to be told from {whole} trials; {_FEWEST} with different results are needed")
+        told.append(f"what mattered is not to be told yet; it takes {_FEWEST} trials with different results")
     elif whole < _FEW_FOR_EACH * len(found.searched):
         told.append(f"what mattered is a guess from {whole} trials; more of them make it surer")
     return told

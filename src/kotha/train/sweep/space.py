@@ -9,7 +9,6 @@ What nobody named is searched around the default: rates by a factor, the batch a
 
 import math
 import re
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -17,6 +16,7 @@ from typing import Any, Protocol, get_args, get_type_hints
 
 from kotha.errors import UsageError, nearest
 from kotha.model.config import ModelConfig
+from kotha.model.fields import is_number
 from kotha.train.config import TrainConfig
 from kotha.train.plan.design import RUNGS, shape
 from kotha.train.settings import Choice
@@ -188,7 +188,7 @@ def _number(name: str, text: str, whole: bool) -> float:
     except ValueError as error:
         wrong = "is no whole number" if whole else "is no number"
         raise UsageError(f"{name}: {text!r} {wrong}; write {name}=FROM..TO") from error
-    if not abs(value) <= sys.float_info.max:
+    if not is_number(value):
         raise UsageError(f"{name}: {text!r} is no end of a range")
     return value
 
