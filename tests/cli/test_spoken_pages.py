@@ -180,7 +180,7 @@ def test_the_page_of_a_sweep() -> None:
         **_filled(SweepFindings, trials=trials, importance={"dropout": 1.0}, default_values={"dropout": 0.1},
                   searched={"dropout": "0.0..0.3"}, unit="bits/byte", changes=kept, at_an_end=["dropout"])
     )  # fmt: skip
-    hold(*both(lambda: sweep_page(found, "kotha train data")), "dropout", "Dropout")
+    hold(*both(lambda: sweep_page(found, "kotha train data")), "dropout")
 
 
 def _filled(kind: type, **given: object) -> dict:

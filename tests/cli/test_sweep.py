@@ -100,7 +100,10 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
         else:
             arguments += other
         assert main(arguments) == 2
-        assert reason in capsys.readouterr().err
+        refused = capsys.readouterr().err
+        assert reason in refused and "another --out" in refused, "and how another is begun"
+        assert main([*arguments, "--language", "bn"]) == 2
+        assert "--out-এ অন্য ফোল্ডার দিন" in capsys.readouterr().err
     twin = swept(capsys, words(data, tmp_path / "twin", 3, 3, *SEARCH))
     assert reached(twin) == reached(more), "drawn by the seed, and trained alike"
     differs = swept(capsys, words(data, tmp_path / "other", 2, 3, "--seed", "1", *SEARCH))
@@ -284,7 +287,9 @@ def test_a_best_value_at_the_end_of_its_range_is_told(capsys, data: Path, tmp_pa
     """The default lies at the lower end, and is the only trial."""
     arguments = words(data, tmp_path / "sweep", 1, 3, "--search", "learning_rate=6e-4..1e-2:log")
     assert swept(capsys, arguments)["at_an_end"] == ["learning_rate"]
-    assert main(arguments) == 0
+    page = tmp_path / "found.html"
+    assert main([*arguments, "--html", str(page)]) == 0
+    assert ">learning_rate is best close to an end" in page.read_text(encoding="utf-8"), "a name keeps its letters"
     told = capsys.readouterr().out
     assert "learning_rate is best close to an end of 0.0006..0.01:log, at 0.0006; search beyond it" in told
     assert "what mattered is not to be told yet; it takes 4 trials with different results" in told

@@ -18,6 +18,7 @@ from kotha.train.settings import USUAL_PRESET, TrainRequest, choose_settings, ta
 from kotha.train.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, usual_search
 
 _FORMAT = 1
+_ANOTHER = "begin another study: another --out, or in a shared --storage another --study"
 
 
 @dataclass(frozen=True)
@@ -105,18 +106,18 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
 def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sweep:
     """The sweep that a study tells of; one of other data or settings than what is asked for now is refused."""
     if told.get("format") != _FORMAT:
-        raise UsageError("the study was begun by another version of Kotha; begin another")
+        raise UsageError(f"the study was begun by another version of Kotha; {_ANOTHER}")
     if told["data"] != data.identity:
-        raise UsageError(f"the study was begun with other data than {data.path}; name that, or begin another study")
+        raise UsageError(f"the study was begun with other data than {data.path}; name that, or {_ANOTHER}")
     for name, value in request.told.items():
         if told["asked"].get(name) != value:
             raise UsageError(
                 f"the study was begun with {name}={told['asked'].get(name)!r}, and now {value!r} is asked for; go on "
-                "with the same, or begin another study"
+                f"with the same, or {_ANOTHER}"
             )
     choice = choose_settings(TrainRequest(told["preset"], told["asked"]["recipe"], changes={"steps": 1}))
     searched = read_search(told["search"], choice.model)
     if request.search and [each.words for each in read_search(request.search, choice.model)] != told["search"]:
-        raise UsageError(f"the study searches {' '.join(told['search'])}; go on with the same, or begin another study")
+        raise UsageError(f"the study searches {' '.join(told['search'])}; go on with the same, or {_ANOTHER}")
     named = ("asked", "data", "preset", "fixed", "measured_by", "defaults")
     return Sweep(searched=searched, **{name: told[name] for name in named})

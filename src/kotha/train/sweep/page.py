@@ -18,7 +18,8 @@ def sweep_page(found: SweepFindings, command: str) -> str:
         figures.append((f"{default.value:.4f}", f"{found.unit}, the default recipe"))
     page.headline([*figures, (str(len(found.trials)), "trials")])
     for sentence in sentences(found):
-        page.paragraph(sentence[:1].upper() + sentence[1:] + ".")
+        named = sentence.split(maxsplit=1)[0] in found.searched  # a setting is written as it is typed
+        page.paragraph((sentence if named else sentence[:1].upper() + sentence[1:]) + ".")
     if best is not None:
         page.code(command, "To train the best again, for longer if you like")
     page.heading("What mattered")
