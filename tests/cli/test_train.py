@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from kotha import bundle
 from kotha.cli.main import main
-from kotha.cli.training_display import TrainingDisplay
+from kotha.cli.spoken import speaking
+from kotha.cli.training_display import TrainingDisplay, moving_line
 
 
 def listen_to_ctrl_c() -> None:
@@ -215,3 +217,15 @@ def test_a_model_beyond_this_machine_is_refused_before_it_is_made(capsys, data: 
         "TB of memory to learn from one sequence at a time, and here are" in said and "smaller sizes: d_model" in said
     )
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("language", "left"), [("en", "left"), ("bn", "বাকি")])
+def test_the_line_that_moves_stays_one_line(language: str, left: str) -> None:
+    event = {"step": 1532, "steps": 5551, "tokens": 784_384, "tokens_per_second": 8889.0, "loss_nats": 3.756}
+    event |= {"peak_share": 0.06, "memory_bytes": 493_000_000}
+    with speaking(["train", "--language", language]):
+        wide, usual, narrow = (moving_line(event, width, "trial 10  ") for width in (120, 80, 30))
+    assert "6%" in wide.plain and "6%" not in usual.plain, "the share of the peak gives way"
+    assert usual.cell_len <= 80 and all(word in usual.plain for word in ("3.756", "493", "3:51", left))
+    console = Console(width=30)
+    assert [len(console.render_lines(each)) for each in (wide, usual, narrow)] == [1, 1, 1]

@@ -43,7 +43,7 @@ class TrainingDisplay:
         if "stopping" in event:
             self.show(event)
         elif "validation" not in event and self._console.is_terminal:
-            self._live.update(Text(f"{said(event['trial'])}  {step_line(event)}"))
+            self._live.update(moving_line(event, self._console.width, f"{said(event['trial'])}  "))
 
     def show(self, event: dict[str, Any]) -> None:
         """An event of the run."""
@@ -55,7 +55,7 @@ class TrainingDisplay:
         elif "validation" in event:
             self._console.print(evaluation_line(event))
         elif self._console.is_terminal:
-            self._live.update(Text(step_line(event)))
+            self._live.update(moving_line(event, self._console.width))
 
 
 def evaluation_line(event: dict[str, Any]) -> Text:
@@ -78,6 +78,14 @@ def readable(name: str, value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.4f}" if value < 1000 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def moving_line(event: dict[str, Any], width: int, start: str = "") -> Text:
+    """A step in a line that moves: it never wraps, and where it is too long the share of the peak goes first."""
+    lines = [Text(start + step_line(each)) for each in (event, {**event, "peak_share": None})]
+    line = next((each for each in lines if each.cell_len <= width), lines[-1])
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
 
 
 def step_line(event: dict[str, Any]) -> str:
