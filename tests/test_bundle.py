@@ -21,6 +21,7 @@ from kotha.model.presets import preset
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
+from kotha.weights import read_header, reading_weights
 
 CONFIG = GPTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=40, context_length=6)
 N_WEIGHTS = sum(weight.numel() for weight in GPT(CONFIG).parameters())
@@ -201,7 +202,7 @@ def test_stored_as_whole_numbers_a_row_loses_half_a_step_at_most(folder: Path, w
     matrices = [weight for weight in wide.values() if weight.ndim == 2]
     others = sum(weight.numel() for weight in wide.values() if weight.ndim != 2)
     expected = sum(weight.numel() + 2 * len(weight) for weight in matrices) + 4 * others
-    assert bundle.read_header(whole_numbers / bundle.WEIGHTS_FILE)[1] == expected
+    assert read_header(whole_numbers / bundle.WEIGHTS_FILE)[1] == expected
 
 
 def test_whole_numbers_are_stored_again_as_they_were(whole_numbers: Path, tmp_path: Path) -> None:
@@ -336,3 +337,15 @@ def test_a_classifier_comes_back_with_the_names_of_its_classes(name: str, tmp_pa
     assert again.config == model.config and again.config.labels == ("ভালো", "মন্দ", "মাঝারি")  # type: ignore[union-attr]
     tokens, real = torch.randint(40, (2, 8)), torch.ones(2, 8, dtype=torch.bool)
     assert torch.equal(again(tokens, real), model(tokens, real))
+
+
+def test_a_file_that_torch_cannot_open_is_told_in_words(tmp_path: Path) -> None:
+    """The library opens a file of weights twice, the second time by torch, which knows a bare RuntimeError only."""
+    file = tmp_path / "model.safetensors"
+    with (
+        pytest.raises(KothaError, match=r"model\.safetensors cannot be read: No such file or directory \(2\)$"),
+        reading_weights(file),
+    ):
+        torch.UntypedStorage.from_file(str(file), shared=False, nbytes=8)
+    with pytest.raises(RuntimeError, match="shapes"), reading_weights(file):
+        torch.ones(2, 3) @ torch.ones(2, 3)  # of something else

@@ -16,27 +16,25 @@ A folder appears whole or not at all. Nothing in it is ever executed: the weight
 what the config asks for, name by name and shape by shape, before a single weight is given memory.
 """
 
-import json
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from kotha.box import CARD_FILE
 from kotha.errors import ConfigError, KothaError
-from kotha.files import NotWrittenError, as_json, check_folder_place, is_made_of, read_table, whole_folder, write_whole
+from kotha.files import as_json, check_folder_place, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.weights import read_header, reading_weights, write_weights
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -49,7 +47,6 @@ DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F6
 Stored = Literal["float32", "bfloat16", "float16", "float64", "int8"]
 _TYPES = ", ".join(get_args(Stored))
 _SCALE = ".scale"
-_MAX_HEADER_BYTES = 1 << 23
 _TENSORS_PER_LAYER = 8  # at least: four of attention, two of the feed-forward, two norms
 
 
@@ -124,10 +121,8 @@ def check_place(folder: str | Path, overwrite: bool = False) -> None:
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
     """Read a model folder, or a run folder's best model; checked, in evaluation mode."""
     path, model, tokenizer, chat = _open(folder)
-    try:
-        weights = _widened(safetensors.torch.load_file(path / WEIGHTS_FILE, device=str(device)))
-    except (SafetensorError, OSError) as error:
-        raise KothaError(f"{path / WEIGHTS_FILE} cannot be read: {error}") from error
+    with reading_weights(path / WEIGHTS_FILE) as file:
+        weights = _widened(safetensors.torch.load_file(file, device=str(device)))
     try:
         return Bundle(assemble(model, weights), tokenizer, chat)
     except KothaError as error:
@@ -309,22 +304,6 @@ def _read_description(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: {error}") from error
 
 
-def read_header(file: Path) -> tuple[dict[str, Any], int]:
-    """Names, types and shapes of a safetensors file, and how many bytes of weights follow; they are not read."""
-    with file.open("rb") as stream:
-        size = int.from_bytes(stream.read(8), "little")
-        if not 2 <= size <= min(_MAX_HEADER_BYTES, file.stat().st_size - 8):
-            raise KothaError(f"{file} is truncated or no safetensors file: its header claims {size:,} bytes")
-        try:
-            header = json.loads(stream.read(size))
-        except (ValueError, RecursionError) as error:
-            raise KothaError(f"{file} is no safetensors file: {error}") from error
-    if not isinstance(header, dict) or not all(isinstance(entry, dict) for entry in header.values()):
-        raise KothaError(f"{file} is no safetensors file: its header is no table of tensors")
-    header.pop("__metadata__", None)
-    return header, file.stat().st_size - 8 - size
-
-
 def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) -> Tokenizer | None:
     if fingerprint is None:
         return None
@@ -366,14 +345,3 @@ def _is_ours(folder: Path, whatever_it_holds: bool) -> bool:
     return _is_model_folder(folder) and is_made_of(
         folder, CONFIG_FILE, lambda values: values.get("format") == FORMAT, written
     )
-
-
-def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
-    """Write a safetensors file, ``about`` in its header, and make sure that it is on the disk."""
-    try:
-        safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
-    except SafetensorError as error:
-        raise NotWrittenError(f"{file.name} could not be written: {error}") from error
-    file.chmod(file.parent.stat().st_mode & 0o666)  # the library makes it for its owner alone
-    with file.open("rb") as stream:
-        os.fsync(stream.fileno())

@@ -140,7 +140,7 @@ def test_overlapping_weights(folder: Path) -> None:
     names = list(weights)
     header = {name: entry(list(weights[name].shape), offsets=(0, weights[name].nbytes)) for name in names}
     with_header(folder, header, body=bytes(sum(weights[name].nbytes for name in names)))
-    assert refused(folder, "is truncated or broken")
+    assert refused(folder, "cannot be read: Error while deserializing header")
 
 
 # -- names, shapes and types against the config -----------------------------------------------------------------------

@@ -124,13 +124,17 @@ def test_a_job_whose_file_went_meanwhile_never_began(tmp_path: Path) -> None:
     assert store.all() == []
 
 
-def test_a_full_disk_keeps_no_name_without_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("moved", [False, True], ids=["while it is written", "as the folder is synced"])
+def test_of_a_file_that_a_full_disk_refuses_nothing_stays(tmp_path: Path, monkeypatch, moved: bool) -> None:
+    """Whoever was refused brings it again: a name without its file would stay for ever, and a file without its name
+    would stand there twice."""
     store, write = JobStore(tmp_path), uploads_module.write_whole
 
     def full(path: Path, text: str) -> None:
+        if path.suffix == ".name" or moved:
+            write(path, text)
         if path.suffix == ".txt":
             raise KothaError(os.strerror(errno.ENOSPC))
-        write(path, text)
 
     monkeypatch.setattr(uploads_module, "write_whole", full)
     with pytest.raises(KothaError, match="No space left"):

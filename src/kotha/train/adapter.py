@@ -16,10 +16,9 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
-from kotha.bundle import Bundle, assemble, read_header, shape_alone, write_weights
+from kotha.bundle import Bundle, assemble, shape_alone
 from kotha.errors import ConfigError, KothaError
 from kotha.files import as_json, is_made_of, read_table, whole_folder, write_whole
 from kotha.model.config import ModelConfig, config_from_dict
@@ -28,6 +27,7 @@ from kotha.model.fields import is_number
 from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.train.origin import Origin
+from kotha.weights import read_header, reading_weights, write_weights
 
 FOLDER = "adapter"
 DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
@@ -134,10 +134,8 @@ def _weights(folder: Path, learning: dict[str, torch.nn.Parameter]) -> dict[str,
     shapes = {name: entry.get("shape") for name, entry in header.items()}
     if shapes != {name: list(each.shape) for name, each in learning.items()}:
         raise KothaError(f"{file} holds other weights than its {DESCRIPTION} asks for")
-    try:
+    with reading_weights(file):
         return safetensors.torch.load_file(file)
-    except (SafetensorError, OSError) as error:
-        raise KothaError(f"{file} cannot be read: {error}") from error
 
 
 def _is_ours(folder: Path) -> bool:

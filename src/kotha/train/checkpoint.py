@@ -26,10 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
-from kotha.bundle import write_weights
 from kotha.errors import CheckpointError, KothaError
 from kotha.files import (
     as_json,
@@ -42,6 +41,7 @@ from kotha.files import (
     write_whole,
 )
 from kotha.train.distributed import ALONE, Ranks, local
+from kotha.weights import reading_weights, write_weights
 
 MANIFEST, STATE = "manifest.json", "state.json"
 _PREFIX = "step-"
@@ -125,7 +125,7 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
         kinds.setdefault(file.stem.split("-")[0], []).append(file)
     try:
         tensors = {kind: _read(files, ranks) for kind, files in kinds.items()}
-    except (SafetensorError, ValueError, KeyError) as error:
+    except (ValueError, KeyError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     return Checkpoint(state.pop("step"), tensors, state)
 
@@ -134,7 +134,7 @@ def _read(files: list[Path], ranks: Ranks) -> Tensors:
     """The tensors of one kind, put together from the files that hold their rows."""
     pieces: dict[str, list[Tensor]] = {}
     for path in files:
-        with safe_open(path, "pt") as file:
+        with reading_weights(path, CheckpointError), safe_open(path, "pt") as file:
             cut = json.loads((file.metadata() or {}).get("rows", "{}"))
             for name in file.keys():  # noqa: SIM118 (no mapping)
                 if name not in cut and name in pieces:

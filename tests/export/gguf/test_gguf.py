@@ -1,6 +1,7 @@
 """GGUF files in real llama.cpp: the same tokens, the same best token, in every kind; and what is refused."""
 
 import json
+import resource
 import sys
 from dataclasses import replace
 from functools import cache
@@ -260,6 +261,26 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
         export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "q8_0"])
+def test_on_a_disk_that_fills_at_the_last_numbers_it_fails(tmp_path: Path, kind: str) -> None:
+    """numpy's own ``tofile`` leaves out small weights there, and says nothing."""
+    path, again = tmp_path / "whole.gguf", tmp_path / "again.gguf"
+    small, words = model("llama"), tokenizer("bpe")
+    write_file(small, words, path, kind)
+    room = path.stat().st_size
+    for missing in (1, 64, 1000):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room - missing, before[1]))
+        try:
+            with pytest.raises(KothaError, match="File too large"):
+                write_file(small, words, again, kind)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert [each.name for each in tmp_path.iterdir()] == ["whole.gguf"]
+    write_file(small, words, again, kind)
+    assert again.stat().st_size == room
 
 
 def test_a_file_that_exists_is_kept(tmp_path: Path) -> None:

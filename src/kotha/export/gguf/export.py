@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 from torch import Tensor
 
 from kotha.bundle import Bundle
@@ -131,15 +132,27 @@ def _stored_kind(name: str, tensor: Tensor, kind: str) -> str:
     return "q8_0" if kind == "q4_0" and name in _TABLES else kind
 
 
+class _Written(np.ndarray[Any, Any]):
+    """Numbers that Python writes to a file.
+
+    numpy hands them to a buffer of C's, and never learns whether what is left in it at the end comes to the disk: on a
+    full one the small weights would be missing, and nobody would say so.
+    """
+
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
+        """What the library calls; text, which the other arguments are for, is never asked for."""
+        fid.write(np.ascontiguousarray(self).data)
+
+
 def _add_tensor(gguf: Any, writer: Any, name: str, tensor: Tensor, kind: str) -> None:
     values = tensor.numpy()
     if kind == "f16":
         largest = float(tensor.abs().max())
         if largest > 65504:
             raise KothaError(f"{name} holds {largest:g}, more than float16 can write (65504); f32 can")
-        writer.add_tensor(name, values.astype("float16"))
+        writer.add_tensor(name, values.astype("float16").view(_Written))
     elif kind == "f32":
-        writer.add_tensor(name, values)
+        writer.add_tensor(name, values.view(_Written))
     else:
         stored = gguf.GGMLQuantizationType[kind.upper()]
-        writer.add_tensor(name, gguf.quants.quantize(values, stored), raw_dtype=stored)
+        writer.add_tensor(name, gguf.quants.quantize(values, stored).view(_Written), raw_dtype=stored)

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import WEIGHTS_FILE, Bundle, unique_weights, write_weights
+from kotha.bundle import WEIGHTS_FILE, Bundle, unique_weights
 from kotha.errors import KothaError, UsageError, is_short_of_memory, nearest
 from kotha.export.card import About, model_card
 from kotha.export.huggingface.check import check_hf
@@ -40,6 +40,7 @@ from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextCo
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.weights import write_weights
 
 DTYPES = ("float32", "bfloat16", "float16")
 _WRITTEN = (

@@ -15,12 +15,12 @@ from typing import Any
 
 import safetensors
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
-from kotha.bundle import DTYPES, read_header
+from kotha.bundle import DTYPES
 from kotha.errors import KothaError
 from kotha.files import read_table
+from kotha.weights import read_header, reading_weights
 
 # What a folder is searched for, best first: a file of weights, or an index of several.
 _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -50,12 +50,9 @@ class FoundWeight:
         """The weight itself, in memory that is its own."""
         if self.tensor is not None:
             return self.tensor.clone()
-        try:
-            with safetensors.safe_open(self.file, framework="pt") as opened:
-                weight: Tensor = opened.get_tensor(self.name)
-                return weight
-        except (SafetensorError, OSError) as error:
-            raise KothaError(f"{self.file} is truncated or broken: {error}") from error
+        with reading_weights(self.file), safetensors.safe_open(self.file, framework="pt") as opened:
+            weight: Tensor = opened.get_tensor(self.name)
+            return weight
 
 
 def find_weights(folder: Path) -> list[FoundWeight]:

@@ -53,12 +53,15 @@ class Uploads:
         with alone(self._folder):
             self._check_room(len(text.encode()))
             id = secrets.token_hex(6)
+            place, called = self._folder / f"{id}.{ending}", self._called(id)
             try:
                 if name:
-                    write_whole(self._called(id), name)
-                write_whole(self._folder / f"{id}.{ending}", text)
-            except KothaError:  # a full disk: a name without its file would stay for ever
-                self._called(id).unlink(missing_ok=True)
+                    write_whole(called, name)
+                write_whole(place, text)
+            except KothaError:  # a full disk: neither a name without its file nor a file that was refused may stay
+                with suppress(OSError):
+                    place.unlink(missing_ok=True)
+                    called.unlink(missing_ok=True)
                 raise
         return id
 
