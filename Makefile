@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 # The files in the order of tests/conftest.py, the longest first, or the last minutes are one process alone with them.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults delays memory nodes elsewhere fuzz lock audit clean setup-demo setup-dev
+.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults reads delays memory nodes elsewhere fuzz lock audit clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
@@ -20,6 +20,7 @@ help:
 	@echo "make kills      every command killed at every call it makes of the file system, into benchmarks/results"
 	@echo "make cuts       the same for power cuts: what was not synced is lost"
 	@echo "make faults     the same for calls that fail: a broken disk, a full one"
+	@echo "make reads      the same for calls that read: a disk that is broken just there"
 	@echo "make delays     the same on a slow disk: every call takes a while"
 	@echo "make memory     every command on machines that are too small for it"
 	@echo "make nodes      several machines train together, out of network namespaces (as root), and things happen to them"
@@ -66,7 +67,7 @@ setup-demo:
 setup-dev:
 	@$(PYTHON) scripts/setup.py dev
 
-kills cuts faults delays: setup-dev
+kills cuts faults reads delays: setup-dev
 	OMP_NUM_THREADS=1 $(RUN) -m tests.fire $@ $(FIRE)
 
 nodes: setup-dev

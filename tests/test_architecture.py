@@ -23,6 +23,7 @@ LEAVES = {
     "page",
     "pictures",
     "processes",
+    "weights",
     "wording",
 }
 
@@ -39,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pictures": set(),
     "processes": set(),
     "studio": set(),
+    "weights": set(),
     "wording": set(),
     "text": {"studio"},
     "model": set(),

@@ -1,5 +1,6 @@
 """Files and folders appear whole or not at all."""
 
+import errno
 import os
 import shutil
 import signal
@@ -424,3 +425,25 @@ def test_what_is_let_go_twice_closes_nothing_of_anybody_else(tmp_path: Path) -> 
         held.let_go()
         file.write(b"a")
     assert (tmp_path / "a").read_bytes() == b"a"
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_where_what_was_just_made_cannot_be_looked_at_it_goes(tmp_path: Path, monkeypatch, is_folder: bool) -> None:
+    """It was held by a lock that nobody let go, and so taken for somebody else's."""
+    failing, looked = [True], Lock.is_of
+
+    def is_of(self: Lock, path: Path) -> bool:
+        if failing:
+            failing.clear()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return looked(self, path)
+
+    monkeypatch.setattr(Lock, "is_of", is_of)
+    with pytest.raises(KothaError, match="out could not be written: Input/output error"):
+        if is_folder:
+            with whole_folder(tmp_path / "out", lambda _: False):
+                pass
+        else:
+            write_whole(tmp_path / "out", "কথা")
+    assert list(tmp_path.iterdir()) == []
+    write_whole(tmp_path / "out", "কথা")

@@ -168,6 +168,16 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What goes wrong while a file is read names it; Python says so of opening it, and of nothing after that."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int = 1 << 20) -> dict[str, Any]:
     """The table in a JSON file; what holds none, or a key that comes twice, is refused."""
     try:
@@ -176,7 +186,9 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
         if path.stat().st_size > most_bytes:
             raise error(f"{path} has {path.stat().st_size:,} bytes, far more than any {path.name}")
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
-    except (OSError, ValueError, RecursionError) as problem:
+    except OSError as problem:
+        raise error(f"{path} cannot be read: {problem.strerror or problem}") from problem
+    except (ValueError, RecursionError) as problem:
         raise error(f"{path} is broken: {problem}") from problem
     if not isinstance(found, dict):
         raise error(f"{path} is broken: it is no table")
@@ -382,8 +394,12 @@ def _claim(entry: _Unfinished, make: Callable[[Path], None]) -> Lock:
         except InUseError:
             entry.making = False  # another has it
             raise
-        if held.is_of(partial):
-            return held
+        try:
+            if held.is_of(partial):
+                return held
+        except OSError:  # a broken disk; held, it could not be taken away
+            held.let_go()
+            raise
         held.let_go()
 
 

@@ -38,9 +38,13 @@ if sys.platform != "win32":
         def __init__(self, path: Path, *, follow: bool = True, wait: bool = False) -> None:
             self._follow = follow
             self._take(path, wait)
-            while wait and not self.is_of(path):  # who held it has taken it away, and another may be there
-                os.close(self._descriptor)
-                self._take(path, wait)
+            try:
+                while wait and not self.is_of(path):  # who held it has taken it away, and another may be there
+                    self.let_go()
+                    self._take(path, wait)
+            except OSError:  # a broken disk
+                self.let_go()
+                raise
 
         def _take(self, path: Path, wait: bool) -> None:
             self._descriptor = os.open(path, os.O_RDONLY if self._follow else os.O_RDONLY | os.O_NOFOLLOW)

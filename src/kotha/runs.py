@@ -30,6 +30,7 @@ from kotha.files import (
     is_deep,
     names_in,
     read_table,
+    reading,
     write_whole,
 )
 from kotha.locks import Lock
@@ -173,7 +174,8 @@ class RunFolder:
     def _lines(self) -> list[str]:
         """A kill may have cut the last line, inside a letter even; samples may hold line ends of other kinds."""
         path = self.path / METRICS
-        return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
+        with reading(path):
+            return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
 
     def write(self, name: str, value: dict[str, Any]) -> None:
         """Write one of the files with one table."""

@@ -22,7 +22,7 @@ _MAX_HEADER_BYTES = 1 << 23
 
 def read_header(file: Path) -> tuple[dict[str, Any], int]:
     """Names, types and shapes of a safetensors file, and how many bytes of weights follow; they are not read."""
-    with file.open("rb") as stream:
+    with reading_weights(file), file.open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
         if not 2 <= size <= min(_MAX_HEADER_BYTES, file.stat().st_size - 8):
             raise KothaError(f"{file} is truncated or no safetensors file: its header claims {size:,} bytes")
@@ -45,7 +45,7 @@ def reading_weights(file: Path, kind: type[KothaError] = KothaError) -> Iterator
     try:
         yield file
     except (SafetensorError, OSError) as error:
-        raise kind(f"{file} cannot be read: {error}") from error
+        raise kind(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except RuntimeError as error:
         if f"<{file}>" not in str(error):
             raise

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 FILES = sorted(path.stem for path in FOLDER.glob("*.json"))
 # Said by libraries: the parser of command lines, and the system; or put together out of single words.
 NOT_OURS = re.compile(
-    r"errors\.(typed|why|file\.(missing|denied|full))\b|errors\.kind\.|common\.size|train\.use\.leaks\.|pages\.put\."
+    r"errors\.(typed|why|file\.(missing|denied|full|disk))\b|errors\.kind\.|common\.size|train\.use\.leaks\.|pages\.put\."
 )
 FILLED = re.compile(r"'?\{\w+\}'?")
 PLACEHOLDER = re.compile(r"\{(\w+)\}")

@@ -222,6 +222,18 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has a file whose first page nobody can read")
+@pytest.mark.parametrize(("language", "said"), [("en", "Input/output error"), ("bn", "ডিস্ক থেকে পড়তে")])
+def test_a_file_that_the_disk_does_not_give_is_named(capsys, tmp_path: Path, language: str, said: str) -> None:
+    (tmp_path / "texts.txt").write_text("কথা\n", encoding="utf-8")
+    (tmp_path / "tokenizer.json").symlink_to("/proc/self/mem")
+    words = ["prepare", str(tmp_path / "texts.txt"), "--tokenizer", str(tmp_path), "--out", str(tmp_path / "data")]
+    assert main([*words, "--language", language]) == 1
+    told = capsys.readouterr().err
+    assert f"{tmp_path / 'tokenizer.json'}: {said}" in told
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize(
     "words",
     [["--help"], ["corpus", "stories", "--documents", "3"], ["presets", "--json"]],

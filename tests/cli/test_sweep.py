@@ -101,7 +101,9 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
             arguments += other
         assert main(arguments) == 2
         refused = capsys.readouterr().err
-        assert reason in refused and "another --out" in refused, "and how another is begun"
+        assert (
+            reason in refused and "begin another study with --out …, or in a shared database with --study …" in refused
+        ), "and how another is begun"
         assert main([*arguments, "--language", "bn"]) == 2
         assert "--out-এ অন্য ফোল্ডার দিন" in capsys.readouterr().err
     twin = swept(capsys, words(data, tmp_path / "twin", 3, 3, *SEARCH))

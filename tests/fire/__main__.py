@@ -1,9 +1,10 @@
 """Put commands under fire, and say what came of it.
 
-    python -m tests.fire kills|cuts|faults|delays [--cases train index] [--times 1000] [--seed 0] [--out FOLDER]
+    python -m tests.fire kills|cuts|faults|reads|delays [--cases train index] [--times 1000] [--seed 0] [--out FOLDER]
 
 ``kills``: killed (signal 9) as they make a call of the file system. ``cuts``: the power is cut between two calls, and
 what was not synced is lost. ``faults``: a call fails (a broken disk, a full one, one that may only be read).
+``reads``: a call that reads fails (a disk that is broken just there).
 ``delays``: every call takes a while. After each blow: nothing half passes for whole, nothing that was acknowledged is
 lost, the command can be gone on with and ends byte for byte as if nothing had happened, and nothing is left behind.
 Without ``--times`` every call is struck once; with it the blows are shared among the cases by how many calls each
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.fire.blows import Found, Range, delays, failures, kills, power_cuts
+from tests.fire.blows import Found, Range, delays, failures, kills, power_cuts, unread
 from tests.fire.calls import missing
 from tests.fire.cases import CASES
 from tests.launching import Launcher
@@ -28,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import record
 
 KINDS: dict[str, Callable[[Range, int | None, int], Found]] = {
-    **{"kills": kills, "cuts": power_cuts, "faults": failures, "delays": delays},
+    **{"kills": kills, "cuts": power_cuts, "faults": failures, "reads": unread, "delays": delays},
 }
 
 
@@ -45,7 +46,8 @@ def main() -> int:
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="kotha-fire-") as place, Launcher() as launcher:
         ranges = [Range(launcher, CASES[name], Path(place) / name / "it") for name in given.cases]
-        calls = [len(each.strikes(errors=given.kind == "faults")) for each in ranges]
+        reads, faults = given.kind == "reads", given.kind == "faults"
+        calls = [len(each.reading if reads else each.strikes(faults)) for each in ranges]
         for each, n_calls in zip(ranges, calls, strict=True):
             times = None if given.times is None else max(1, round(given.times * n_calls / sum(calls)))
             began = time.monotonic()

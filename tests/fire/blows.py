@@ -5,9 +5,10 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from tests.fire.calls import CHANGES, Call, slowed, struck, traced
+from tests.fire.calls import CHANGES, Call, slowed, struck, traced, traced_reading
 from tests.fire.cases import Case, begin, leftovers, tree
 from tests.fire.disk import LOST, Disk
 from tests.launching import Launcher
@@ -73,14 +74,25 @@ class Range:
         changing = [call for call in self.calls if call.name in CHANGES and (errors or call not in reading)]
         return [call for call in changing if call.result >= 0]
 
+    @cached_property
+    def reading(self) -> list[Call]:
+        """The calls that bring something from the folder."""
+        self.reset()
+        code, calls = traced_reading(self.launcher, self.case.words(self.folder), self.log)
+        assert code == 0, self.log.read_text(encoding="utf-8")
+        return [call for call in calls if call.result >= 0 and call.touches(self.folder)]
+
     def wrongs(self, what: str, whole: bool = False) -> Iterator[str]:
         """What is wrong after a blow; ``whole``: the command had said that it was done."""
         try:
             self.case.sound(self.folder)
         except Exception as problem:
             yield f"{what}: what is there is broken: {type(problem).__name__}: {problem}"
-        if whole and (lost := sorted(self.twice.keys() - tree(self.out).keys())):
+        there = tree(self.out) if whole else {}
+        if whole and (lost := sorted(self.twice.keys() - there.keys())):
             yield f"{what}: it had said that it was done, and {lost} is lost"
+        if whole and (other := [name for name, held in self.expected.items() if there.get(name, held) != held]):
+            yield f"{what}: it had said that it was done, and {other} is another"
         code = self.launcher.wait(self.launcher.start(self.case.again(self.folder), self.log))
         if code:
             yield f"{what}: it cannot be gone on with: {self.log.read_text(encoding='utf-8')[-400:]}"
@@ -131,10 +143,20 @@ def _killed(shooting: Range, words: list[str], call: Call) -> int:
 
 def failures(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
     """A call that fails: a broken disk, a full one, one that may only be read."""
-    found, errors = Found(shooting.case.name), random.Random(seed)
-    for call in chosen(shooting.strikes(errors=True), times, seed):
+    errors = random.Random(seed)
+    return _failing(shooting, [(call, errors.choice(ERRORS)) for call in chosen(shooting.strikes(True), times, seed)])
+
+
+def unread(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
+    """A call that brings nothing from the disk: it is broken just there."""
+    return _failing(shooting, [(call, "EIO") for call in chosen(shooting.reading, times, seed)])
+
+
+def _failing(shooting: Range, failing: list[tuple[Call, str]]) -> Found:
+    found = Found(shooting.case.name)
+    for call, error in failing:
         shooting.reset()
-        error, words = errors.choice(ERRORS), shooting.case.words(shooting.folder)
+        words = shooting.case.words(shooting.folder)
         code = struck(shooting.launcher, words, shooting.log, call.name, call.ordinal, f"error={error}")
         found.blows += 1
         found.broken_off += code != 0

@@ -26,6 +26,13 @@ CHANGES = (
 )
 # What moves the place at which a descriptor writes.
 MOVES = ("lseek",)
+# What brings something from a disk: a file's bytes, its pages, the names in a folder, what is known of a name.
+READS = (
+    *("read", "pread64", "readv", "preadv", "preadv2", "mmap", "getdents64", "readlink", "readlinkat"),
+    *("stat", "lstat", "fstat", "newfstatat", "statx"),
+)
+# Of these calls the words among the brackets are contents, not names.
+_CONTENTS = ("write", "pwrite64", "writev", "read", "pread64", "readv", "preadv", "preadv2")
 
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)(.*)$")
 _WORD = re.compile(r'"((?:\\x[0-9a-f]{2})*)"|<((?:\\x[0-9a-f]{2})*)>')
@@ -52,8 +59,8 @@ class Call:
 
     def touches(self, folder: Path) -> bool:
         """Whether the call is about something in a folder, or about the folder."""
-        named = self.places() if self.name not in ("write", "pwrite64", "writev") else self.places()[:1]
-        if self.name not in ("write", "pwrite64", "writev"):
+        named = self.places()[:1] if self.name in _CONTENTS else self.places()
+        if self.name not in _CONTENTS:
             named += [os.fsdecode(text) for text in self.texts() if len(text) < 4096]
         return any(place == str(folder) or place.startswith(f"{folder}/") for place in named)
 
@@ -73,6 +80,12 @@ def missing() -> str:
 def traced(launcher: Launcher, words: Sequence[str], log: Path) -> tuple[int, list[Call]]:
     """Run a command to its end; its exit code, and every call that it made."""
     code, out = _run(launcher, words, log, ["-xx", "-s", "100000000", _only(*CHANGES, *MOVES)])
+    return code, list(read_calls(out.read_text(encoding="ascii").splitlines()))
+
+
+def traced_reading(launcher: Launcher, words: Sequence[str], log: Path) -> tuple[int, list[Call]]:
+    """The same for the calls that read; what they brought is left out."""
+    code, out = _run(launcher, words, log, ["-xx", "-s", "4096", _only(*READS)])
     return code, list(read_calls(out.read_text(encoding="ascii").splitlines()))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.fire.blows import Found, Range, agrees, chosen, delays, failures, kills, power_cuts
+from tests.fire.blows import Found, Range, agrees, chosen, delays, failures, kills, power_cuts, unread
 from tests.fire.calls import missing, read_calls
 from tests.fire.cases import CASES
 from tests.fire.disk import Disk
@@ -35,12 +35,13 @@ def shooting(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Ca
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("tokenizer", "train", "export", "gguf")),
     ],
 )
-@pytest.mark.parametrize("blows", [kills, power_cuts, failures])
+@pytest.mark.parametrize("blows", [kills, power_cuts, failures, unread])
 def test_after_a_blow_it_ends_as_if_nothing_had_happened(
     shooting: Callable[[str], Range], name: str, blows: Callable[[Range, int], Found]
 ) -> None:
     found = blows(shooting(name), 3)
-    assert found.blows >= 3 and found.broken_off
+    assert found.blows >= 3
+    assert found.broken_off or (name == "index" and blows is unread), "what SQLite cannot read it often reads again"
     assert found.wrong == []
 
 

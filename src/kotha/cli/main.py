@@ -3,6 +3,7 @@
 Commands are loaded when they are called, so that help is quick and imports nothing heavy.
 """
 
+import errno
 import inspect
 import io
 import os
@@ -23,6 +24,7 @@ from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory
 
 OK, FAILED, MISUSED = 0, 1, 2
 _NO_MEMORY = "there is not enough memory for this; take less at a time, or a smaller model"
+_UNREAD = "a file could not be read, or the output not be written"
 
 # Name of the command, where its function or group is, and what help says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -105,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
             _drop_output()
             if is_short_of_memory(error):
                 return _fail(_NO_MEMORY, FAILED)
-            where = error.filename or "the output could not be written"
+            where = error.filename or (_UNREAD if error.errno == errno.EIO else "the output could not be written")
             return _fail(f"{where}: {error.strerror or error}", FAILED)
         except Exception as error:
             if not is_short_of_memory(error):

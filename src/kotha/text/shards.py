@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.files import is_file_in, is_made_of, write_whole
+from kotha.files import is_file_in, is_made_of, reading, write_whole
 from kotha.text.tokenizer.memo import Ids
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -217,7 +217,7 @@ class Split:
             if path.stat().st_size != size:
                 raise DataError(f"{path} has {path.stat().st_size:,} bytes instead of {size:,}; prepare again")
             if hashes:
-                with path.open("rb") as file:
+                with reading(path), path.open("rb") as file:
                     if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
                         raise DataError(f"{path} is not the file that was prepared: its sha256 differs")
         if sum(shard.tokens for shard in self.info.shards) != self.info.tokens:
@@ -269,7 +269,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise DataError(f"{folder} is not a data folder: it has no {DATASET_FILE}; `kotha prepare` makes one")
     try:
-        description = json.loads(path.read_text(encoding="utf-8"))
+        with reading(path):
+            description = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{path} is broken: {error}; prepare again") from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
@@ -312,4 +313,5 @@ def _check_counts(info: SplitInfo | ShardInfo) -> None:
 def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
     if length == 0:
         return np.empty(0, dtype)  # an empty file cannot be mapped
-    return np.memmap(path, dtype, mode="r", shape=(length,))
+    with reading(path):
+        return np.memmap(path, dtype, mode="r", shape=(length,))

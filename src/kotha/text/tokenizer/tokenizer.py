@@ -20,7 +20,7 @@ import tokenizers
 
 from kotha.arguments import checked
 from kotha.errors import TokenizerError, UsageError
-from kotha.files import check_file_place, write_whole
+from kotha.files import check_file_place, reading, write_whole
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
 from kotha.text.tokenizer.pipeline import marks_before, rules_of, split_name_of, without_marks
@@ -245,7 +245,8 @@ class Tokenizer:
         if source.stat().st_size > MAX_FILE_BYTES:
             raise TokenizerError(f"{source} has {source.stat().st_size:,} bytes, far more than any tokenizer")
         try:
-            text = source.read_text(encoding="utf-8")
+            with reading(source):
+                text = source.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise TokenizerError(f"{source} is not text: bad UTF-8 at byte {error.start}") from error
         try:

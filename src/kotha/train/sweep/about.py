@@ -18,7 +18,7 @@ from kotha.train.settings import USUAL_PRESET, TrainRequest, choose_settings, ta
 from kotha.train.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, usual_search
 
 _FORMAT = 1
-_ANOTHER = "begin another study: another --out, or in a shared --storage another --study"
+_ANOTHER = "begin another study with out=…, or in a shared database with study=…"
 
 
 @dataclass(frozen=True)
