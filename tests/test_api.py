@@ -221,7 +221,7 @@ WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda lm: kotha.Run(None), "path=None cannot be used; give a path"),
     (lambda lm: kotha.compare(5), "runs=5 cannot be used; give a list of"),
     (lambda lm: kotha.train("data", minutes="1", out="x"), "minutes='1' cannot be used; give a number or None"),
-    (lambda lm: kotha.train("data"), "train: missing a required argument: 'out'"),
+    (lambda lm: kotha.train("data"), r"train: missing a required (keyword-only )?argument: 'out'"),
     (lambda lm: kotha.train_tokenizer("stories.jsonl", vocab_size="8k"), "vocab_size='8k' cannot be used"),
     (lambda lm: kotha.train_tokenizer("stories.jsonl", texts=[]), "train_tokenizer has no argument 'texts'"),
     (lambda lm: kotha.prepare("stories.jsonl", "tokenizer", "x", sede=1), "no argument 'sede'; did you mean 'seed'?"),

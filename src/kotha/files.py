@@ -266,6 +266,12 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     raise KothaError(f"{str(path)!r} cannot be the name of a file: it holds a NUL, or what is no Unicode")
 
 
+def refuse_no_name(path: Path) -> None:
+    """An OSError or ValueError for what no file can be called; of that, newer Pythons say that it does not exist."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        path.lstat()
+
+
 def partial_path(target: Path) -> Path:
     """Where something is written before it is moved to its target."""
     if not target.name:
@@ -456,6 +462,7 @@ def check_folder_place(out: Path, may_replace: Callable[[Path], bool]) -> Path:
 def _told_of(path: Path) -> Iterator[None]:
     checked_path(path)
     try:
+        refuse_no_name(path)
         yield
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,14 @@ def wait_for(happens: Any, process: "subprocess.Popen[bytes]", seconds: float = 
         time.sleep(0.05)
 
 
+def open_files() -> list[str]:
+    """What this process has open, where the system says so."""
+    folder = Path("/proc/self/fd")
+    return [str(each.readlink()) for each in folder.iterdir() if each.is_symlink()] if folder.is_dir() else []
+
+
 def states(out: Path) -> list[str]:
-    with sqlite3.connect(out / "study.db", timeout=30) as database:
+    with closing(sqlite3.connect(out / "study.db", timeout=30)) as database:
         return [state for (state,) in database.execute("select state from trials order by number")]
 
 
@@ -86,6 +93,7 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
     first = swept(capsys, words(data, out, 2, 3, *SEARCH))
     assert [part for part, _ in first["default"]["curve"]] == [3, 5, 8], "it looks often enough for a curve"
     assert swept(capsys, words(data, out, 2, 3, *SEARCH)) == first, "there is nothing left to do"
+    assert not any(str(out) in each for each in open_files()), "the database is let go"
     more = swept(capsys, words(data, out, 3, 3))
     assert more["trials"][:2] == first["trials"] and len(more["trials"]) == 3
     assert more["searched"] == first["searched"], "what is searched need not be said again"
@@ -147,7 +155,7 @@ def test_a_trial_of_another_machine_is_taken_over_when_its_heart_has_stopped(cap
     trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True)
     trial.suggest_categorical("dropout", [0.0, 0.1])
     for seconds, expected in ((10, ["COMPLETE", "RUNNING"]), (90, ["COMPLETE", "FAIL", "COMPLETE"])):
-        with sqlite3.connect(out / "study.db") as database:
+        with closing(sqlite3.connect(out / "study.db")) as database, database:
             when = f"-{seconds} seconds"
             database.execute("delete from trial_heartbeats")
             database.execute(
@@ -173,7 +181,7 @@ def test_two_processes_share_a_study_and_stop_at_the_number_that_was_asked_for(c
     assert sorted(set(states(out))) in (["COMPLETE"], ["COMPLETE", "FAIL"])
     assert states(out).count("COMPLETE") == 6
     assert len({each["folder"] for each in found["trials"]}) == 6
-    with sqlite3.connect(out / "study.db") as database:
+    with closing(sqlite3.connect(out / "study.db")) as database:
         workers = database.execute("select value_json from trial_user_attributes where key = 'worker'").fetchall()
     assert len(set(workers)) == 2, "both had a share"
     assert not any((out / "workers").iterdir())

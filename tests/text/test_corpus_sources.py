@@ -121,7 +121,7 @@ def test_names_that_stand_for_nothing(tmp_path):
         list_sources([tmp_path / "no/such.txt"])
     with pytest.raises(CorpusError, match=r"empty: no file to read in this folder \(1 passed over as hidden or of"):
         list_sources([tmp_path / "empty"])
-    with pytest.raises(CorpusError, match="embedded null byte"):
+    with pytest.raises(CorpusError, match=r"embedded null (byte|character)"):
         list_sources(["a\0.txt"])
     with pytest.raises(CorpusError, match="File name too long"):
         list_sources(["a" * 5000 + ".txt"])

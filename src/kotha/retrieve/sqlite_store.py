@@ -10,6 +10,7 @@ are made here and nothing that would act on its own (triggers, views). What is t
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -58,6 +59,7 @@ class SqliteStore:
         self._measures: Measures | None = None
         with self._told():
             self._database = _connect(self._path, write)
+            weakref.finalize(self, _let_go, self._database)  # who forgets to close it is not told so at some later time
             self._database.execute("PRAGMA trusted_schema = OFF")
             self._database.execute("PRAGMA cell_size_check = ON")
             self._database.execute("PRAGMA foreign_keys = ON")
@@ -281,6 +283,11 @@ def _check_header(path: Path) -> None:
         begins = file.read(len(_HEADER))
     if begins and begins != _HEADER:
         raise KothaError(f"{path} is no index; choose another name")
+
+
+def _let_go(database: sqlite3.Connection) -> None:
+    with suppress(sqlite3.ProgrammingError):  # another thread's, which the garbage happened to be collected in
+        database.close()
 
 
 def _connect(path: Path, write: bool) -> sqlite3.Connection:

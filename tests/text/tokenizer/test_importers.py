@@ -425,7 +425,11 @@ def test_a_vocab_txt_that_is_none_is_answered_in_words(tmp_path, content, messag
 
 @pytest.mark.parametrize(
     ("config", "message"),
-    [("[]", "it is no table"), ("{", "Expecting property name"), ("[" * 100_000, "maximum recursion depth")],
+    [
+        ("[]", "it is no table"),
+        ("{", "Expecting property name"),
+        ("[" * 100_000, "maximum recursion depth|Stack overflow"),
+    ],
 )
 def test_broken_settings_beside_a_vocab_txt_are_answered_in_words(tmp_path, config, message):
     path = write_vocab(tmp_path)

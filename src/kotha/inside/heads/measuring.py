@@ -23,6 +23,7 @@ from kotha.bundle import Bundle
 from kotha.errors import UsageError
 from kotha.evaluate.baselines import find_data
 from kotha.evaluate.held_out import HeldOut, Line, from_texts, read_held_out
+from kotha.files import refuse_no_name
 from kotha.inside.heads.importance import mean_loss
 from kotha.inside.heads.kinds import rarest
 from kotha.inside.heads.sight import Passage
@@ -62,7 +63,7 @@ class TextSource:
         if self.tokens < _FEWEST:
             raise UsageError(f"tokens={self.tokens} shows nothing; use {_FEWEST} or more")
         try:
-            Path(self.path or "").exists()
+            refuse_no_name(Path(self.path or ""))
         except (OSError, ValueError) as error:  # most likely a text that went astray
             start = "".join(aksharas(self.path or "")[:20])
             raise UsageError(f"“{start} …” is no file name; give a text as the text, not as the path") from error

@@ -116,11 +116,13 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
 
 def _storage(url: str) -> Any:
     storages = optuna().storages
-    is_file = url.startswith("sqlite")
+    options: dict[str, Any] = {"pool_pre_ping": True}
+    if url.startswith("sqlite"):  # a file is opened for each thing that is asked of it, and never left open
+        options = {"connect_args": {"timeout": _WAIT_FOR_DATABASE}, "poolclass": library("sqlalchemy", NEEDED).NullPool}
     try:
         return storages.RDBStorage(
             url,
-            engine_kwargs={"connect_args": {"timeout": _WAIT_FOR_DATABASE}} if is_file else {"pool_pre_ping": True},
+            engine_kwargs=options,
             heartbeat_interval=_HEARTBEAT_SECONDS,
             grace_period=_GRACE_SECONDS,
             heartbeat_stale_trial_callback=do_again,
