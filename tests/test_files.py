@@ -447,3 +447,30 @@ def test_where_what_was_just_made_cannot_be_looked_at_it_goes(tmp_path: Path, mo
             write_whole(tmp_path / "out", "কথা")
     assert list(tmp_path.iterdir()) == []
     write_whole(tmp_path / "out", "কথা")
+
+
+def test_an_old_folder_goes_although_the_disk_does_not_say_what_it_is(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "old" / "within").mkdir(parents=True)
+
+    def unsaid(*_: object, **__: object) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    for name in ("is_dir", "is_symlink", "exists", "stat"):
+        monkeypatch.setattr(Path, name, unsaid)
+    remove_whole(tmp_path / "old")
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_broken_disk_does_not_let_go_ends_nobodys_work(tmp_path: Path, monkeypatch) -> None:
+    """Python looks at a folder before it removes it, and does not count that look among the errors to be ignored."""
+    (tmp_path / "old").mkdir()
+
+    def unseen(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(shutil, "rmtree", unseen)
+    remove_whole(tmp_path / "old")
+    monkeypatch.undo()
+    clear_leftovers(tmp_path, "old")
+    assert list(tmp_path.iterdir()) == []

@@ -537,8 +537,11 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
+    """Take away a file, a link or a folder, as far as that is possible; a broken disk is not asked what it is."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        pass
+    except OSError:  # a folder
+        with suppress(OSError):  # one of its own looks may fail, and is not among the errors that it ignores
+            shutil.rmtree(path, ignore_errors=True)
