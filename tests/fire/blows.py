@@ -191,7 +191,7 @@ def _struck_elsewhere(said: str, folder: Path) -> bool:
     """
     places = re.findall(r"\[Errno \d+\] [^:\n]+: '(/[^']*)'", said)
     if not places:
-        return "ImportError: Cannot import module 'kotha." in said
+        return any(sign in said for sign in ("ImportError: Cannot import", "ModuleNotFoundError:", "/importlib/"))
     return not any(place.startswith(f"{folder}/") or place == f"{folder}" for place in places)
 
 
