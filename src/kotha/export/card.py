@@ -6,7 +6,6 @@ own, as the model in the box does, hands it on, licence and all.
 
 import json
 import re
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,9 +69,14 @@ class About:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    with suppress(KothaError):
+    """What a file tells: nothing where it is broken or missing. One that the disk does not give makes no poor card."""
+    try:
         return read_table(file)
-    return {}
+    except KothaError as error:
+        why = error.__cause__
+        if isinstance(why, OSError) and not isinstance(why, FileNotFoundError | NotADirectoryError):
+            raise
+        return {}
 
 
 def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license: str | None) -> str:

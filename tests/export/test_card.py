@@ -1,0 +1,24 @@
+"""What a run tells the model card: what is there; what the disk does not give is not left out in silence."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kotha.errors import KothaError
+from kotha.export.card import About
+
+
+def test_what_is_broken_or_not_there_tells_nothing(tmp_path: Path) -> None:
+    assert About.of(tmp_path) == About.of(tmp_path / "nowhere") == About()
+    (tmp_path / "config.json").write_text(json.dumps({"training": {}}), encoding="utf-8")
+    (tmp_path / "summary.json").write_text("{", encoding="utf-8")
+    assert About.of(tmp_path) == About({"training": {}})
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has a file whose first page nobody can read")
+@pytest.mark.parametrize("name", ["config.json", "summary.json"])
+def test_what_the_disk_does_not_give_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).symlink_to("/proc/self/mem")
+    with pytest.raises(KothaError, match=f"{name} cannot be read: Input/output error"):
+        About.of(tmp_path)
