@@ -474,3 +474,29 @@ def test_what_a_broken_disk_does_not_let_go_ends_nobodys_work(tmp_path: Path, mo
     monkeypatch.undo()
     clear_leftovers(tmp_path, "old")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("looks", [2, 100], ids=["twice", "ever after"])
+def test_a_disk_that_fails_again_and_again_leaves_no_lock(tmp_path: Path, monkeypatch, looks: int) -> None:
+    """Whoever writes there next, in the same process, is not told that we are still writing."""
+    failing, looked, held = [True] * looks, Lock.is_of, Lock.sync
+
+    def is_of(self: Lock, path: Path) -> bool:
+        if begun and failing:
+            failing.pop()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return looked(self, path)
+
+    def sync(self: Lock) -> None:
+        begun.append(True)  # from here on
+        held(self)
+
+    begun: list[bool] = []
+    monkeypatch.setattr(Lock, "is_of", is_of)
+    monkeypatch.setattr(Lock, "sync", sync)
+    with pytest.raises(KothaError, match="out could not be written: Input/output error"):
+        write_whole(tmp_path / "out", "কথা")
+    monkeypatch.undo()
+    assert not (tmp_path / "out").exists()
+    write_whole(tmp_path / "out", "কথা")
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]

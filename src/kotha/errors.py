@@ -84,6 +84,15 @@ def is_short_of_memory(error: BaseException | None) -> bool:
     return False
 
 
+def is_of_the_machine(error: KothaError) -> bool:
+    """Whether a file was not read because the disk did not give it, or memory was refused: it may well be whole."""
+    why = error.__cause__
+    if isinstance(why, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+        return False
+    # Of opening a file, torch says RuntimeError, and safetensors' own side what the system called it.
+    return isinstance(why, OSError) or type(why) is RuntimeError or "os error" in str(why) or is_short_of_memory(error)
+
+
 def library(name: str, needed: str, error: type[KothaError] = KothaError) -> Any:
     """A library that an extra brings, loaded when it is asked for; where it is missing, what is ``needed`` is said."""
     try:

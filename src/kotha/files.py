@@ -322,19 +322,26 @@ class _Unfinished:
 
     def discard(self) -> bool:
         """Leave nothing behind, if that is possible; what another process is writing is left alone."""
-        if self.mine and (self.held is None or self.held.is_of(self.partial)):
+        if self.mine and (self.held is None or self._has_its_name() is True):
             _remove(self.partial)
         elif self.making or self.exchanged:
             self._remove_if_free()
         for folder in self.made:
             with suppress(OSError):  # it has something in it by now
                 folder.rmdir()
+        gone = self.held is None or self._has_its_name() is False
         held, self.held = self.held, None
-        gone = held is None or not held.is_of(self.partial)
         if held is not None:
             held.let_go()
         _unfinished.pop(self.partial, None)
         return gone
+
+    def _has_its_name(self) -> bool | None:
+        """Whether what is held has the name still; None where a broken disk does not say, asked twice."""
+        for _ in range(2):
+            with suppress(OSError):
+                return self.held is not None and self.held.is_of(self.partial)
+        return None
 
     def _remove_if_free(self) -> None:
         try:
@@ -345,7 +352,7 @@ class _Unfinished:
             _refuse_others(self.partial)
             if found.is_of(self.partial):
                 _remove(self.partial)
-        except KothaError:
+        except (KothaError, OSError):
             pass
         finally:
             found.let_go()
@@ -513,17 +520,20 @@ def _sync_folder(folder: Path) -> None:
     """Make names last too: a file that is on the disk may have its old name there, or none. Windows sees to it."""
     if sys.platform == "win32":
         return
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:  # it was taken away, and what was written with it
+        raise
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems have nothing to sync
             raise KothaError(
                 f"{folder}: what was written there is in its place, but the disk does not say that it keeps it: "
                 f"{error.strerror}"
             ) from error
-    finally:
-        os.close(descriptor)
 
 
 def _exchange(one: Path, other: Path) -> bool:

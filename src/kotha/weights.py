@@ -49,7 +49,8 @@ def reading_weights(file: Path, kind: type[KothaError] = KothaError) -> Iterator
     except RuntimeError as error:
         if f"<{file}>" not in str(error):
             raise
-        raise kind(f"{file} cannot be read: {str(error).rpartition('>')[2].rpartition(': ')[2].strip()}") from error
+        why = str(error).rpartition(">")[2].rpartition(": ")[2].strip() or error
+        raise kind(f"{file} cannot be read: {why}") from error
 
 
 def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:

@@ -22,3 +22,7 @@ def test_what_the_disk_does_not_give_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / name).symlink_to("/proc/self/mem")
     with pytest.raises(KothaError, match=f"{name} cannot be read: Input/output error"):
         About.of(tmp_path)
+    (tmp_path / name).unlink()
+    (tmp_path / "README.md").symlink_to("/proc/self/mem")
+    with pytest.raises(OSError, match=r"Input/output error: .*README\.md"):
+        About.of(tmp_path)

@@ -191,7 +191,8 @@ def _struck_elsewhere(said: str, folder: Path) -> bool:
     """
     places = re.findall(r"\[Errno \d+\] [^:\n]+: '(/[^']*)'", said)
     if not places:
-        return any(sign in said for sign in ("ImportError: Cannot import", "ModuleNotFoundError:", "/importlib/"))
+        last = said.rpartition("Traceback")[2]
+        return any(sign in last for sign in ("ImportError: Cannot import", "ModuleNotFoundError:", "/importlib/"))
     return not any(place.startswith(f"{folder}/") or place == f"{folder}" for place in places)
 
 

@@ -6,15 +6,16 @@ own, as the model in the box does, hands it on, licence and all.
 
 import json
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import kotha
 from kotha.bundle import Bundle
-from kotha.errors import KothaError
+from kotha.errors import KothaError, is_of_the_machine
 from kotha.export.huggingface.layouts import Layout
-from kotha.files import read_table
+from kotha.files import read_table, reading
 from kotha.model.config import ClassifierConfig, TextConfig
 from kotha.runs import figure, mapping
 from kotha.wording import counted
@@ -63,9 +64,7 @@ class About:
     @classmethod
     def of(cls, run: Path) -> "About":
         """Read what is there and can be read of a folder's ``config.json``, ``summary.json`` and ``README.md``."""
-        card = run / "README.md"
-        own = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-        return cls(_read(run / "config.json"), _read(run / "summary.json"), own)
+        return cls(_read(run / "config.json"), _read(run / "summary.json"), _own_card(run / "README.md"))
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -73,10 +72,19 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         return read_table(file)
     except KothaError as error:
-        why = error.__cause__
-        if isinstance(why, OSError) and not isinstance(why, FileNotFoundError | NotADirectoryError):
+        if is_of_the_machine(error):
             raise
         return {}
+
+
+def _own_card(file: Path) -> str:
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):  # a pipe would let us wait for ever
+            return ""
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    with reading(file):
+        return file.read_text(encoding="utf-8", errors="replace")
 
 
 def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license: str | None) -> str:

@@ -29,13 +29,14 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from kotha.errors import CheckpointError, KothaError
+from kotha.errors import CheckpointError, KothaError, is_of_the_machine
 from kotha.files import (
     as_json,
     clear_leftovers,
     is_file_in,
     partial_path,
     read_table,
+    reading,
     remove_whole,
     whole_folder,
     write_whole,
@@ -180,12 +181,17 @@ def list_checkpoints(folder: Path) -> list[int]:
 
 
 def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
-    """The newest checkpoint that can be read; a broken one is passed over for the one before it."""
+    """The newest checkpoint that is whole; a broken one is passed over for the one before it.
+
+    One that this machine cannot read just now is not broken: to go on from an older one would throw its steps away.
+    """
     broken: list[str] = []
     for step in reversed(list_checkpoints(folder)):
         try:
             return load_checkpoint(checkpoint_path(folder, step), ranks)
         except KothaError as error:
+            if is_of_the_machine(error):
+                raise
             broken.append(str(error))
     if broken:
         raise CheckpointError("no checkpoint can be read: " + "; ".join(broken))
@@ -205,5 +211,5 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | N
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -117,6 +117,8 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
 def _storage(url: str) -> Any:
     storages = optuna().storages
     options: dict[str, Any] = {"pool_pre_ping": True}
+    if url in ("sqlite://", "sqlite:///:memory:"):
+        raise UsageError(f"{url} is gone with its process; leave the address out for a file in the sweep folder")
     if url.startswith("sqlite"):  # a file is opened for each thing that is asked of it, and never left open
         options = {"connect_args": {"timeout": _WAIT_FOR_DATABASE}, "poolclass": library("sqlalchemy", NEEDED).NullPool}
     try:
