@@ -162,6 +162,21 @@ def test_what_is_below_the_commands_prints_nothing() -> None:
     assert not printing, "hand it to the command, which prints"
 
 
+def test_a_disk_is_asked_by_looks_alone() -> None:
+    """``Path.exists()`` and its sisters say no of a disk that does not answer, with newer Pythons.
+
+    ``os.path`` always did; it is asked whether a text is a path, and may say no.
+    """
+    asked = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in modules()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and node.attr in ("exists", "is_file", "is_dir", "is_symlink")
+        if ast.unparse(node.value) not in ("os.path", "run", "folder", "self")  # of a run: was it begun?
+    ]
+    assert not asked, "ask kotha.files.looks"
+
+
 def test_no_two_public_classes_share_a_name() -> None:
     places: dict[str, list[str]] = {}
     for path in modules():

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kotha import files
 from kotha.errors import KothaError, UsageError
-from kotha.files import (
-    InUseError,
+from kotha.files import whole
+from kotha.files.looks import is_file, is_file_in, is_folder, is_link, is_there
+from kotha.files.tables import read_table
+from kotha.files.whole import (
     clear_leftovers,
     filled_folder,
     give_up,
@@ -25,7 +26,7 @@ from kotha.files import (
     write_page,
     write_whole,
 )
-from kotha.locks import Lock
+from kotha.locks import InUseError, Lock
 
 
 def names(folder: Path) -> list[str]:
@@ -140,7 +141,7 @@ def test_a_folder_that_is_replaced_is_never_absent(tmp_path: Path, monkeypatch: 
 
 
 def test_without_an_exchange_a_kill_between_two_renames_is_mended(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    monkeypatch.setattr(whole, "_exchange", lambda *_: False)
     out, old = tmp_path / "out", tmp_path / ".out.kotha-old"
     write_whole(out / "x", "old")
     with whole_folder(out, lambda _: True) as partial:
@@ -170,7 +171,7 @@ def test_a_place_has_one_writer_at_a_time(tmp_path: Path) -> None:
 WRITES = """
 import sys
 from pathlib import Path
-from kotha.files import whole_file, whole_folder
+from kotha.files.whole import whole_file, whole_folder
 with whole_folder(Path(sys.argv[1]) / "out", lambda _: True) as partial, whole_file(Path(sys.argv[1]) / "page") as page:
     (partial / "x").write_text("half")
     page.write("half")
@@ -308,31 +309,63 @@ def test_a_table_in_a_table_in_a_table_is_refused_before_anyone_falls(tmp_path: 
     for inner in ("[" * 200 + "]" * 200, '{"a": ' * 200 + "1" + "}" * 200):
         (tmp_path / "t.json").write_text(f'{{"model": {inner}}}', encoding="utf-8")
         with pytest.raises(KothaError, match="nested deeper than 64"):
-            files.read_table(tmp_path / "t.json")
+            read_table(tmp_path / "t.json")
     (tmp_path / "t.json").write_text('{"model": [[[1]]]}', encoding="utf-8")
-    assert files.read_table(tmp_path / "t.json") == {"model": [[[1]]]}
+    assert read_table(tmp_path / "t.json") == {"model": [[[1]]]}
+
+
+def test_a_look_says_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for name, target in (("to a file", "file"), ("to a folder", "folder"), ("to nothing", "gone"), ("round", "round")):
+        (tmp_path / name).symlink_to(tmp_path / target)
+    found = {
+        look.__name__: [path.name for path in sorted(tmp_path.iterdir()) if look(path)]
+        for look in (is_there, is_file, is_folder, is_link)
+    }
+    assert found == {
+        "is_there": ["file", "folder", "to a file", "to a folder"],
+        "is_file": ["file", "to a file"],
+        "is_folder": ["folder", "to a folder"],
+        "is_link": ["round", "to a file", "to a folder", "to nothing"],
+    }
+    assert not any(is_there(tmp_path / name) for name in ("gone", "file/in it", "a\0b", "\ud800"))
+
+
+@pytest.mark.parametrize("look", [is_there, is_file, is_folder, is_link])
+@pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.ENAMETOOLONG])
+def test_a_disk_that_does_not_answer_has_not_said_no(look, error: int, tmp_path: Path, monkeypatch) -> None:
+    """Path.exists() does, from Python 3.14 on."""
+    (tmp_path / "a").touch()
+
+    def refuse(self: Path, **_: object) -> None:
+        raise OSError(error, os.strerror(error), str(self))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(OSError, match=os.strerror(error)):
+        look(tmp_path / "a")
 
 
 def test_a_name_that_no_file_can_have_is_none(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
-    assert files.is_file_in(tmp_path, "a")
+    assert is_file_in(tmp_path, "a")
     for name in ("b", "x" * 5000, "a\0", "../a", "", ".", f"{tmp_path.name}/a", "\ud800"):
-        assert not files.is_file_in(tmp_path, name), name
+        assert not is_file_in(tmp_path, name), name
 
 
 def test_who_has_ended_leaves_what_the_next_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of what is being written is free as soon as the first has renamed it, and he is not at his end yet."""
-    path, real, following = tmp_path / "a.txt", files._sync_folder, []
+    path, real, following = tmp_path / "a.txt", whole._sync_folder, []
 
     def sync_slowly(folder: Path) -> None:
         if path.exists() and not following:
-            following.append(files.whole_path(path))
+            following.append(whole.whole_path(path))
             following.append(following[0].__enter__())
             following[1].write_text("second")
         real(folder)
 
-    monkeypatch.setattr(files, "_sync_folder", sync_slowly)
-    files.write_whole(path, "first")
+    monkeypatch.setattr(whole, "_sync_folder", sync_slowly)
+    whole.write_whole(path, "first")
     assert following[1].read_text() == "second", "the first took away what the second was writing"
     assert path.read_text() == "first"
     following[0].__exit__(None, None, None)
@@ -341,21 +374,21 @@ def test_who_has_ended_leaves_what_the_next_one_writes(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool) -> None:
-    out, real, following = tmp_path / "out", files._sync_folder, []
+    out, real, following = tmp_path / "out", whole._sync_folder, []
     out.mkdir()
     (out / "old").touch()
 
     def sync_slowly(folder: Path) -> None:
         if (out / "first").exists() and not following:
-            following.append(files.whole_folder(out, lambda _: True))
+            following.append(whole.whole_folder(out, lambda _: True))
             following.append(following[0].__enter__())
             (following[1] / "second").touch()
         real(folder)
 
-    monkeypatch.setattr(files, "_sync_folder", sync_slowly)
+    monkeypatch.setattr(whole, "_sync_folder", sync_slowly)
     if not can_exchange:
-        monkeypatch.setattr(files, "_exchange", lambda *_: False)
-    with files.whole_folder(out, lambda _: True) as folder:
+        monkeypatch.setattr(whole, "_exchange", lambda *_: False)
+    with whole.whole_folder(out, lambda _: True) as folder:
         (folder / "first").touch()
     assert [each.name for each in following[1].iterdir()] == ["second"]
     following[0].__exit__(None, None, None)
@@ -363,19 +396,19 @@ def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_what_was_taken_away_is_not_said_to_be_written(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="somebody took away"), files.whole_path(tmp_path / "a.txt") as partial:
+    with pytest.raises(KothaError, match="somebody took away"), whole.whole_path(tmp_path / "a.txt") as partial:
         partial.unlink()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_another_holds_by_now_is_not_removed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with pytest.raises(InUseError), files.filled_folder(folder):
+    with pytest.raises(InUseError), whole.filled_folder(folder):
         held = Lock(folder)  # another process, which saw the folder as soon as it was made
         Lock(folder)
     assert folder.is_dir()
     held.let_go()
-    with pytest.raises(InUseError), files.filled_folder(tmp_path / "other"):
+    with pytest.raises(InUseError), whole.filled_folder(tmp_path / "other"):
         raise InUseError(tmp_path / "elsewhere")
     assert not (tmp_path / "other").exists(), "what is in use is not this one"
 
@@ -390,9 +423,9 @@ def test_a_folder_whose_place_cannot_be_taken_comes_back(tmp_path: Path, monkeyp
             raise PermissionError(13, "it is open elsewhere")
         return rename(self, target)
 
-    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    monkeypatch.setattr(whole, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(KothaError, match="it is open elsewhere"), files.whole_folder(out, lambda _: True) as folder:
+    with pytest.raises(KothaError, match="it is open elsewhere"), whole.whole_folder(out, lambda _: True) as folder:
         (folder / "new").touch()
     assert [each.name for each in out.iterdir()] == ["old"] and list(tmp_path.iterdir()) == [out]
 

@@ -27,7 +27,10 @@ from torch import Tensor, nn
 
 from kotha.box import CARD_FILE
 from kotha.errors import ConfigError, KothaError
-from kotha.files import as_json, check_folder_place, is_made_of, read_table, whole_folder, write_whole
+from kotha.files.looks import is_file, is_folder, is_there
+from kotha.files.places import check_folder_place, is_made_of
+from kotha.files.tables import as_json, read_table
+from kotha.files.whole import whole_folder, write_whole
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
@@ -157,13 +160,13 @@ def verify(folder: str | Path) -> ModelConfig:
 def find_model(folder: str | Path) -> Path:
     """The model folder that a path means: itself, or the best model of a run folder."""
     path = Path(folder)
-    if not path.exists():
+    if not is_there(path):
         raise KothaError(f"there is no {path}; name a run folder or a model folder")
     if _is_model_folder(path):
         return path
     if _is_model_folder(path / RUN_MODEL):
         return path / RUN_MODEL
-    if (path / RUN_MARK).is_dir():
+    if is_folder(path / RUN_MARK):
         raise KothaError(f"{path} holds a run that has kept no model yet; let it reach its first evaluation")
     return path  # not a model folder; what is missing is said where it is read
 
@@ -200,7 +203,7 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
     """Where a model is, the model as its shape alone, its tokenizer and chat template, once all the files agree."""
     path = find_model(folder)
     description = _read_description(path)
-    if not (path / WEIGHTS_FILE).is_file():
+    if not is_file(path / WEIGHTS_FILE):
         raise KothaError(f"{path} is not a model folder: it has no {WEIGHTS_FILE}")
     header, n_bytes = read_header(path / WEIGHTS_FILE)
     try:
@@ -278,14 +281,14 @@ def _instead(path: Path) -> str:
     inner = [each.parent for each in sorted(path.glob(f"*/{CONFIG_FILE}"))]
     if inner:
         return f"; did you mean {inner[0]}?"
-    alone = (path / TOKENIZER_FILE).is_file() and not (path / WEIGHTS_FILE).exists()
+    alone = is_file(path / TOKENIZER_FILE) and not is_there(path / WEIGHTS_FILE)
     return "; this is the folder of a tokenizer alone" if alone else ""
 
 
 def _read_description(path: Path) -> dict[str, Any]:
     """What config.json says, with the model's config read."""
     file = path / CONFIG_FILE
-    if not file.is_file():
+    if not is_file(file):
         raise KothaError(f"{path} is not a model folder: it has no {CONFIG_FILE}{_instead(path)}")
     values = read_table(file)
     if values.get("format") != FORMAT:
@@ -336,7 +339,7 @@ def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
 
 
 def _is_model_folder(folder: Path) -> bool:
-    return (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
+    return is_file(folder / CONFIG_FILE) and is_file(folder / WEIGHTS_FILE)
 
 
 def _is_ours(folder: Path, whatever_it_holds: bool) -> bool:

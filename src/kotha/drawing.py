@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from kotha.chart import HEIGHT, WIDTH, Chart, Point, Series
 from kotha.errors import UsageError
-from kotha.files import write_whole
+from kotha.files.whole import write_whole
 from kotha.page import escape
 
 _PAPER, _INK, _SOFT, _MORE, _LESS = "#fffdf7", "#1c1b19", "#6b665b", "#0b6e4f", "#b3541e"

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kotha.errors import KothaError
+from kotha.files.looks import is_file, is_there
 
 LOCK = ".kotha-lock"
 
@@ -116,11 +117,11 @@ else:
 
         def is_of(self, path: Path) -> bool:
             """Whether what is held has this name still: here it is held by its name."""
-            return path.exists()
+            return is_there(path)
 
         def sync(self) -> None:
             """Make sure that what is held is on the disk; of folders Windows looks after itself."""
-            if self._path.is_file():
+            if is_file(self._path):
                 with self._path.open("r+b") as file:
                     os.fsync(file.fileno())
 

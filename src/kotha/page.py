@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kotha.files import as_json
+from kotha.files.tables import as_json
 from kotha.wording import page_voice
 
 # What XML cannot hold: most control characters, and halves of surrogate pairs, which UTF-8 cannot hold either.

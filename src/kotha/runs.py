@@ -22,17 +22,10 @@ import torch
 
 import kotha
 from kotha.errors import CheckpointError, KothaError
-from kotha.files import (
-    as_json,
-    check_folder_place,
-    checked_path,
-    filled_folder,
-    is_deep,
-    names_in,
-    read_table,
-    reading,
-    write_whole,
-)
+from kotha.files.looks import is_file, is_folder, is_there, reading
+from kotha.files.places import check_folder_place, checked_path, names_in
+from kotha.files.tables import as_json, is_deep, read_table
+from kotha.files.whole import filled_folder, write_whole
 from kotha.locks import Lock
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.text.shards import Dataset
@@ -58,7 +51,7 @@ class RunFolder:
     @property
     def exists(self) -> bool:
         """Has a run been started here?"""
-        return (self.path / CONFIG).exists()
+        return is_there(self.path / CONFIG)
 
     def start(
         self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
@@ -77,17 +70,17 @@ class RunFolder:
         """Refuse a folder in which a run was started, or with anything else that a run could write over."""
         if self.exists:
             raise CheckpointError(f"{self.path} holds a run; go on with resume=True, or choose another folder")
-        if not self.path.is_dir():
+        if not is_folder(self.path):
             check_folder_place(self.path, lambda _: False)
-        found = names_in(self.path) if self.path.is_dir() else []
-        if self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()):
+        found = names_in(self.path) if is_folder(self.path) else []
+        if is_folder(self.checkpoints) and not any(self.checkpoints.iterdir()):
             found = [name for name in found if name not in (CHECKPOINTS, TOKENIZER_FILE)]  # killed as it began
         if found:
             raise CheckpointError(f"{self.path} holds {found[0]}, and no run; choose a new folder, or an empty one")
 
     def claim(self) -> None:
         """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""
-        if self._lock is None and self.path.is_dir():
+        if self._lock is None and is_folder(self.path):
             self._lock = Lock(self.path)
 
     def release(self) -> None:
@@ -130,7 +123,7 @@ class RunFolder:
     def _read(self, name: str) -> dict[str, Any] | None:
         """A file with one table; None where there is no such file."""
         path = self.path / name
-        return read_table(path, CheckpointError) if path.exists() else None
+        return read_table(path, CheckpointError) if is_there(path) else None
 
     def read(self) -> tuple[ModelConfig, dict[str, Any]]:
         """The model's config and the settings of the run in this folder."""
@@ -163,7 +156,7 @@ class RunFolder:
     def forget_after(self, step: int) -> None:
         """Drop the metrics of steps that a resumed run will do again."""
         path = self.path / METRICS
-        if path.is_file():
+        if is_file(path):
             rows = [line for line in self._lines() if 0 <= _step(line) <= step]
             write_whole(path, "".join(row + "\n" for row in rows))
 
@@ -175,7 +168,7 @@ class RunFolder:
         """A kill may have cut the last line, inside a letter even; samples may hold line ends of other kinds."""
         path = self.path / METRICS
         with reading(path):
-            return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
+            return path.read_text(encoding="utf-8", errors="replace").split("\n") if is_file(path) else []
 
     def write(self, name: str, value: dict[str, Any]) -> None:
         """Write one of the files with one table."""
@@ -184,7 +177,7 @@ class RunFolder:
 
 def run_config(path: Path) -> dict[str, Any]:
     """What a run folder tells of itself; empty for a model folder."""
-    return RunFolder(path).about() if (path / METRICS).exists() else {}
+    return RunFolder(path).about() if is_there(path / METRICS) else {}
 
 
 def describe_data(data: Dataset) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from kotha.errors import KothaError
-from kotha.files import NotWrittenError
+from kotha.files.whole import NotWrittenError
 
 _MAX_HEADER_BYTES = 1 << 23
 

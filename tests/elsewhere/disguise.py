@@ -297,10 +297,10 @@ def main(system: str, folder: Path, commands: list[list[str]]) -> None:
         import torch  # noqa: F401  (what it opens on its way in is not looked at)
 
         files = put_on(system, folder)
-    import kotha.files
+    import kotha.files.whole
     from kotha.cli.main import main as command
 
-    seen = {"platform": kotha.files.sys.platform, "affinity": hasattr(kotha.files.os, "sched_getaffinity")}
+    seen = {"platform": kotha.files.whole.sys.platform, "affinity": hasattr(kotha.files.whole.os, "sched_getaffinity")}
     print(json.dumps({"seen": {**seen, "proc": Path("/proc/meminfo").exists()}}), flush=True)
     for words in commands:
         print(json.dumps({"command": words, "code": command(words)}), flush=True)

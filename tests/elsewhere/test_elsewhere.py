@@ -144,8 +144,8 @@ from pathlib import Path
 from tests.elsewhere import disguise
 disguise.put_on("windows", Path({str(tmp_path)!r}))
 os.chdir({str(tmp_path)!r})
-import kotha.files, kotha.locks
-found = {{"fcntl": hasattr(kotha.locks, "fcntl"), "platform": kotha.files.sys.platform, "here": sys.platform}}
+import kotha.files.whole, kotha.locks
+found = {{"fcntl": hasattr(kotha.locks, "fcntl"), "platform": kotha.files.whole.sys.platform, "here": sys.platform}}
 def tried(what):
     try:
         what()
@@ -160,7 +160,7 @@ with open("a") as file:
 found["rename"] = tried(lambda: Path("b").rename("a"))
 found["colon"] = tried(lambda: Path("a:b").write_text("x", encoding="utf-8"))
 found["nul"] = tried(lambda: Path("nul.txt").mkdir())
-found["folder"] = tried(lambda: kotha.files.os.open(".", os.O_RDONLY))
+found["folder"] = tried(lambda: kotha.files.whole.os.open(".", os.O_RDONLY))
 found["line"] = Path("b").read_bytes().decode()
 held = kotha.locks.Lock(Path("b"))
 try:

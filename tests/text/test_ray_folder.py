@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kotha.files import give_up
+from kotha.files.whole import give_up
 from kotha.text.crew import cluster
 
 

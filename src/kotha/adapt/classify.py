@@ -22,7 +22,7 @@ from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, UsageError
 from kotha.evaluate.classes_page import classes_page
 from kotha.evaluate.classification import ClassificationScore, evaluate_classifier
-from kotha.files import write_whole
+from kotha.files.whole import write_whole
 from kotha.model.config import ClassifierConfig, classifying
 from kotha.runs import RunFolder
 from kotha.text.corpus.labelled import LabelledTexts

@@ -17,7 +17,8 @@ from typing import Any
 from kotha import bundle, runs
 from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, ConfigError, KothaError
-from kotha.files import as_json, write_whole
+from kotha.files.tables import as_json
+from kotha.files.whole import write_whole
 from kotha.model.config import ModelConfig
 from kotha.runs import RunFolder
 from kotha.text.tokenizer.tokenizer import Tokenizer

@@ -25,7 +25,7 @@ from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, ConfigError
 from kotha.evaluate.classes_page import classes_page
 from kotha.evaluate.images import evaluate_images
-from kotha.files import whole_path, write_whole
+from kotha.files.whole import whole_path, write_whole
 from kotha.model.config import ModelConfig, ViTConfig
 from kotha.model.presets import preset
 from kotha.pictures import LabelledImages, read_labelled_images

@@ -24,6 +24,7 @@ from kotha.adapt.examples import EXAMPLES, PARTS, OnRemark
 from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.evaluate.instructions import evaluate_instructions
+from kotha.files.looks import is_file
 from kotha.model.config import GPTConfig
 from kotha.runs import RunFolder
 from kotha.text.corpus.dialogues import MESSAGES, Dialogue, Dialogues, holds_dialogues, read_dialogues
@@ -134,7 +135,7 @@ def read_parts(run: Path) -> dict[str, Dialogues]:
 def learned_from(run: Path | None) -> Dialogues | None:
     """What a run learned to answer from; None where it did not, or is no run."""
     file = None if run is None else run / EXAMPLES / f"{PARTS[0]}.jsonl"
-    return read_dialogues(file) if file is not None and file.is_file() and holds_dialogues(file) else None
+    return read_dialogues(file) if file is not None and is_file(file) and holds_dialogues(file) else None
 
 
 def divide_dialogues(

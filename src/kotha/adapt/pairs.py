@@ -25,7 +25,7 @@ from kotha.bundle import Bundle
 from kotha.errors import CheckpointError, ConfigError
 from kotha.evaluate.translation import can_score, evaluate_pairs
 from kotha.evaluate.translation_page import translations_page
-from kotha.files import write_whole
+from kotha.files.whole import write_whole
 from kotha.generate.translating import translate
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.model.presets import preset

@@ -9,6 +9,7 @@ from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
 from kotha.errors import UsageError
+from kotha.files.looks import is_folder
 from kotha.model.vit import ViT
 from kotha.wording import OnProgress
 
@@ -82,7 +83,7 @@ class TellsClasses(OpenedModel):
 
         held_out = read_labelled(Path(table), text, label, errors=errors)
         learned = None
-        if baselines and self.path is not None and (self.path / EXAMPLES).is_dir():
+        if baselines and self.path is not None and is_folder(self.path / EXAMPLES):
             learned = read_examples(self.path).train
         return evaluate_classifier(self.bundle, held_out, learned, on_progress)
 
@@ -106,6 +107,6 @@ class TellsClasses(OpenedModel):
         config = vit_of(self.bundle).config
         parts = read_labelled_images(Path(images), config.image_size, config.n_channels)
         learned = None
-        if baselines and self.path is not None and (self.path / EXAMPLES).is_dir():
+        if baselines and self.path is not None and is_folder(self.path / EXAMPLES):
             learned = read_image_parts(self.path).train
         return evaluate_images(self.bundle, parts.get("test", parts["train"]), learned, on_progress)

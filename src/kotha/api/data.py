@@ -10,7 +10,8 @@ from typing import Any
 from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.files import checked_path, whole_file
+from kotha.files.places import checked_path
+from kotha.files.whole import whole_file
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.problems import Errors
 from kotha.text.crew.choose import check_crew, crew_on

@@ -17,7 +17,9 @@ from kotha.api.demo_page import PAGES, Told, demo_page, fewer_pieces, sample_of,
 from kotha.api.model import load
 from kotha.errors import KothaError, UsageError
 from kotha.evaluate.tables import Table
-from kotha.files import check_folder_place, names_in, write_whole
+from kotha.files.looks import is_folder
+from kotha.files.places import check_folder_place, names_in
+from kotha.files.whole import write_whole
 from kotha.generate.plain import write
 from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
@@ -67,9 +69,9 @@ class Demonstration:
         if documents < 100:
             raise UsageError(f"documents={documents}: a tokenizer needs more to learn from; give at least 100")
         self._request = TrainRequest(minutes=minutes, changes={"seed": TrainConfig(seed=seed).seed})
-        if not out.is_dir():
+        if not is_folder(out):
             check_folder_place(out, lambda _: False)
-        found = names_in(out) if out.is_dir() else []
+        found = names_in(out) if is_folder(out) else []
         if found and MARK not in found:
             raise KothaError(f"{out} holds {found[0]}, and no demo; choose a new folder, or an empty one")
         self.out, self._documents, self._vocab_size = out, documents, vocab_size

@@ -7,6 +7,7 @@ from typing import Any
 from kotha.adapt.images import ImagesRequest, resume_images, start_images
 from kotha.api import Place
 from kotha.errors import UsageError
+from kotha.files.looks import is_there
 from kotha.pictures import holds_images
 from kotha.runs import RunFolder
 from kotha.text.shards import DATASET_FILE
@@ -16,7 +17,7 @@ from kotha.train.settings import TrainRequest
 
 def are_images(data: Place) -> bool:
     """Whether a training learns from images: an archive of arrays, or folders with images, and no data folder."""
-    return not (Path(data) / DATASET_FILE).exists() and holds_images(Path(data))
+    return not is_there(Path(data) / DATASET_FILE) and holds_images(Path(data))
 
 
 def train_on_images(

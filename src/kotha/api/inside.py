@@ -9,6 +9,7 @@ from kotha import box
 from kotha.arguments import checked
 from kotha.bundle import Bundle
 from kotha.errors import UsageError
+from kotha.files.looks import is_file
 from kotha.inside.asked import Asked
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class LooksInside:
 def _as_text(text: Text) -> Text:
     """A text to be read as it stands; who gives a file's name most likely means what the file says."""
     with suppress(OSError, ValueError):  # far too long for a name, or with a NUL in it
-        if text is not None and Path(text).is_file():
+        if text is not None and is_file(Path(text)):
             raise UsageError(
                 f"{text!r} is the name of a file, and a str is read as a text; heads reads a file as Path({text!r}), "
                 f"the others what it says: Path({text!r}).read_text()"

@@ -11,6 +11,7 @@ from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.evaluate.judge.session import Judging
 from kotha.evaluate.judge.writing import read_prompts, write_continuations
+from kotha.files.looks import is_there
 from kotha.generate.settings import SamplingSettings
 from kotha.wording import OnProgress
 
@@ -48,7 +49,7 @@ def judge(
         raise UsageError(f"models={names}: give two or more, each once")
     if prompts is None:
         raise UsageError("what shall the models go on with? give prompts: a file with a line each, or a list")
-    if folder.exists():
+    if is_there(folder):
         raise UsageError(f"{folder} exists; go on with it without naming models, or choose another folder")
     given = read_prompts(Path(prompts)) if isinstance(prompts, str | os.PathLike) else list(dict.fromkeys(prompts))
     settings = SamplingSettings(seed=seed, **how)

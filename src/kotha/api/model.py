@@ -26,7 +26,8 @@ from kotha.api.tested import IsTested
 from kotha.api.translating import Translates
 from kotha.arguments import checked
 from kotha.errors import CorpusError, KothaError, UsageError
-from kotha.files import read_table
+from kotha.files.looks import is_file, is_there
+from kotha.files.tables import read_table
 from kotha.generate.answers import Request
 from kotha.generate.conversation import Conversation
 from kotha.generate.engine import Engine
@@ -83,11 +84,11 @@ def load(path: Place = box.NAME, device: str = "auto", adapter: Place | None = N
     """
     place = box.place(path)
     chosen = _device(device)
-    if not place.exists():
+    if not is_there(place):
         raise KothaError(f"there is no {place}; name a run, a model or a Hugging Face folder, or box for the one here")
-    if place.is_file():
+    if is_file(place):
         raise KothaError(f"{place} is a file; name the folder of a model")
-    if (place / DATASET_FILE).is_file():
+    if is_file(place / DATASET_FILE):
         raise KothaError(f"{place} is a data folder; train a model on it, and load that")
     if _is_foreign(place):
         from kotha.export.huggingface.import_ import import_hf

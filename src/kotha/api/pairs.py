@@ -8,6 +8,7 @@ from typing import Any
 from kotha.adapt.pairs import USUAL_PRESET, PairsRequest, resume_translator, start_translator
 from kotha.api import Place
 from kotha.errors import UsageError
+from kotha.files.looks import is_file
 from kotha.runs import RunFolder
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import TextPairs, read_text_pairs
@@ -39,7 +40,7 @@ class PairsAsked:
 
 def is_table(data: Place) -> bool:
     """Whether a training learns from a table of pairs, and not from a data folder: a table is a file."""
-    return Path(data).is_file()
+    return is_file(Path(data))
 
 
 def check_for_folder(data: Place, asked: PairsAsked) -> None:

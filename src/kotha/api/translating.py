@@ -8,6 +8,7 @@ from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
 from kotha.errors import UsageError
+from kotha.files.looks import is_folder
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.wording import OnProgress
@@ -85,7 +86,7 @@ class Translates(OpenedModel):
         fields = pair or fields_like(self.path, Path(table))
         pairs = read_text_pairs(Path(table), *fields, errors=errors)
         learned = None
-        if self.path is not None and (self.path / EXAMPLES).is_dir():
+        if self.path is not None and is_folder(self.path / EXAMPLES):
             learned = read_parts(self.path).train
         return evaluate_pairs(self.bundle, pairs, learned, on_progress)
 

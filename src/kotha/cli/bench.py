@@ -95,7 +95,7 @@ def _or(given: int | None, usual: int) -> int:
 def _growth(precision: str, html: Path | None, as_json: bool) -> None:
     from kotha.bench.growth import measure_growth
     from kotha.evaluate.tables import Table
-    from kotha.files import write_page
+    from kotha.files.whole import write_page
     from kotha.wording import size
 
     with progress() as tell:

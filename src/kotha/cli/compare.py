@@ -28,7 +28,7 @@ def compare(
     import kotha
     from kotha.evaluate.comparison_page import comparison_page
     from kotha.evaluate.tables import comparison_table
-    from kotha.files import write_page
+    from kotha.files.whole import write_page
 
     with progress() as advance:
         found = kotha.compare(runs, text=text, field=field, whole=whole, device=device, on_progress=advance)

@@ -25,7 +25,7 @@ def doctor(
     from kotha.evaluate.baselines import find_data
     from kotha.evaluate.doctor.examination import examine
     from kotha.evaluate.doctor.page import doctor_page
-    from kotha.files import write_page
+    from kotha.files.whole import write_page
     from kotha.runs import RunFolder
     from kotha.text.shards import Dataset
 

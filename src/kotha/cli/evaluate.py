@@ -10,6 +10,7 @@ from kotha.cli.naming import place
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, print_table, problems_told, progress, results, table
 from kotha.errors import UsageError
+from kotha.files.looks import is_file
 from kotha.text.corpus.problems import Errors
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _model_and_text(run: str | None, path: str | None, text: str | None) -> tupl
         return place(run), [text]
     if path is not None:
         return place(run), path
-    if run is None or run == box.NAME or (Path(run) / "config.json").is_file():
+    if run is None or run == box.NAME or is_file(Path(run) / "config.json"):
         raise UsageError("evaluate needs PATH, a text to measure on, or --text; see kotha evaluate --help")
     return box.FOLDER, run
 

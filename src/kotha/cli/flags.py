@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from kotha.cli.naming import place
 from kotha.errors import ConfigError, UsageError
-from kotha.files import PAGE_ENDINGS, check_file_place
+from kotha.files.places import PAGE_ENDINGS, check_file_place
 
 if TYPE_CHECKING:
     from kotha.generate.engine import Engine

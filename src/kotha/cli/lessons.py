@@ -9,8 +9,8 @@ from cyclopts import App
 
 from kotha.cli.flags import InLanguage, Json, flag
 from kotha.cli.terminal import print_json, print_table, progress, results, table
-from kotha.files import as_json as to_json
-from kotha.files import write_whole
+from kotha.files.tables import as_json as to_json
+from kotha.files.whole import write_whole
 
 app = App(name="lessons", help="The course's questions, answered by measuring.", help_format="plaintext")
 

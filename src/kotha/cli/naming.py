@@ -13,11 +13,12 @@ from pathlib import Path
 from kotha import box
 from kotha.cli.spoken import tell
 from kotha.errors import UsageError
+from kotha.files.looks import is_file, is_folder
 
 
 def place(word: str | None) -> Path:
     """Where the model is that a word names; who has a folder of that name here is told how to say so."""
-    if word == box.NAME and Path(word).is_dir():
+    if word == box.NAME and is_folder(Path(word)):
         tell(f"{box.NAME} is the model that came with Kotha; the folder here is ./{box.NAME}")
     return box.place(word)
 
@@ -38,7 +39,7 @@ def model_and_prompt(first: str | None, second: str | None, command: str) -> tup
 
 def model_and_file(first: str | None, second: str | None) -> tuple[Path, str | None]:
     """A model's folder and the path of a text: ``RUN PATH``, ``RUN``, ``PATH`` or nothing; a file is a text."""
-    if first is not None and second is None and Path(first).is_file():
+    if first is not None and second is None and is_file(Path(first)):
         return box.FOLDER, first
     return place(first), second
 

@@ -69,7 +69,7 @@ def plan(
         request = TrainRequest(preset, recipe, minutes, memory, device, named, given)
         found, text = tell_plan(request, data, doors, timed=time)
     if html is not None:
-        from kotha.files import write_page
+        from kotha.files.whole import write_page
         from kotha.train.plan.page import plan_page
 
         write_page(html, plan_page(found, text.settings))

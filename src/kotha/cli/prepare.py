@@ -7,6 +7,7 @@ from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerN
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
+from kotha.files.looks import is_there
 from kotha.text.clean.copies import Duplicates
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.corpus.remote import is_remote
@@ -80,6 +81,6 @@ def _validation(value: str) -> float | str:
     try:
         return float(value)
     except ValueError:
-        if not is_remote(value) and not Path(value).exists():
+        if not is_remote(value) and not is_there(Path(value)):
             raise UsageError(f"--validation {value}: neither a share such as 0.05 nor a file that exists") from None
         return value

@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from kotha.files.looks import is_file
 from kotha.wording import (
     LANGUAGES,
     TIMES,
@@ -207,7 +208,7 @@ def _on_axis(name: str) -> bool:
 @cache
 def _rooms(command: str) -> tuple[str, ...]:
     wanted = (command, *_OTHERS.get(command, ()))
-    return (*(room for room in wanted if (FOLDER / f"{room}.json").is_file()), *_SHARED)
+    return (*(room for room in wanted if is_file(FOLDER / f"{room}.json")), *_SHARED)
 
 
 def measured(text: str) -> str:

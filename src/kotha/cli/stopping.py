@@ -53,7 +53,7 @@ def stop(number: int, _: FrameType | None = None) -> None:
         _end_workers()
     if "ray" in sys.modules and "kotha.text.crew.cluster" in sys.modules:
         sys.modules["kotha.text.crew.cluster"].end_at_once()
-    give_up = getattr(sys.modules.get("kotha.files"), "give_up", None)
+    give_up = getattr(sys.modules.get("kotha.files.whole"), "give_up", None)
     all_gone = give_up is None or give_up()
     say_at_once(MESSAGE if all_gone else _LEFT)
     os._exit(128 + number)

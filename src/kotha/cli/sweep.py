@@ -74,7 +74,7 @@ def sweep(
     found = find(searching)
     command = train_line(data, found)
     if html is not None:
-        from kotha.files import write_page
+        from kotha.files.whole import write_page
 
         write_page(html, sweep_page(found, command))
     if as_json:

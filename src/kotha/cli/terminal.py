@@ -16,7 +16,7 @@ from rich.table import Table
 from kotha.cli.controls import plain_stream, visible
 from kotha.cli.naming import in_flags
 from kotha.cli.spoken import measured, said, tell
-from kotha.files import as_json
+from kotha.files.tables import as_json
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.wording import OnProgress
 

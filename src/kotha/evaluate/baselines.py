@@ -19,7 +19,7 @@ from kotha.errors import DataError, KothaError
 from kotha.evaluate.held_out import HeldOut, Line, tokens_of
 from kotha.evaluate.ngram import KneserNey
 from kotha.evaluate.perplexity import figures
-from kotha.files import read_table
+from kotha.files.tables import read_table
 from kotha.runs import data_of
 from kotha.text.frequencies import frequency_nats
 from kotha.text.shards import DATASET_FILE, Dataset, identity_of

@@ -18,6 +18,7 @@ import torch
 from kotha.errors import KothaError, UsageError
 from kotha.evaluate.held_out import end_token
 from kotha.evaluate.perplexity import check_windows, token_nats
+from kotha.files.looks import is_file
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
@@ -108,7 +109,7 @@ def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | No
 
 
 def _task_name(path: Path) -> str:
-    if not path.is_file():
+    if not is_file(path):
         raise UsageError(f"there is no task file {path}")
     lines = path.read_text(encoding="utf-8").splitlines()
     named = next((line for line in lines if line.startswith("task:")), None)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
+from kotha.files.looks import is_file
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.shards import DATASET_FILE, Dataset, Split
@@ -67,7 +68,7 @@ def read_held_out(
 
     With ``most_bytes``, of a longer text the first documents that have so many; its name then says how many they are.
     """
-    if (Path(path) / DATASET_FILE).is_file():
+    if is_file(Path(path) / DATASET_FILE):
         found = from_dataset(Dataset(path), tokenizer, split)
         if most_bytes is None or found.bytes <= most_bytes:
             return found

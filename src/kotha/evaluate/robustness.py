@@ -22,6 +22,7 @@ from kotha.evaluate.instructions import evaluate_instructions
 from kotha.evaluate.perplexity import evaluate_text
 from kotha.evaluate.tables import Table
 from kotha.evaluate.translation import evaluate_pairs
+from kotha.files.looks import is_there
 from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -96,7 +97,7 @@ def evaluate_perturbed(
     if not kinds:
         raise UsageError(f"how shall the text be changed? name one or several of {', '.join(PERTURBATIONS)}, or a file")
     for kind in kinds:
-        if kind not in PERTURBATIONS and not Path(kind).exists():
+        if kind not in PERTURBATIONS and not is_there(Path(kind)):
             raise UsageError(f"there is no perturbation {kind!r}, and no such file{nearest(kind, PERTURBATIONS)}")
     given = _material(bundle, path, pair, errors)
     before = given.measure(lambda text: text)

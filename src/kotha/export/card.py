@@ -15,7 +15,8 @@ import kotha
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, is_of_the_machine
 from kotha.export.huggingface.layouts import Layout
-from kotha.files import read_table, reading
+from kotha.files.looks import reading
+from kotha.files.tables import read_table
 from kotha.model.config import ClassifierConfig, TextConfig
 from kotha.runs import figure, mapping
 from kotha.wording import counted

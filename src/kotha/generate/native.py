@@ -18,7 +18,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from kotha.files import scratch_folder
+from kotha.files.looks import is_file
+from kotha.files.whole import scratch_folder
 from kotha.generate.cache import RowCache
 from kotha.model.gpt import GPT
 from kotha.model.norm import RMSNorm
@@ -242,7 +243,7 @@ def native() -> ctypes.CDLL | None:
 def _openmp() -> list[str]:
     """Flags for several threads: torch's own OpenMP, because a second one's threads would stand in its way."""
     maps = Path("/proc/self/maps")
-    lines = maps.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if maps.is_file() else []
+    lines = maps.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if is_file(maps) else []
     # Five columns and then the path, which may hold spaces.
     loaded = [found[1] for line in lines if (found := re.match(r"(?:\S+\s+){5}(/.*/libgomp[^/]*)$", line))]
     try:

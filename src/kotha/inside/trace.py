@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.files import whole_file
+from kotha.files.whole import whole_file
 from kotha.inside.inputs import ModelInput
 from kotha.inside.sites import ATTENTION_SITES, nearest_site, stacks
 from kotha.inside.sites import layers as model_layers

@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.files import PAGE_ENDINGS, write_page
+from kotha.files.places import PAGE_ENDINGS
+from kotha.files.whole import write_page
 from kotha.page import framed
 
 Found = TypeVar("Found")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import CorpusError
+from kotha.files.looks import is_file, is_folder
 from kotha.retrieve.paragraphs import READERS, read_paragraphs
 from kotha.retrieve.passages import LETTERS, Excerpt, check_letters, gather
 from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
@@ -34,12 +35,12 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
     found: dict[Path, None] = {}
     for path in paths:
         place = Path(path).expanduser()
-        if place.is_dir():
+        if is_folder(place):
             inside = list(_readable(place, on_problem))
             if not inside:
                 raise CorpusError(f"{shown(place)}: no file to read in this folder; {_known()}")
             found |= dict.fromkeys(file.resolve() for file in inside)
-        elif place.suffix.lower() in READERS and place.is_file():
+        elif place.suffix.lower() in READERS and is_file(place):
             found[place.resolve()] = None
         else:
             for source in list_sources([os.fspath(path)], on_problem=on_problem):
@@ -85,7 +86,7 @@ def _readable(folder: Path, on_problem: OnProblem | None) -> Iterator[Path]:
                     raise ValueError("hidden")
                 if not _is_known(name):
                     raise ValueError("unknown ending")
-                if not file.is_file():
+                if not is_file(file):
                     raise ValueError("not a regular file")
                 yield file
             except ValueError as error:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError
-from kotha.files import as_json
+from kotha.files.tables import as_json
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model

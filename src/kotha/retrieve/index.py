@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from kotha.errors import KothaError, UsageError, nearest
+from kotha.files.looks import is_folder
 from kotha.retrieve.documents import Indexing, list_files, read_file
 from kotha.retrieve.hybrid import Hit, from_meaning, from_words, fuse
 from kotha.retrieve.lexical import rank_by_words
@@ -76,7 +77,7 @@ def update(
     work.total_bytes = sum(file.stat().st_size for file in files)
     for file in files:
         work.file(file)
-    folders = [Path(path).expanduser().resolve() for path in paths if Path(path).expanduser().is_dir()]
+    folders = [Path(path).expanduser().resolve() for path in paths if is_folder(Path(path).expanduser())]
     for source in store.sources():
         if Path(source) not in files and any(folder in Path(source).parents for folder in folders):
             work.forget(source)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from kotha.errors import KothaError
+from kotha.files.looks import is_file, is_there
 from kotha.retrieve.dense import Near
 from kotha.retrieve.folding import fold
 from kotha.retrieve.passages import Excerpt
@@ -49,7 +50,7 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str], *, write: bool = False) -> None:
         self.name = os.fspath(path)
         self._path = Path(path)
-        self._writes, self._is_new = write, write and not self._path.exists()
+        self._writes, self._is_new = write, write and not is_there(self._path)
         if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         else:
@@ -275,9 +276,9 @@ class SqliteStore:
 
 
 def _check_header(path: Path) -> None:
-    if not path.exists():
+    if not is_there(path):
         raise KothaError(f"there is no index {path}; make one first, from the documents that you want to ask")
-    if not path.is_file():
+    if not is_file(path):
         raise KothaError(f"{path} is no file; an index is one")
     with path.open("rb") as file:
         begins = file.read(len(_HEADER))
@@ -301,7 +302,7 @@ def _connect(path: Path, write: bool) -> sqlite3.Connection:
         return database
     except sqlite3.OperationalError:  # in a folder that cannot be written; without a log nobody is writing either
         database.close()
-        if path.with_name(f"{path.name}-wal").exists():
+        if is_there(path.with_name(f"{path.name}-wal")):
             raise
         return sqlite3.connect(f"{place}?immutable=1", uri=True, isolation_level=None)
 

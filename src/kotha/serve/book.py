@@ -16,6 +16,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from kotha.errors import UsageError
+from kotha.files.looks import is_file, is_link
 
 AT = "/book/"
 _KINDS = {
@@ -49,12 +50,12 @@ class BookPage(NamedTuple):
 @cache
 def book_pages(folder: Path) -> dict[str, BookPage]:
     """Every file of a built book by its path on the server; the first page also by the folder's own."""
-    if not (folder / "index.html").is_file():
+    if not is_file(folder / "index.html"):
         raise UsageError(f"book={str(folder)!r} holds no index.html; build it with `make docs`, and name build/book")
     found = {
         AT + path.relative_to(folder).as_posix(): _page(path)
         for path in sorted(folder.rglob("*"))
-        if path.suffix in _KINDS and path.is_file() and not path.is_symlink()
+        if path.suffix in _KINDS and is_file(path) and not is_link(path)
     }
     found[AT] = found[f"{AT}index.html"]
     return found

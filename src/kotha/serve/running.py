@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from kotha.errors import KothaError
-from kotha.files import scratch_folder
+from kotha.files.whole import scratch_folder
 from kotha.serve.app import guarded, make_app
 from kotha.serve.protocol import HttpConnection
 from kotha.serve.settings import Limits, ServeSettings

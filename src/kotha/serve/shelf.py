@@ -18,6 +18,7 @@ from kotha import box
 from kotha.api.model import LanguageModel, load
 from kotha.bundle import Bundle
 from kotha.errors import KothaError, UsageError, nearest
+from kotha.files.looks import is_there
 from kotha.generate.conversation import was_taught
 from kotha.generate.weights import Weights, as_they_are
 from kotha.inside.heads.overlap import HeadWeights, head_weights
@@ -97,7 +98,7 @@ class Shelf:
             name = box.NAME if place == box.FOLDER else place.resolve().name
             if name in self.places and self.places[name].resolve() != place.resolve():
                 raise UsageError(f"two models are called {name}; rename a folder, since clients ask by name")
-            if not place.exists():
+            if not is_there(place):
                 raise KothaError(f"there is no {place}; name a run, a model or a Hugging Face folder, or box")
             self.places[name] = place
         self.trained: Callable[[], dict[str, Path]] = dict  # models that came of jobs since

@@ -22,7 +22,7 @@ from typing import Any, get_args
 
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError, nearest
-from kotha.files import whole_folder
+from kotha.files.whole import whole_folder
 from kotha.text.clean.copies import Duplicates, told_apart
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.clean.leakage import LeakIndex

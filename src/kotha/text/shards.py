@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.files import is_file_in, is_made_of, reading, write_whole
+from kotha.files.looks import is_file, is_file_in, is_there, reading
+from kotha.files.places import is_made_of
+from kotha.files.whole import write_whole
 from kotha.text.tokenizer.memo import Ids
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -264,9 +266,9 @@ def identity_of(description: dict[str, Any]) -> str:
 
 def _read_description(folder: Path) -> dict[str, Any]:
     path = folder / DATASET_FILE
-    if not folder.exists():
+    if not is_there(folder):
         raise DataError(f"there is no {folder}; `kotha prepare` makes a data folder")
-    if not path.is_file():
+    if not is_file(path):
         raise DataError(f"{folder} is not a data folder: it has no {DATASET_FILE}; `kotha prepare` makes one")
     try:
         with reading(path):

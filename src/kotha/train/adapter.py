@@ -20,7 +20,10 @@ from torch import Tensor
 
 from kotha.bundle import Bundle, assemble, shape_alone
 from kotha.errors import ConfigError, KothaError
-from kotha.files import as_json, is_made_of, read_table, whole_folder, write_whole
+from kotha.files.looks import is_file
+from kotha.files.places import is_made_of
+from kotha.files.tables import as_json, read_table
+from kotha.files.whole import whole_folder, write_whole
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.fields import is_number
@@ -110,11 +113,11 @@ def merged(model: Model) -> Model:
 def _found(folder: Path) -> Path:
     """The folder itself, or the adapter of a run."""
     inside = folder / FOLDER
-    return inside if not (folder / DESCRIPTION).is_file() and (inside / DESCRIPTION).is_file() else folder
+    return inside if not is_file(folder / DESCRIPTION) and is_file(inside / DESCRIPTION) else folder
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    if not (folder / DESCRIPTION).is_file():
+    if not is_file(folder / DESCRIPTION):
         raise KothaError(f"{folder} is no adapter: it has no {DESCRIPTION}")
     about = read_table(folder / DESCRIPTION)
     if about.get("format") != _FORMAT or about.get("format_version") != _VERSION:
@@ -128,7 +131,7 @@ def _read(folder: Path) -> dict[str, Any]:
 def _weights(folder: Path, learning: dict[str, torch.nn.Parameter]) -> dict[str, Tensor]:
     """What the file holds, once its names and shapes are those that learn."""
     file = folder / WEIGHTS
-    if not file.is_file():
+    if not is_file(file):
         raise KothaError(f"{folder} is no adapter: it has no {WEIGHTS}")
     header, _ = read_header(file)
     shapes = {name: entry.get("shape") for name, entry in header.items()}

@@ -30,17 +30,9 @@ from safetensors import safe_open
 from torch import Tensor
 
 from kotha.errors import CheckpointError, KothaError, is_of_the_machine
-from kotha.files import (
-    as_json,
-    clear_leftovers,
-    is_file_in,
-    partial_path,
-    read_table,
-    reading,
-    remove_whole,
-    whole_folder,
-    write_whole,
-)
+from kotha.files.looks import is_file_in, is_folder, reading
+from kotha.files.tables import as_json, read_table
+from kotha.files.whole import clear_leftovers, partial_path, remove_whole, whole_folder, write_whole
 from kotha.train.distributed import ALONE, Ranks, local
 from kotha.weights import reading_weights, write_weights
 
@@ -176,7 +168,7 @@ def verify_checkpoint(path: Path) -> None:
 
 def list_checkpoints(folder: Path) -> list[int]:
     """Steps that have a checkpoint, in order."""
-    steps = (path.name.removeprefix(_PREFIX) for path in folder.glob(f"{_PREFIX}*") if path.is_dir())
+    steps = (path.name.removeprefix(_PREFIX) for path in folder.glob(f"{_PREFIX}*") if is_folder(path))
     return sorted(int(step) for step in steps if step.isdigit())
 
 

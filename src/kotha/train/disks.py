@@ -22,7 +22,9 @@ import torch.distributed as dist
 
 from kotha import runs
 from kotha.errors import KothaError
-from kotha.files import read_table, whole_folder, whole_path
+from kotha.files.looks import is_file, is_folder, is_there
+from kotha.files.tables import read_table
+from kotha.files.whole import whole_folder, whole_path
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.train.checkpoint import MANIFEST, checkpoint_path, list_checkpoints
 from kotha.train.distributed import Ranks
@@ -38,7 +40,7 @@ def find_disks(ranks: Ranks, path: Path) -> Ranks:
     """See who sees whose files near a path: on each disk the first process that is there will write."""
     if ranks.on_one_machine:
         return ranks
-    place = next(folder for folder in path.absolute().parents if folder.is_dir())
+    place = next(folder for folder in path.absolute().parents if is_folder(folder))
     mark = None
     if ranks.local_rank == 0:
         with suppress(OSError):  # whoever cannot write there says so later
@@ -46,7 +48,7 @@ def find_disks(ranks: Ranks, path: Path) -> Ranks:
             os.close(descriptor)
             mark = Path(file).name
     marks = ranks.each(mark)
-    seen = (rank for rank, other in enumerate(marks) if other is not None and (place / other).exists())
+    seen = (rank for rank, other in enumerate(marks) if other is not None and is_there(place / other))
     keepers = ranks.each(next(seen, 0))
     if mark is not None:
         (place / mark).unlink(missing_ok=True)
@@ -111,13 +113,13 @@ def _held(path: Path) -> OnDisk:
         place = checkpoint_path(folder, step)
         with suppress(KothaError, OSError):
             held.named[step] = {**read_table(place / MANIFEST), MANIFEST: _sum(place / MANIFEST)}
-            held.there[step] = {file.name: _sum(file) for file in sorted(place.iterdir()) if file.is_file()}
+            held.there[step] = {file.name: _sum(file) for file in sorted(place.iterdir()) if is_file(file)}
     return held
 
 
 def _files_of(path: Path) -> Iterator[Path]:
     for pattern in _OF_THE_RUN:
-        yield from (file for file in sorted(path.glob(pattern)) if file.is_file() and not file.name.startswith("."))
+        yield from (file for file in sorted(path.glob(pattern)) if is_file(file) and not file.name.startswith("."))
 
 
 def _bring_checkpoint(path: Path, step: int, expected: Sums, every: list[OnDisk], ranks: Ranks) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from kotha import bundle, runs
 from kotha.errors import CheckpointError
-from kotha.files import clear_leftovers
+from kotha.files.whole import clear_leftovers
 from kotha.model.family import Model, build
 from kotha.runs import RunFolder
 from kotha.text.tokenizer.chat import ChatTemplate

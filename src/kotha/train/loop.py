@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from kotha import runs
 from kotha.errors import CheckpointError, ConfigError, TrainingError
-from kotha.files import NotWrittenError
+from kotha.files.whole import NotWrittenError
 from kotha.model.config import ModelConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model, build

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.terminal import print_json
 from kotha.errors import UsageError
+from kotha.files.looks import is_there
 
 if TYPE_CHECKING:
     from kotha.inside.exercises.record import AnswerFile
@@ -109,7 +110,7 @@ def _begin(
     from kotha.inside.exercises.record import AnswerFile, is_sound, load
     from kotha.inside.exercises.sets import QuestionChoice
 
-    if path is None or not path.exists():
+    if path is None or not is_there(path):
         return AnswerFile(name or "", language, choice)
     record, told = load(path)
     if told.get("signed") is True and not secret:

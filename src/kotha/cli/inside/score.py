@@ -21,7 +21,7 @@ def score(
 ) -> None:
     """Mark score files again, from the answers up, and say whether each signature fits."""
     from kotha.errors import DataError, UsageError
-    from kotha.files import write_whole
+    from kotha.files.whole import write_whole
     from kotha.inside.exercises.classroom import PROOF, as_csv, read_class
     from kotha.inside.exercises.record import read_key
 

@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from kotha.errors import DataError, KothaError, UsageError
-from kotha.files import as_json, checked_path, read_table, whole_folder, write_page, write_whole
+from kotha.files.looks import is_file
+from kotha.files.places import checked_path
+from kotha.files.tables import as_json, read_table
+from kotha.files.whole import whole_folder, write_page, write_whole
 from kotha.wording import counted
 
 if TYPE_CHECKING:
@@ -101,7 +104,7 @@ class Judging:
     def open(cls, path: Path) -> "Judging":
         """A judging that was begun before."""
         file = path / PAIRS
-        if not file.is_file():
+        if not is_file(file):
             raise KothaError(f"{path} holds no judging: it has no {PAIRS}; begin one with models and prompts")
         values = read_table(file, most_bytes=_MOST_BYTES)
         try:
@@ -127,7 +130,7 @@ class Judging:
     def said_by(self, judge: str) -> dict[str, Choice]:
         """What a judge has said so far, by pair."""
         file = self._file(judge)
-        return self._read(file)[1] if file.is_file() else {}
+        return self._read(file)[1] if is_file(file) else {}
 
     def left_for(self, judge: str) -> list[BlindPair]:
         """The pairs that a judge has not judged, in that judge's order."""

@@ -33,6 +33,7 @@ from kotha.export.parity import (
     with_logits,
     with_remarks,
 )
+from kotha.files.looks import is_there
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -71,7 +72,7 @@ def ask_llamacpp(model: Path, **asked: Any) -> Reply:
             raise KothaError(f"llama.cpp gave up on {model}: {'; '.join(said[-3:]) or f'exit {done.returncode}'}")
         found = json.loads((folder / llamacpp.ANSWER).read_text(encoding="utf-8"))
         file = folder / llamacpp.LOGITS
-        logits = torch.from_numpy(np.load(file)) if file.exists() else None
+        logits = torch.from_numpy(np.load(file)) if is_there(file) else None
     return Reply(found["peer"], found["ids"], found["text"], found["losses"], logits, found.get("greedy", []))
 
 

@@ -25,7 +25,9 @@ from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.parity import ParityReport, our_side, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
-from kotha.files import check_file_place, whole_path
+from kotha.files.looks import is_there
+from kotha.files.places import check_file_place
+from kotha.files.whole import whole_path
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -45,7 +47,7 @@ def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
     if bundle.tokenizer is None:
         raise KothaError("this model folder has no tokenizer, and a GGUF file needs one; train or save it with one")
     path = out if out.suffix == ".gguf" else out / f"model-{kind}.gguf"
-    if check_file_place(path).exists() and not settings.overwrite:
+    if is_there(check_file_place(path)) and not settings.overwrite:
         raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
     model = cast("GPT", our_side(bundle).model)  # what has an architecture there is one
     about = About() if settings.run is None else About.of(settings.run)

@@ -19,6 +19,7 @@ from kotha.errors import KothaError
 from kotha.export import parity
 from kotha.export.huggingface.layouts import CLASSIFIERS, Layout
 from kotha.export.parity import GREEDY_TOKENS, ParityReport
+from kotha.files.looks import is_file
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import TextConfig
@@ -101,8 +102,8 @@ def _with_lines(
 
     Of a SentencePiece model alone, SentencePiece itself is asked: transformers guesses what its own files do not say.
     """
-    model = next((folder / name for name in KNOWN_FILES if name.endswith(".model") and (folder / name).is_file()), None)
-    if model is not None and not (folder / "tokenizer.json").is_file() and find_spec("sentencepiece"):
+    model = next((folder / name for name in KNOWN_FILES if name.endswith(".model") and is_file(folder / name)), None)
+    if model is not None and not is_file(folder / "tokenizer.json") and find_spec("sentencepiece"):
         import sentencepiece
 
         with _their_errors(folder):

@@ -33,7 +33,8 @@ from kotha.export.marks import with_marks_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.weight_map import with_zeros
-from kotha.files import is_made_of, whole_folder, write_whole
+from kotha.files.places import is_made_of
+from kotha.files.whole import whole_folder, write_whole
 from kotha.generate.conversation import was_taught
 from kotha.generate.engine import Engine
 from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig

@@ -23,7 +23,8 @@ from kotha.export.huggingface.layouts import Layout
 from kotha.export.huggingface.weight_files import FoundWeight, find_weights, inside
 from kotha.export.parity import ParityReport, with_remarks
 from kotha.export.weight_map import Shape
-from kotha.files import read_table
+from kotha.files.looks import is_file, is_folder, is_there
+from kotha.files.tables import read_table
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.framing import framed
@@ -66,9 +67,9 @@ def import_model(
 
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise KothaError(f"there is no folder {folder}; name one that holds {CONFIG_FILE} and weights")
-    if not (folder / CONFIG_FILE).exists():
+    if not is_there(folder / CONFIG_FILE):
         raise KothaError(f"{folder} is no Hugging Face folder: it has no {CONFIG_FILE}")
     values = read_table(inside(folder, CONFIG_FILE))
     try:
@@ -174,7 +175,7 @@ def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfi
 
 def _tokenizer(folder: Path) -> Tokenizer | None:
     """The folder's tokenizer; None where it has none."""
-    there = [name for name in (*_TOKENIZER_FILES, *_BESIDE_THEM) if (folder / name).exists()]
+    there = [name for name in (*_TOKENIZER_FILES, *_BESIDE_THEM) if is_there(folder / name)]
     for name in there:
         inside(folder, name)
     if _MARIAN_PAIR in there and "tokenizer.json" not in there:
@@ -187,7 +188,7 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
 
 def _card(folder: Path) -> str | None:
     """The card that came along: what the model has read and under which licence is not lost on the way."""
-    if not (folder / CARD_FILE).is_file():
+    if not is_file(folder / CARD_FILE):
         return None
     file = inside(folder, CARD_FILE)
     if file.stat().st_size > _MOST_CARD_BYTES:
@@ -200,16 +201,16 @@ def _as_read_there(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
     if tokenizer.marks_before is not None:
         return tokenizer
     file = folder / _TOKENIZER_CONFIG
-    says = read_table(inside(folder, _TOKENIZER_CONFIG)) if file.is_file() else {}
+    says = read_table(inside(folder, _TOKENIZER_CONFIG)) if is_file(file) else {}
     adds = says.get("add_bos_token") is True and "bos" in tokenizer.special
     return framed(tokenizer, [tokenizer.special["bos"]] if adds else [])
 
 
 def _jinja(folder: Path) -> str | None:
     """The chat template that came along, as it is written there."""
-    if (folder / _JINJA_FILE).is_file():
+    if is_file(folder / _JINJA_FILE):
         return inside(folder, _JINJA_FILE).read_text(encoding="utf-8", errors="replace")
-    if not (folder / _TOKENIZER_CONFIG).is_file():
+    if not is_file(folder / _TOKENIZER_CONFIG):
         return None
     found = read_table(inside(folder, _TOKENIZER_CONFIG)).get("chat_template")
     return found if isinstance(found, str) else None

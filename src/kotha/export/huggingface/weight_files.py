@@ -19,7 +19,8 @@ from torch import Tensor
 
 from kotha.bundle import DTYPES
 from kotha.errors import KothaError
-from kotha.files import read_table
+from kotha.files.looks import is_file, is_there
+from kotha.files.tables import read_table
 from kotha.weights import read_header, reading_weights
 
 # What a folder is searched for, best first: a file of weights, or an index of several.
@@ -57,7 +58,7 @@ class FoundWeight:
 
 def find_weights(folder: Path) -> list[FoundWeight]:
     """All weights of a folder, by the names that its files have; none is read."""
-    start = next((name for name in _FILES if (folder / name).exists()), None)
+    start = next((name for name in _FILES if is_there(folder / name)), None)
     if start is None:
         raise KothaError(f"{folder} holds no weights: none of {', '.join(_FILES)}")
     file = inside(folder, start)
@@ -100,7 +101,7 @@ def inside(folder: Path, name: str) -> Path:
         roots.append(folder.resolve().parent.parent / "blobs")
     if not any(target.is_relative_to(root) for root in roots):
         raise KothaError(f"{folder / name} is a link out of the folder, to {target}; put the file itself there")
-    if not target.is_file():
+    if not is_file(target):
         raise KothaError(f"{folder / name} is not a file")
     return folder / name
 

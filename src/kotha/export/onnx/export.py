@@ -25,7 +25,8 @@ from kotha.export.onnx.check import check_graphs
 from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
-from kotha.files import is_made_of, whole_folder, write_whole
+from kotha.files.places import is_made_of
+from kotha.files.whole import whole_folder, write_whole
 from kotha.model.attention import set_reading
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 

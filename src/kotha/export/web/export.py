@@ -21,7 +21,9 @@ from kotha.export.web.check import check_page
 from kotha.export.web.page import whole_page
 from kotha.export.web.vocabulary import describe_vocabulary
 from kotha.export.web.weights import pack, rounded
-from kotha.files import PAGE_ENDINGS, check_file_place, write_page
+from kotha.files.looks import is_there
+from kotha.files.places import PAGE_ENDINGS, check_file_place
+from kotha.files.whole import write_page
 from kotha.model.config import ModelConfig
 from kotha.model.gpt import GPT
 
@@ -43,7 +45,7 @@ def export_web(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> P
     if bundle.tokenizer is None:
         raise KothaError("this model folder has no tokenizer, and a page needs one; train or save it with one")
     path = out if out.suffix in PAGE_ENDINGS else out / FILE_NAME
-    if check_file_place(path).exists() and not settings.overwrite:
+    if is_there(check_file_place(path)) and not settings.overwrite:
         raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
     ours = our_side(bundle)
     model = rounded(cast("GPT", ours.model))

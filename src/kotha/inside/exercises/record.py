@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import DataError, UsageError
-from kotha.files import write_whole
+from kotha.files.whole import write_whole
 from kotha.inside.exercises.outcome import Outcome, mark
 from kotha.inside.exercises.sets import QuestionChoice
 from kotha.wording import Language

@@ -17,6 +17,7 @@ import torch
 
 from kotha.bundle import WEIGHTS_FILE, check_place, find_model, load, save, stored_type
 from kotha.errors import UsageError
+from kotha.files.looks import is_there
 from kotha.generate.answers import Request
 from kotha.generate.engine import Engine
 from kotha.generate.settings import SamplingSettings
@@ -99,7 +100,7 @@ def prune(
 
 def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
     """Say before the long wait what would stop the writing after it."""
-    if out.exists() and out.resolve() in (run.resolve(), find_model(run).resolve()):
+    if is_there(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
         raise UsageError(f"{out} is the model itself, and it is measured beside the smaller one; name another")
     check_place(out, overwrite)
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from kotha.errors import DataError
-from kotha.files import read_table
+from kotha.files.looks import is_file
+from kotha.files.tables import read_table
 from kotha.inside.worksheet.operations import Array
 from kotha.inside.worksheet.sheet import Head, Projection, Sheet, lay_out
 from kotha.model.fields import is_number
@@ -106,7 +107,7 @@ def _tokens(told: Any, count: int) -> tuple[str, ...]:
 def _read_csv(path: Path) -> dict[str, Any]:
     """The blocks of a CSV file by their names."""
     try:
-        if not path.is_file():
+        if not is_file(path):
             raise DataError(f"there is no file {path}")
         if path.stat().st_size > _MOST_BYTES:
             raise DataError(f"{path} has {path.stat().st_size:,} bytes, far more than a sheet for paper")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import UsageError
-from kotha.files import whole_file
+from kotha.files.whole import whole_file
 from kotha.inside.exercises.paper import for_paper
 from kotha.inside.view import View
 from kotha.inside.worksheet.bangla import in_bangla

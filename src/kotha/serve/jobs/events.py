@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from zlib import crc32
 
+from kotha.files.looks import is_file
 from kotha.runs import METRICS
 from kotha.serve.jobs.refusals import NoSuchJobError
 from kotha.serve.jobs.store import JobStore
@@ -79,7 +80,7 @@ def _event(kind: str, data: dict[str, Any], place: EventPlace) -> str:
 def _new_lines(store: JobStore, id: str, place: EventPlace) -> list[tuple[dict[str, Any], EventPlace]]:
     """The whole lines behind a place, each with the place after it."""
     file: Path = store.result(id) / METRICS
-    if not file.is_file():
+    if not is_file(file):
         return []
     with file.open("rb") as opened:
         if not _stands(opened, place):

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kotha.errors import KothaError
-from kotha.files import write_whole
+from kotha.files.whole import write_whole
 from kotha.processes import end_with_parent
 
 JOB, PROCESS, LOG, EXIT = "job.json", "process.json", "log.txt", "exit.json"

@@ -5,7 +5,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from kotha.files import read_table
+from kotha.files.looks import is_there
+from kotha.files.tables import read_table
 from kotha.serve.jobs.labels import Name, Tags
 from kotha.serve.jobs.refusals import DamagedJobError
 from kotha.serve.naming import by_name
@@ -49,7 +50,7 @@ class JobNote(_Note):
         """The commands before the last, by name, and whether what each makes is there: whole, or not at all."""
         names = {"corpus": 1}  # of most commands the first word says what is done
         return {
-            command[names.get(command[0], 0)]: Path(command[command.index("--out") + 1]).exists()
+            command[names.get(command[0], 0)]: is_there(Path(command[command.index("--out") + 1]))
             for command in self.commands[:-1]
             if "--out" in command[:-1]
         }

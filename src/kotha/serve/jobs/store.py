@@ -29,7 +29,8 @@ from typing import Any
 
 from kotha.bundle import RUN_MODEL
 from kotha.errors import KothaError, UsageError
-from kotha.files import clear_leftovers, filled_folder, remove_whole, write_whole
+from kotha.files.looks import is_file, is_folder, is_there
+from kotha.files.whole import clear_leftovers, filled_folder, remove_whole, write_whole
 from kotha.runs import CHECKPOINTS
 from kotha.serve.jobs.endings import JobState, state_of, unsaid
 from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS, RESERVED, STOPPING, began, note_process
@@ -84,9 +85,9 @@ class JobStore:
         for place in self.folder.iterdir():
             if ID.fullmatch(place.name):
                 clear_leftovers(place, LABEL)
-                if (place / EXIT).exists():
+                if is_there(place / EXIT):
                     (place / RESERVED).unlink(missing_ok=True)
-                if not (place / JOB).exists():
+                if not is_there(place / JOB):
                     shutil.rmtree(place, ignore_errors=True)
 
     def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
@@ -235,7 +236,7 @@ class JobStore:
         try:
             lives = self._process(folder) is not None  # before its end is looked for: it is written while it lives
             job = read_note(folder / JOB, JobNote)
-            exit = read_note(folder / EXIT, ExitNote) if (folder / EXIT).is_file() else None
+            exit = read_note(folder / EXIT, ExitNote) if is_file(folder / EXIT) else None
         except DamagedJobError as error:  # it must not hide the others
             began, said = folder.stat().st_mtime, f"its folder is damaged: {error}"
             return JobStatus(id, DAMAGED, "", "running" if lives else "failed", began, None, said)
@@ -263,7 +264,7 @@ class JobStore:
     def trained(self) -> dict[str, Path]:
         """The runs that have a model already, by their jobs' ids."""
         runs = {each.id: self.folder / each.id / OUT for each in self.all() if each.kind in TRAININGS}
-        return {id: run for id, run in runs.items() if (run / RUN_MODEL).is_dir()}
+        return {id: run for id, run in runs.items() if is_folder(run / RUN_MODEL)}
 
     def indexed(self) -> dict[str, tuple[str, Path]]:
         """The indexes that were made, by their jobs' ids, each with what people call it."""
@@ -281,14 +282,14 @@ class JobStore:
             raise JobConflictError(f"the job {id} cannot be asked: {status.said}")
         if status.kind not in TRAININGS:
             raise UsageError(f"{id} is a {status.kind} job, of which no model comes; name a training")
-        if not (run / RUN_MODEL).is_dir():
+        if not is_folder(run / RUN_MODEL):
             advice = "ask again when it has saved one" if status.state == "running" else f"it ended as {status.state}"
             raise JobConflictError(f"the {status.kind} job {id} has no model yet; {advice}")
         return run
 
     def has(self, id: str) -> bool:
         """Whether an id is a job's."""
-        return bool(ID.fullmatch(id)) and (self.folder / id / JOB).is_file()
+        return bool(ID.fullmatch(id)) and is_file(self.folder / id / JOB)
 
     def _folder(self, id: str) -> Path:
         if not self.has(id):
@@ -317,7 +318,7 @@ class JobStore:
     @staticmethod
     def _process(folder: Path) -> int | None:
         """The process of a job, while it lives; a number may have been given to another since."""
-        if (folder / EXIT).is_file() or not (folder / PROCESS).is_file():
+        if is_file(folder / EXIT) or not is_file(folder / PROCESS):
             return None
         if sys.platform == "win32":  # of another system's folder
             return None
@@ -339,7 +340,7 @@ def _check_system() -> None:
 def _label_of(folder: Path) -> tuple[LabelNote, str]:
     """A job's label, and what is wrong with it: a broken one takes nothing from the job but its tags."""
     try:
-        return (read_note(folder / LABEL, LabelNote) if (folder / LABEL).is_file() else LabelNote()), ""
+        return (read_note(folder / LABEL, LabelNote) if is_file(folder / LABEL) else LabelNote()), ""
     except DamagedJobError as error:
         return LabelNote(), f"its label is not shown: {error}"
 
@@ -364,7 +365,7 @@ def _try(remove: Callable[[], object]) -> None:
 
 def _end_of(log: Path) -> str:
     """The last lines of a log."""
-    if not log.is_file():
+    if not is_file(log):
         return ""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _SHOWN_BYTES))

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from kotha.errors import KothaError
-from kotha.files import clear_leftovers, filled_folder, write_whole
+from kotha.files.looks import is_file
+from kotha.files.whole import clear_leftovers, filled_folder, write_whole
 from kotha.locks import Lock
 from kotha.serve.jobs.refusals import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.serve.naming import by_name
@@ -102,7 +103,7 @@ class Uploads:
 
     def _find(self, id: str) -> Path | None:
         places = [self._folder / f"{id}.{ending}" for ending in get_args(Ending)] if ID.fullmatch(id) else []
-        return next(filter(Path.is_file, places), None)
+        return next(filter(is_file, places), None)
 
     def all(self) -> list[Upload]:
         """Every file, the newest first."""

@@ -5,6 +5,7 @@ from pydantic import Field
 
 from kotha.evaluate.baselines import find_data
 from kotha.evaluate.doctor.examination import examine
+from kotha.files.looks import is_there
 from kotha.runs import METRICS, RunFolder
 from kotha.serve.errors import RefusedError
 from kotha.serve.ours.asking import WireAnswer, in_turn
@@ -49,7 +50,7 @@ async def doctor(request: Request, asked: DoctorRequest) -> Response:
     def work(_: OnProgress) -> DoctorAnswer:
         place = place_of(state, asked.run)
         folder = RunFolder(place)
-        if not (folder.exists and (place / METRICS).exists()):
+        if not (folder.exists and is_there(place / METRICS)):
             raise RefusedError(f"{asked.run} is no run with a curve; a training leaves one", param="run")
         config, metrics = folder.about(), folder.metrics()
         data = find_data(config, place)

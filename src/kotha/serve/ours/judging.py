@@ -12,6 +12,7 @@ from kotha.api.model import load
 from kotha.errors import DataError
 from kotha.evaluate.judge.session import Choice, Judging
 from kotha.evaluate.judge.writing import write_continuations
+from kotha.files.looks import is_folder
 from kotha.generate.settings import SamplingSettings
 from kotha.serve.errors import RefusedError, refusing
 from kotha.serve.jobs.kinds import Id
@@ -152,7 +153,7 @@ def _folder(state: State) -> Path:
 
 def _opened(state: State, id: str) -> Judging:
     place = _folder(state) / id
-    if not place.is_dir():
+    if not is_folder(place):
         raise RefusedError(f"there is no judging {id!r}", 404, "id")
     return Judging.open(place)
 

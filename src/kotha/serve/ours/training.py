@@ -12,6 +12,7 @@ from pydantic import Field
 from kotha.adapt.examples import EXAMPLES, PARTS
 from kotha.evaluate.doctor.curve import read_curve
 from kotha.evaluate.doctor.drawing import evaluations_of, points_of
+from kotha.files.looks import is_file
 from kotha.runs import METRICS, RunFolder, figure, mapping
 from kotha.serve.errors import RefusedError
 from kotha.serve.jobs.job import JOB
@@ -134,7 +135,7 @@ async def run(
     def work(_: OnProgress) -> RunTold:
         place, job = place_of(state, name), _job(state, name)
         folder = RunFolder(place)
-        if job is None and not (place / METRICS).is_file():
+        if job is None and not is_file(place / METRICS):
             raise RefusedError(f"{name} is a model without a training to look back at", 404, "name")
         stages = {} if job is None or job.kind == DAMAGED else read_note(place.parent / JOB, JobNote).stages
         return _told(name, folder, job, stages, after)
@@ -151,7 +152,7 @@ async def score(request: Request, name: NamedRun) -> Response:
         folder = RunFolder(place_of(state, name))
         summary = folder.summary() if folder.exists else None
         held_out = folder.path / EXAMPLES / f"{PARTS[-1]}.jsonl"
-        if not held_out.is_file():
+        if not is_file(held_out):
             raise RefusedError(f"{name} did not learn from a table of examples, so none were held out", 404, "name")
         if summary is None or summary.get("stopped"):
             raise RefusedError(f"{name} has not come to its end yet; its score is measured then", 409, "name")
@@ -187,7 +188,7 @@ def _pairs(examples: Path) -> list[tuple[str, str]]:
 def _all(state: State) -> list[RunRow]:
     jobs = [] if state.jobs is None else [job for job in state.jobs.all() if job.kind in TRAININGS]
     found = [_row(job.id, state.jobs.result(job.id), job) for job in jobs] if state.jobs is not None else []
-    served = [(name, place) for name, place in state.shelf.places.items() if (place / METRICS).is_file()]
+    served = [(name, place) for name, place in state.shelf.places.items() if is_file(place / METRICS)]
     return found + [_row(name, place, None) for name, place in served]
 
 

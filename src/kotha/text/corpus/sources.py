@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import CorpusError, UsageError, nearest
+from kotha.files.looks import is_folder, is_link, is_there
 from kotha.text.corpus.hub import Hub, choose_files, parse_hub_name
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
 from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
@@ -105,10 +106,10 @@ def _named(path: str | Path, format: str | None, complaints: Complaints) -> Iter
         return
     path = Path(path).expanduser()
     try:
-        if glob.has_magic(str(path)) and not path.exists():
+        if glob.has_magic(str(path)) and not is_there(path):
             found = sorted(map(Path, glob.iglob(str(path), recursive=True)))  # noqa: PTH207 - Path.glob wants a root
             yield from _several(found, format, complaints, "no file matches this glob")
-        elif path.is_dir():
+        elif is_folder(path):
             yield from _several([path], format, complaints, "no file to read in this folder")
         else:
             yield _file(path, format, may_be_pipe=format is not None)
@@ -125,7 +126,7 @@ def _several(paths: list[Path], format: str | None, complaints: Complaints, none
         try:
             if path.name.startswith("."):
                 raise ValueError("hidden")
-            if path.is_dir():
+            if is_folder(path):
                 raise ValueError("a symlinked folder")
             source = _file(path, format, may_be_pipe=False)
         except ValueError as error:
@@ -143,7 +144,7 @@ def _several(paths: list[Path], format: str | None, complaints: Complaints, none
 
 def _walk(start: Path, complaints: Complaints) -> Iterator[Path]:
     """The files at or under a path, sorted; hidden and symlinked folders stand for themselves and are not entered."""
-    if not start.is_dir():
+    if not is_folder(start):
         yield start
         return
 
@@ -151,7 +152,7 @@ def _walk(start: Path, complaints: Complaints) -> Iterator[Path]:
         Complaints(shown(error.filename), complaints.errors, complaints.note).report(_reason(error))
 
     for folder, folders, files in os.walk(start, onerror=unreadable):
-        left_out = [name for name in folders if name.startswith(".") or Path(folder, name).is_symlink()]
+        left_out = [name for name in folders if name.startswith(".") or is_link(Path(folder, name))]
         folders[:] = sorted(set(folders) - set(left_out))
         yield from (Path(folder, name) for name in sorted(files + left_out))
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from kotha.errors import KothaError, UsageError, library
-from kotha.files import scratch_folder
+from kotha.files.whole import scratch_folder
 from kotha.text.crew.on_ray import RayCrew
 
 SCHEME = "ray"

@@ -14,7 +14,8 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from kotha import box
 from kotha.errors import TokenizerError, library
-from kotha.files import read_table
+from kotha.files.looks import is_file, is_folder
+from kotha.files.tables import read_table
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.pipeline import assembled
 from kotha.text.tokenizer.special import BERT
@@ -47,9 +48,9 @@ def import_tokenizer(
     by default what the settings beside the model say, and none where there are no settings.
     """
     path = box.place(source)
-    if path.is_dir():
+    if is_folder(path):
         path = _best_file(path)
-    if path.is_file():
+    if is_file(path):
         return _from_file(path, extra_ids)
     name = str(source)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", *_KNOWN_ENDINGS)):
@@ -58,7 +59,7 @@ def import_tokenizer(
 
 
 def _best_file(folder: Path) -> Path:
-    found = [folder / name for name in KNOWN_FILES if (folder / name).is_file()]
+    found = [folder / name for name in KNOWN_FILES if is_file(folder / name)]
     others = list(folder.glob("*.model"))
     if not found and len(others) != 1:
         raise TokenizerError(f"{folder} holds none of {', '.join(KNOWN_FILES)}")
@@ -93,7 +94,7 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
 
 def _sentinels(path: Path) -> int:
     """How many sentinels the settings beside a model add to it; the model itself knows nothing of them."""
-    settings = {name: _read_json(path.with_name(name)) for name in _SETTINGS if path.with_name(name).is_file()}
+    settings = {name: _read_json(path.with_name(name)) for name in _SETTINGS if is_file(path.with_name(name))}
     tokenizer = settings.get("tokenizer_config.json", {})
     if type(tokenizer.get("extra_ids")) is int:
         return int(tokenizer["extra_ids"])
@@ -181,7 +182,7 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
     if BERT["unk"] not in ids:
         raise TokenizerError(f"{path}: no {BERT['unk']} among its {len(ids):,} lines; is it a WordPiece vocabulary?")
     config = path.with_name("tokenizer_config.json")
-    settings = _read_json(config) if config.is_file() else {}
+    settings = _read_json(config) if is_file(config) else {}
     strip_accents = settings.get("strip_accents")
     normalizer = normalizers.BertNormalizer(
         lowercase=bool(settings.get("do_lower_case", False)),
@@ -201,7 +202,7 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
 def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
     """GPT-2's: byte-level pieces in vocab.json, a merge a line in merges.txt."""
     for path in (vocabulary, merges):
-        if not path.is_file():
+        if not is_file(path):
             raise TokenizerError(f"{path} is missing; vocab.json and merges.txt belong together")
     ids = _read_json(vocabulary)
     if not ids or not all(type(index) is int and 0 <= index < 1 << 32 for index in ids.values()):

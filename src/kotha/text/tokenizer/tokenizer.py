@@ -20,7 +20,9 @@ import tokenizers
 
 from kotha.arguments import checked
 from kotha.errors import TokenizerError, UsageError
-from kotha.files import check_file_place, reading, write_whole
+from kotha.files.looks import is_file, is_folder, is_there, reading
+from kotha.files.places import check_file_place
+from kotha.files.whole import write_whole
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
 from kotha.text.tokenizer.pipeline import marks_before, rules_of, split_name_of, without_marks
@@ -226,7 +228,7 @@ class Tokenizer:
     def save(self, path: str | Path) -> Path:
         """Write ``tokenizer.json`` (into a folder, or to a path ending in .json), whole or not at all."""
         target = _file_at(path)
-        if target == Path(path) and target.is_file():
+        if target == Path(path) and is_file(target):
             try:
                 type(self).load(target)
             except TokenizerError as error:
@@ -238,9 +240,9 @@ class Tokenizer:
     def load(cls, path: str | Path) -> "Tokenizer":
         """Read a ``tokenizer.json``, given as the file or as the folder that holds it."""
         source = Path(path)
-        if source.is_dir():
+        if is_folder(source):
             source = source / FILE_NAME
-        if not source.is_file():
+        if not is_file(source):
             raise TokenizerError(f"no tokenizer at {source}; `kotha tokenizer train` makes one, `import` converts one")
         if source.stat().st_size > MAX_FILE_BYTES:
             raise TokenizerError(f"{source} has {source.stat().st_size:,} bytes, far more than any tokenizer")
@@ -273,7 +275,7 @@ def library_errors(problem: str) -> Iterator[None]:
 
 def check_free(path: str | Path, overwrite: bool = False) -> None:
     """Refuse a place where a tokenizer is, or cannot be written, before one is trained for it."""
-    if check_file_place(_file_at(path)).exists() and not overwrite:
+    if is_there(check_file_place(_file_at(path))) and not overwrite:
         raise TokenizerError(f"{_file_at(path)} exists; choose another folder, or replace it with overwrite=True")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import DataError
+from kotha.files.looks import is_file
 from kotha.text.corpus.documents import read_documents
 from kotha.text.shards import DATASET_FILE, Dataset
 
@@ -45,7 +46,7 @@ class TextSize:
 
 def measure_text(path: str) -> TextSize:
     """Measure a data folder or any corpus that can be read."""
-    if (Path(path) / DATASET_FILE).is_file():
+    if is_file(Path(path) / DATASET_FILE):
         data = Dataset(path, verify=False)
         train, held_out = data["train"].info, data.splits.get("validation")
         validation = None if held_out is None else held_out.info.tokens

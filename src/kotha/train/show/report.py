@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import CheckpointError
-from kotha.files import write_whole
+from kotha.files.whole import write_whole
 from kotha.page import Page
 from kotha.runs import RunFolder, figure, mapping
 from kotha.train.show.curves import health_charts, loss_chart, validation_charts

@@ -20,7 +20,8 @@ from typing import Any
 from uuid import uuid4
 
 from kotha.errors import KothaError, UsageError, library
-from kotha.files import filled_folder
+from kotha.files.looks import is_file
+from kotha.files.whole import filled_folder
 from kotha.locks import InUseError, Lock
 
 DATABASE, WORKERS = "study.db", "workers"
@@ -180,7 +181,7 @@ class SweepWorker:
             began = trial.datetime_start
             return began is not None and datetime.now() - began > timedelta(seconds=2 * _GRACE_SECONDS)
         path = self._folder / str(name)
-        return self._has_locks and path.parent == self._folder and path.is_file() and _is_free(path)
+        return self._has_locks and path.parent == self._folder and is_file(path) and _is_free(path)
 
 
 def _is_free(path: Path) -> bool:

@@ -11,31 +11,24 @@ another user made is refused and not emptied.
 """
 
 import errno
-import json
-import math
 import os
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from kotha.errors import KothaError, UsageError
-from kotha.locks import LOCK, InUseError, Lock
+from kotha.errors import KothaError
+from kotha.files.looks import is_folder, is_link, is_there
+from kotha.files.places import GONE, OLD, PAGE_ENDINGS, PARTIAL, check_file_place, check_replaceable, checked_path
+from kotha.locks import InUseError, Lock
 
-# Ours alone: what is being written, what was replaced and is whole until then, what is being removed.
-_PARTIAL, _OLD, _GONE = ".kotha-partial", ".kotha-old", ".kotha-gone"
 _NOT_FOLLOWED: int = getattr(os, "O_NOFOLLOW", 0)  # a link that is in the way; with O_EXCL none is followed anyway
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
-
-_MOST_DESCRIPTION_BYTES = 1 << 28
-# Tables and lists in one another: far more than anything of ours has.
-_DEEPEST = 64
 
 
 @contextmanager
@@ -80,17 +73,17 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
     if place in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
         raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one")
     with _partial(out, Path.mkdir) as (partial, entry):
-        old = out.with_name(f".{out.name}{_OLD}")
+        old = out.with_name(f".{out.name}{OLD}")
         _refuse_others(old)
-        is_whole = old.is_dir() and not old.is_symlink()
-        if is_whole and not out.exists():  # killed between two renames, where there was no exchange
+        is_whole = is_folder(old) and not is_link(old)
+        if is_whole and not is_there(out):  # killed between two renames, where there was no exchange
             old.rename(out)
-        _check_place(out, may_replace)
+        check_replaceable(out, may_replace)
         for left in [*partial.iterdir(), old]:
             _remove(left)
         yield partial
         entry.sync()
-        _check_place(out, may_replace)  # something may have come there while we wrote
+        check_replaceable(out, may_replace)  # something may have come there while we wrote
         entry.exchanged = _move(partial, out, old)
         _sync_folder(out.parent)
 
@@ -98,7 +91,7 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
 @contextmanager
 def filled_folder(folder: Path) -> Iterator[None]:
     """Make a folder and fill it; if that does not end well it is gone again, unless it was there before."""
-    if folder.is_dir():
+    if is_folder(folder):
         yield
         return
     with _begun(folder, folder) as entry:
@@ -118,7 +111,7 @@ def filled_folder(folder: Path) -> Iterator[None]:
 
 def remove_whole(folder: Path) -> None:
     """Let a folder go at once: whoever comes later finds all of it or nothing, never a part under its name."""
-    gone = folder.with_name(f".{folder.name}{_GONE}")
+    gone = folder.with_name(f".{folder.name}{GONE}")
     _remove(gone)
     folder.rename(gone)
     try:
@@ -130,8 +123,8 @@ def remove_whole(folder: Path) -> None:
 def clear_leftovers(folder: Path, pattern: str) -> None:
     """Remove what killed writers left beside things of such a name; what was only moved out of the way comes back."""
     for leftover in folder.glob(f".{pattern}.kotha-*"):
-        place = leftover.with_name(leftover.name.removeprefix(".").removesuffix(_OLD))
-        if leftover.name.endswith(_OLD) and not place.exists():  # killed between two renames, see whole_folder
+        place = leftover.with_name(leftover.name.removeprefix(".").removesuffix(OLD))
+        if leftover.name.endswith(OLD) and not is_there(place):  # killed between two renames, see whole_folder
             leftover.rename(place)
         else:
             _remove(leftover)
@@ -148,135 +141,11 @@ def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
         entry.discard()
 
 
-def as_json(value: Any, indent: int | None = None) -> str:
-    """A value as JSON, Bangla as Bangla; a number that JSON cannot hold is null.
-
-    >>> as_json({"ক": [1, float("inf")]})
-    '{"ক": [1, null]}'
-    """
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
-    except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """What goes wrong while a file is read names it; Python says so of opening it, and of nothing after that."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
-
-
-def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int = 1 << 20) -> dict[str, Any]:
-    """The table in a JSON file; what holds none, or a key that comes twice, is refused."""
-    try:
-        if path.exists() and not path.is_file():  # a pipe would let us wait for ever
-            raise error(f"{path} is broken: it is no regular file")
-        if path.stat().st_size > most_bytes:
-            raise error(f"{path} has {path.stat().st_size:,} bytes, far more than any {path.name}")
-        found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
-    except OSError as problem:
-        raise error(f"{path} cannot be read: {problem.strerror or problem}") from problem
-    except (ValueError, RecursionError) as problem:
-        raise error(f"{path} is broken: {problem}") from problem
-    if not isinstance(found, dict):
-        raise error(f"{path} is broken: it is no table")
-    if is_deep(found):
-        raise error(f"{path} is broken: it is nested deeper than {_DEEPEST} tables and lists")
-    return found
-
-
-def is_file_in(folder: Path, name: str) -> bool:
-    """Whether a folder has a file of this plain name; one that leads elsewhere, or that no file can have, is none."""
-    try:
-        return Path(name).name == name and (folder / name).is_file()
-    except OSError:  # longer than names are
-        return False
-
-
-def is_deep(value: Any) -> bool:
-    """Whether a value out of a JSON text is nested so deeply that whoever walks through it may fall.
-
-    >>> is_deep({"a": [1, 2]})
-    False
-    """
-    level = [value]
-    for _ in range(_DEEPEST):
-        parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
-        level = [part for each in parts for part in each]
-        if not level:
-            return False
-    return True
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"the key {key[:200]!r} comes twice")
-        values[key] = value
-    return values
-
-
-def is_made_of(
-    folder: Path, description: str, is_ours: Callable[[dict[str, Any]], bool], written: Iterable[str]
-) -> bool:
-    """Whether a folder was made by us, as its description says; one that holds more than what we write is refused.
-
-    ``written`` are names that we write, as patterns. What else is there would be lost with the folder.
-    """
-    try:
-        if not is_ours(read_table(folder / description, most_bytes=_MOST_DESCRIPTION_BYTES)):
-            return False
-    except KothaError:
-        return False
-    for name in names_in(folder):
-        if not any(fnmatchcase(name, pattern) for pattern in [description, *written]):
-            raise KothaError(
-                f"{folder} holds {name}, which was not made by the same work and would be lost; move it away, or "
-                "choose another folder"
-            )
-    return True
-
-
-def names_in(folder: Path) -> list[str]:
-    """What a folder holds, in order of name; what a killed process left half-written there is nothing."""
-    names = (path.name for path in folder.iterdir())
-    return sorted(name for name in names if not (name.startswith(".") and name.endswith((_PARTIAL, _OLD, _GONE, LOCK))))
-
-
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """A path to write to, once it is one that can be written and told of."""
-    try:
-        if b"\0" not in str(path).encode():
-            return Path(path)
-    except UnicodeEncodeError:
-        pass
-    raise KothaError(f"{str(path)!r} cannot be the name of a file: it holds a NUL, or what is no Unicode")
-
-
-def refuse_no_name(path: Path) -> None:
-    """An OSError or ValueError for what no file can be called; of that, newer Pythons say that it does not exist."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        path.lstat()
-
-
 def partial_path(target: Path) -> Path:
     """Where something is written before it is moved to its target."""
     if not target.name:
         raise KothaError(f"{target} is a folder; name what shall be written in it")
-    return target.with_name(f".{target.name}{_PARTIAL}")
+    return target.with_name(f".{target.name}{PARTIAL}")
 
 
 # -- one writer -------------------------------------------------------------------------------------------------------
@@ -365,7 +234,7 @@ _unfinished: dict[Path, _Unfinished] = {}
 def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
     """Something that is written at ``path`` on its way to ``target``; what goes wrong is said of the target."""
     checked_path(target)
-    entry = _Unfinished(path, [folder for folder in target.parents if not folder.exists()])
+    entry = _Unfinished(path, [folder for folder in target.parents if not is_there(folder)])
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         for folder in entry.made:
@@ -420,8 +289,8 @@ def _clear_way(partial: Path) -> None:
     """Take away what would lead elsewhere under a name of ours: a link of either kind, a pipe."""
     with suppress(FileNotFoundError):
         found = partial.lstat()
-        is_file = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
-        if not is_file and not stat.S_ISDIR(found.st_mode):
+        is_ours = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+        if not is_ours and not stat.S_ISDIR(found.st_mode):
             partial.unlink()
 
 
@@ -438,73 +307,16 @@ def _make_file(partial: Path) -> None:
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED, 0o666))
 
 
-# -- a place to write, looked at before the work for it ---------------------------------------------------------------
-
-PAGE_ENDINGS = (".html", ".htm")
-
-
-def check_file_place(path: Path, *endings: str) -> Path:
-    """Refuse a name under which no file can be written, and answer with it if one can.
-
-    With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
-    """
-    with _told_of(path):
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder; name a file in it")
-        if endings and path.suffix.lower() not in endings and path.is_file():
-            raise UsageError(f"{path} exists, and is no {endings[0]} file; choose another name")
-        _check_above(path)
-    return path
-
-
-def check_folder_place(out: Path, may_replace: Callable[[Path], bool]) -> Path:
-    """The same for a folder: one that exists must be empty, or ``may_replace`` says yes."""
-    with _told_of(out):
-        _check_place(out, may_replace)
-        _check_above(out)
-    return out
-
-
-@contextmanager
-def _told_of(path: Path) -> Iterator[None]:
-    checked_path(path)
-    try:
-        refuse_no_name(path)
-        yield
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-def _check_above(path: Path) -> None:
-    """What is missing above it is made; what is there must be a folder in which that can be done."""
-    above = next(folder for folder in path.absolute().parents if folder.exists() or folder.is_symlink())
-    if not above.is_dir():
-        raise UsageError(f"{path} cannot be written: {above} is a file, and no folder")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise UsageError(f"{path} cannot be written: nothing may be made in {above}")
-
-
 # -- taking a place ---------------------------------------------------------------------------------------------------
-
-
-def _check_place(out: Path, may_replace: Callable[[Path], bool]) -> None:
-    if out.is_symlink():
-        raise KothaError(f"{out} is a link to {out.readlink()}; name the folder itself")
-    if out.exists() and not out.is_dir():
-        raise KothaError(f"{out} is a file, and this makes a folder; choose another name")
-    if out.exists() and any(out.iterdir()) and not may_replace(out):
-        raise KothaError(
-            f"{out} exists; choose another folder, or replace what was made there by the same work with overwrite=True"
-        )
 
 
 def _move(partial: Path, out: Path, old: Path) -> bool:
     """Give a folder its name; True if what was there has the other's now, and is to go."""
-    if out.exists() and any(out.iterdir()):  # a folder cannot be renamed over one that has files
+    if is_there(out) and any(out.iterdir()):  # a folder cannot be renamed over one that has files
         if _exchange(partial, out):
             return True
         out.rename(old)
-    elif out.exists() and sys.platform == "win32":  # there not even over an empty one
+    elif is_there(out) and sys.platform == "win32":  # there not even over an empty one
         out.rmdir()
     try:
         partial.rename(out)

@@ -1,0 +1,71 @@
+"""Looks at a disk: is something there, and what is it?
+
+``Path.exists`` and its sisters say no of a disk that does not answer, from Python 3.14 on. To that a run would be one
+that never began, a tokenizer one without its settings, a file that must not be replaced one that is not there. So what
+is asked here answers yes or no, or raises what the system said, with every Python.
+"""
+
+import errno
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# What the system says of a name that nothing has; on Windows of a drive without a disk, and of no name at all, too.
+_NOBODY = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP)
+_NOBODY_ON_WINDOWS = (21, 123, 1921)
+
+
+def is_there(path: Path) -> bool:
+    """Whether anything has this name; a link that leads nowhere is nothing."""
+    return _mode(path) is not None
+
+
+def is_file(path: Path) -> bool:
+    """Whether it is a regular file, or a link to one."""
+    mode = _mode(path)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder, or a link to one."""
+    mode = _mode(path)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+def is_link(path: Path) -> bool:
+    """Whether it is a link, wherever that leads."""
+    mode = _mode(path, follow=False)
+    return mode is not None and stat.S_ISLNK(mode)
+
+
+def _mode(path: Path, follow: bool = True) -> int | None:
+    """What kind of thing it is, as ``stat`` has it; None where there is none."""
+    try:
+        return path.stat(follow_symlinks=follow).st_mode
+    except ValueError:  # a NUL, which no name has
+        return None
+    except OSError as error:
+        if error.errno in _NOBODY or getattr(error, "winerror", None) in _NOBODY_ON_WINDOWS:
+            return None
+        raise
+
+
+def is_file_in(folder: Path, name: str) -> bool:
+    """Whether a folder has a file of this plain name; one that leads elsewhere, or that no file can have, is none."""
+    try:
+        return Path(name).name == name and is_file(folder / name)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What goes wrong while a file is read names it; Python says so of opening it, and of nothing after that."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
