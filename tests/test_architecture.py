@@ -165,14 +165,18 @@ def test_what_is_below_the_commands_prints_nothing() -> None:
 def test_a_disk_is_asked_by_looks_alone() -> None:
     """``Path.exists()`` and its sisters say no of a disk that does not answer, with newer Pythons.
 
-    ``os.path`` always did; it is asked whether a text is a path, and may say no.
+    ``os.path`` always did; it is asked whether a text is a path, and may say no. A run's ``exists`` is no question.
     """
+    questions = {"exists", "is_file", "is_dir", "is_symlink", "glob", "rglob"}
     asked = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"
         for path in modules()
         for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Attribute) and node.attr in ("exists", "is_file", "is_dir", "is_symlink")
-        if ast.unparse(node.value) not in ("os.path", "run", "folder", "self")  # of a run: was it begun?
+        if isinstance(node, ast.Call | ast.Attribute)
+        for asking in [node.func if isinstance(node, ast.Call) else node]
+        if isinstance(asking, ast.Attribute) and asking.attr in questions
+        if isinstance(node, ast.Call) or ast.unparse(asking.value) == "Path"
+        if ast.unparse(asking) not in ("os.path.exists", "glob.glob", "files.glob")  # the last is of another machine
     ]
     assert not asked, "ask kotha.files.looks"
 

@@ -14,7 +14,8 @@ import pytest
 
 from kotha.errors import KothaError, UsageError
 from kotha.files import whole
-from kotha.files.looks import is_file, is_file_in, is_folder, is_link, is_there
+from kotha.files.looks import below, is_a_name, is_file, is_file_in, is_folder, is_link, is_there, matching
+from kotha.files.places import check_file_place, check_folder_place
 from kotha.files.tables import read_table
 from kotha.files.whole import (
     clear_leftovers,
@@ -346,6 +347,46 @@ def test_a_disk_that_does_not_answer_has_not_said_no(look, error: int, tmp_path:
         look(tmp_path / "a")
 
 
+def test_what_a_folder_holds_is_told_in_order(tmp_path: Path) -> None:
+    for name in ("b.txt", ".a.txt", "c.md", "in/d.txt"):
+        write_whole(tmp_path / name, "")
+    (tmp_path / "linked").symlink_to(tmp_path / "in")
+    assert [path.name for path in matching(tmp_path, "*.txt")] == [".a.txt", "b.txt"]
+    found = [path.relative_to(tmp_path).as_posix() for path in below(tmp_path)]
+    assert found == [".a.txt", "b.txt", "c.md", "in", "in/d.txt", "linked"]
+    assert matching(tmp_path / "gone") == matching(tmp_path / "c.md") == []
+
+
+def test_a_folder_that_cannot_be_listed_is_not_empty(tmp_path: Path, monkeypatch) -> None:
+    """Path.glob() says so, from Python 3.12 on."""
+    monkeypatch.setattr(Path, "iterdir", _broken)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        matching(tmp_path, "*.txt")
+
+
+def _broken(*_: object, **__: object) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_what_cannot_be_looked_at_before_it_is_written_is_told_of_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(whole, "is_there", _broken)
+    with pytest.raises(whole.NotWrittenError, match="could not be written: Input/output error"):
+        write_whole(tmp_path / "in" / "a.txt", "")
+    assert not whole._unfinished
+
+
+@pytest.mark.parametrize("name", ["a?b.html", "out*"])
+def test_a_name_that_windows_does_not_have_is_refused_before_the_work(name: str, tmp_path: Path, monkeypatch) -> None:
+    def refuse(self: Path, **_: object) -> None:
+        raise OSError(errno.EINVAL, "The filename, directory name, or volume label syntax is incorrect", str(self))
+
+    monkeypatch.setattr(Path, "lstat", refuse)
+    assert not is_a_name(tmp_path / name)
+    for check in (check_file_place, lambda path: check_folder_place(path, lambda _: True)):
+        with pytest.raises(UsageError, match="cannot be written: The filename"):
+            check(tmp_path / name)
+
+
 def test_a_name_that_no_file_can_have_is_none(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
     assert is_file_in(tmp_path, "a")
@@ -488,8 +529,7 @@ def test_an_old_folder_goes_although_the_disk_does_not_say_what_it_is(tmp_path: 
     def unsaid(*_: object, **__: object) -> bool:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    for name in ("is_dir", "is_symlink", "exists", "stat"):
-        monkeypatch.setattr(Path, name, unsaid)
+    monkeypatch.setattr(Path, "stat", unsaid)
     remove_whole(tmp_path / "old")
     monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from kotha.box import CARD_FILE
 from kotha.errors import ConfigError, KothaError
-from kotha.files.looks import is_file, is_folder, is_there
+from kotha.files.looks import is_file, is_folder, is_there, matching
 from kotha.files.places import check_folder_place, is_made_of
 from kotha.files.tables import as_json, read_table
 from kotha.files.whole import whole_folder, write_whole
@@ -278,7 +278,7 @@ def _check_header(where: Path, header: dict[str, Any], expected: dict[str, dict[
 
 def _instead(path: Path) -> str:
     """What a folder without a model holds instead, as the end of a sentence."""
-    inner = [each.parent for each in sorted(path.glob(f"*/{CONFIG_FILE}"))]
+    inner = [each for each in matching(path) if is_file(each / CONFIG_FILE)]
     if inner:
         return f"; did you mean {inner[0]}?"
     alone = is_file(path / TOKENIZER_FILE) and not is_there(path / WEIGHTS_FILE)

@@ -279,7 +279,7 @@ def _documents() -> Loader:
     from kotha.retrieve.documents import Indexing, list_files, read_file
 
     def load(folder: Path) -> None:
-        for file in list_files([folder]):
+        for file in list_files([folder]).files:
             for excerpt in read_file(file, Indexing()):
                 excerpt.text.encode()
 

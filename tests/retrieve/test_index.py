@@ -1,10 +1,14 @@
 """An index kept up to date, asked, killed, read while it is written, and handed damaged files."""
 
+import errno
+import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +93,32 @@ def test_a_file_that_is_gone_from_its_folder_is_forgotten(tmp_path: Path) -> Non
     assert (report.removed, report.documents, texts(store, "কৃষি")) == (1, 1, [])
     store.close()
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["index"], "one file, with no log left"
+
+
+def test_a_folder_that_cannot_be_opened_just_now_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "folder" / "closed"
+    closed.mkdir(parents=True)
+    for place, text in zip((closed, closed.parent), DOCUMENTS, strict=False):
+        (place / "a.txt").write_text(text, encoding="utf-8")
+    store = SqliteStore(tmp_path / "index", write=True)
+    assert update(store, [closed.parent], HOW).documents == 2
+    real, problems = os.scandir, []
+
+    def refuse(path: str) -> Iterator[os.DirEntry[str]]:
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path)
+
+    with monkeypatch.context() as shut:
+        shut.setattr(os, "scandir", refuse)
+        report = update(store, [closed.parent], HOW, on_problem=problems.append)
+    assert (report.removed, report.documents) == (0, 2)
+    assert [each.reason for each in problems] == ["passed over: cannot be opened (Permission denied)"]
+    shutil.rmtree(closed)
+    assert update(store, [closed.parent], HOW).documents == 1
+    store.close()
 
 
 def test_vectors_of_two_models_are_not_mixed(store: SqliteStore, file: Path) -> None:

@@ -11,6 +11,18 @@ from kotha.train import checkpoint
 from kotha.train.checkpoint import Checkpoint, checkpoint_path, latest_checkpoint
 
 
+def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a training would begin again at its first step, and forget what it had measured."""
+    assert latest_checkpoint(tmp_path / "never begun") is None
+
+    def unlisted(self: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(self))
+
+    monkeypatch.setattr(Path, "iterdir", unlisted)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        latest_checkpoint(tmp_path)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> Path:
     """Two checkpoints, of which the newer one has a problem."""

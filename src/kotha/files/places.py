@@ -5,7 +5,7 @@ Asked before the work, so that nobody waits an hour for a refusal; and again at 
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ def check_folder_place(out: Path, may_replace: Callable[[Path], bool]) -> Path:
 def _told_of(path: Path) -> Iterator[None]:
     checked_path(path)
     try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.lstat()  # or of a name that no file can have it would be said that nothing has it
         yield
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
@@ -54,11 +56,12 @@ def _told_of(path: Path) -> Iterator[None]:
 
 def _check_above(path: Path) -> None:
     """What is missing above it is made; what is there must be a folder in which that can be done."""
-    above = next(folder for folder in path.absolute().parents if is_there(folder) or is_link(folder))
-    if not is_folder(above):
+    parents = path.absolute().parents
+    above = next((folder for folder in parents if is_there(folder) or is_link(folder)), None)
+    if above is not None and not is_folder(above):
         raise UsageError(f"{path} cannot be written: {above} is a file, and no folder")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise UsageError(f"{path} cannot be written: nothing may be made in {above}")
+    if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: of a drive that is not there
+        raise UsageError(f"{path} cannot be written: nothing may be made in {above or parents[-1]}")
 
 
 def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:

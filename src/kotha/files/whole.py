@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TextIO
 
 from kotha.errors import KothaError
-from kotha.files.looks import is_folder, is_link, is_there
+from kotha.files.looks import is_folder, is_link, is_there, matching
 from kotha.files.places import GONE, OLD, PAGE_ENDINGS, PARTIAL, check_file_place, check_replaceable, checked_path
 from kotha.locks import InUseError, Lock
 
@@ -122,7 +122,7 @@ def remove_whole(folder: Path) -> None:
 
 def clear_leftovers(folder: Path, pattern: str) -> None:
     """Remove what killed writers left beside things of such a name; what was only moved out of the way comes back."""
-    for leftover in folder.glob(f".{pattern}.kotha-*"):
+    for leftover in matching(folder, f".{pattern}.kotha-*"):
         place = leftover.with_name(leftover.name.removeprefix(".").removesuffix(OLD))
         if leftover.name.endswith(OLD) and not is_there(place):  # killed between two renames, see whole_folder
             leftover.rename(place)
@@ -234,8 +234,9 @@ _unfinished: dict[Path, _Unfinished] = {}
 def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
     """Something that is written at ``path`` on its way to ``target``; what goes wrong is said of the target."""
     checked_path(target)
-    entry = _Unfinished(path, [folder for folder in target.parents if not is_there(folder)])
+    entry = _Unfinished(path)
     try:
+        entry.made = [folder for folder in target.parents if not is_there(folder)]
         target.parent.mkdir(parents=True, exist_ok=True)
         for folder in entry.made:
             _sync_folder(folder.parent)

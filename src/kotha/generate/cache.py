@@ -14,13 +14,13 @@ what is read, doubled when it is full, and never for more than there is memory.
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from kotha.errors import KothaError
-from kotha.files.looks import is_file
 from kotha.model.attention import KeysValues
 from kotha.model.config import TextConfig
 from kotha.model.masks import Mask
@@ -154,7 +154,7 @@ def _free_memory(device: torch.device) -> float:
     """Bytes that could still be had; infinite where nobody says."""
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
-    if device.type == "cpu" and is_file(_MEMORY):
+    with suppress(OSError):
         found = re.search(r"MemAvailable:\s*(\d+) kB", _MEMORY.read_text(encoding="ascii"))
-        return int(found[1]) * 1024.0 if found else math.inf
+        return int(found[1]) * 1024.0 if found and device.type == "cpu" else math.inf
     return math.inf

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -18,7 +19,6 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from kotha.files.looks import is_file
 from kotha.files.whole import scratch_folder
 from kotha.generate.cache import RowCache
 from kotha.model.gpt import GPT
@@ -242,8 +242,9 @@ def native() -> ctypes.CDLL | None:
 
 def _openmp() -> list[str]:
     """Flags for several threads: torch's own OpenMP, because a second one's threads would stand in its way."""
-    maps = Path("/proc/self/maps")
-    lines = maps.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if is_file(maps) else []
+    lines: list[str] = []
+    with suppress(OSError):  # only Linux tells, and not everybody
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     # Five columns and then the path, which may hold spaces.
     loaded = [found[1] for line in lines if (found := re.match(r"(?:\S+\s+){5}(/.*/libgomp[^/]*)$", line))]
     try:

@@ -30,13 +30,26 @@ class Indexing:
         check_letters(self.letters)
 
 
-def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> list[Path]:
+@dataclass
+class Listed:
+    """The files behind what was named, and what could not be looked into."""
+
+    files: list[Path]
+    unseen: list[Path]
+
+    def may_hide(self, source: Path) -> bool:
+        """Whether a file that is not listed may be there all the same."""
+        return any(place in (source, *source.parents) for place in self.unseen)
+
+
+def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> Listed:
     """The files behind paths, folders and globs, each once; other kinds in a folder are told of."""
     found: dict[Path, None] = {}
+    unseen: list[Path] = []
     for path in paths:
         place = Path(path).expanduser()
         if is_folder(place):
-            inside = list(_readable(place, on_problem))
+            inside = list(_readable(place, unseen, on_problem))
             if not inside:
                 raise CorpusError(f"{shown(place)}: no file to read in this folder; {_known()}")
             found |= dict.fromkeys(file.resolve() for file in inside)
@@ -47,7 +60,7 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
                 if source.repository is not None or source.is_remote or source.path == "-":
                     raise CorpusError(f"{shown(os.fspath(path))}: an index keeps files of this machine; save it as one")
                 found[Path(source.path).resolve()] = None
-    return list(found)
+    return Listed(list(found), unseen)
 
 
 def read_file(
@@ -76,8 +89,13 @@ def _known() -> str:
     return f"known: .txt, .jsonl, .csv, .tsv, .parquet, {', '.join(READERS)}"
 
 
-def _readable(folder: Path, on_problem: OnProblem | None) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+def _readable(folder: Path, unseen: list[Path], on_problem: OnProblem | None) -> Iterator[Path]:
+    def pass_over(error: OSError) -> None:
+        unseen.append(Path(error.filename).resolve())
+        if on_problem is not None:
+            on_problem(CorpusProblem(shown(error.filename), f"passed over: cannot be opened ({error.strerror})"))
+
+    for place, folders, names in os.walk(folder, onerror=pass_over):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             file = Path(place, name)
@@ -89,6 +107,8 @@ def _readable(folder: Path, on_problem: OnProblem | None) -> Iterator[Path]:
                 if not is_file(file):
                     raise ValueError("not a regular file")
                 yield file
+            except OSError as error:
+                pass_over(error)
             except ValueError as error:
                 if on_problem is not None:
                     on_problem(CorpusProblem(shown(file), f"passed over: {error}"))

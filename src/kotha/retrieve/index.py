@@ -72,14 +72,17 @@ def update(
 ) -> IndexReport:
     """Bring an index up to date with what files, folders and globs hold now."""
     work = _Update(store, how, embed, on_progress, on_problem)
-    files = list_files(paths, work.problem)
+    listed = list_files(paths, work.problem)
     work.settle_embedder()
-    work.total_bytes = sum(file.stat().st_size for file in files)
-    for file in files:
+    work.total_bytes = sum(file.stat().st_size for file in listed.files)
+    for file in listed.files:
         work.file(file)
     folders = [Path(path).expanduser().resolve() for path in paths if is_folder(Path(path).expanduser())]
+    known = set(listed.files)
     for source in store.sources():
-        if Path(source) not in files and any(folder in Path(source).parents for folder in folders):
+        place = Path(source)
+        is_gone = place not in known and not listed.may_hide(place)
+        if is_gone and any(folder in place.parents for folder in folders):
             work.forget(source)
     return work.report()
 

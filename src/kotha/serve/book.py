@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from kotha.errors import UsageError
-from kotha.files.looks import is_file, is_link
+from kotha.files.looks import below, is_file, is_link
 
 AT = "/book/"
 _KINDS = {
@@ -54,7 +54,7 @@ def book_pages(folder: Path) -> dict[str, BookPage]:
         raise UsageError(f"book={str(folder)!r} holds no index.html; build it with `make docs`, and name build/book")
     found = {
         AT + path.relative_to(folder).as_posix(): _page(path)
-        for path in sorted(folder.rglob("*"))
+        for path in below(folder)
         if path.suffix in _KINDS and is_file(path) and not is_link(path)
     }
     found[AT] = found[f"{AT}index.html"]

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import KothaError
-from kotha.files.looks import is_folder
+from kotha.files.looks import is_folder, matching
 from kotha.serve.settings import ServeSettings
 
 # A worker that ended before it served is begun again after a moment, and no more often than this in a row.
@@ -221,4 +221,4 @@ def _weight_bytes(place: Path) -> int:
     from kotha.bundle import RUN_MODEL  # with torch, for which a worker must not wait before it listens
 
     folder = place / RUN_MODEL if is_folder(place / RUN_MODEL) else place
-    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    return sum(file.stat().st_size for file in matching(folder, "*.safetensors"))

@@ -4,6 +4,8 @@ import json
 from functools import cache
 from pathlib import Path
 
+from kotha.files.looks import below
+
 FOLDER = Path(__file__).parent
 STATIC, WORDS = FOLDER / "static", FOLDER / "words"
 SINGLE = STATIC / "single"  # scripts and styles of pages that are one file each; nobody fetches them
@@ -22,7 +24,7 @@ def pages() -> dict[str, tuple[bytes, str]]:
     """What a browser may fetch, by its path: the bytes, and what kind they are. Nothing else is ever looked up."""
     found = {
         f"/{path.relative_to(STATIC).as_posix()}": (path.read_bytes(), _KINDS[path.suffix])
-        for path in sorted(STATIC.rglob("*"))
+        for path in below(STATIC)
         if path.suffix in _KINDS and not path.is_relative_to(SINGLE)
     }
     if "/index.html" in found:

@@ -30,7 +30,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from kotha.errors import CheckpointError, KothaError, is_of_the_machine
-from kotha.files.looks import is_file_in, is_folder, reading
+from kotha.files.looks import is_file_in, is_folder, matching, reading
 from kotha.files.tables import as_json, read_table
 from kotha.files.whole import clear_leftovers, partial_path, remove_whole, whole_folder, write_whole
 from kotha.train.distributed import ALONE, Ranks, local
@@ -114,7 +114,7 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
     if "step" not in state:
         raise CheckpointError(f"{path / STATE} is broken: it has no step")
     kinds: dict[str, list[Path]] = {}
-    for file in sorted(path.glob("*.safetensors")):
+    for file in matching(path, "*.safetensors"):
         kinds.setdefault(file.stem.split("-")[0], []).append(file)
     try:
         tensors = {kind: _read(files, ranks) for kind, files in kinds.items()}
@@ -168,7 +168,7 @@ def verify_checkpoint(path: Path) -> None:
 
 def list_checkpoints(folder: Path) -> list[int]:
     """Steps that have a checkpoint, in order."""
-    steps = (path.name.removeprefix(_PREFIX) for path in folder.glob(f"{_PREFIX}*") if is_folder(path))
+    steps = (path.name.removeprefix(_PREFIX) for path in matching(folder, f"{_PREFIX}*") if is_folder(path))
     return sorted(int(step) for step in steps if step.isdigit())
 
 

@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 from kotha import runs
 from kotha.errors import KothaError
-from kotha.files.looks import is_file, is_folder, is_there
+from kotha.files.looks import is_file, is_folder, is_there, matching
 from kotha.files.tables import read_table
 from kotha.files.whole import whole_folder, whole_path
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -118,8 +118,9 @@ def _held(path: Path) -> OnDisk:
 
 
 def _files_of(path: Path) -> Iterator[Path]:
-    for pattern in _OF_THE_RUN:
-        yield from (file for file in sorted(path.glob(pattern)) if is_file(file) and not file.name.startswith("."))
+    for place in (path / pattern for pattern in _OF_THE_RUN):
+        found = matching(place.parent, place.name)
+        yield from (file for file in found if is_file(file) and not file.name.startswith("."))
 
 
 def _bring_checkpoint(path: Path, step: int, expected: Sums, every: list[OnDisk], ranks: Ranks) -> None:

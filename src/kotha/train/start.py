@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.files.looks import matching
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.runs import CONFIG, LAUNCH, RunFolder, data_of, describe_data, mapping
 from kotha.text.shards import Dataset
@@ -221,7 +222,7 @@ def resume_run(
     model, settings = folder.read()
     folder.check_data(data)
     origin = folder.about().get("origin")
-    if origin is not None and not any(folder.checkpoints.glob("*")):  # it would begin with weights drawn by chance
+    if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
         raise CheckpointError(f"{folder.path} was to go on from {origin}, and saved nothing; start a new run from it")
     threads = mapping(folder.about(), "machine").get("threads")
     if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from kotha.errors import DataError, KothaError, UsageError
-from kotha.files.looks import is_file
+from kotha.files.looks import is_file, matching
 from kotha.files.places import checked_path
 from kotha.files.tables import as_json, read_table
 from kotha.files.whole import whole_folder, write_page, write_whole
@@ -151,7 +151,7 @@ class Judging:
 
     def judgements(self) -> dict[str, dict[str, Choice]]:
         """What each judge said, by pair."""
-        found = (self._read(file) for file in sorted((self.path / JUDGEMENTS).glob("*.json")))
+        found = (self._read(file) for file in matching(self.path / JUDGEMENTS, "*.json"))
         return dict(found)
 
     def result(self) -> "JudgingResult":

@@ -29,7 +29,7 @@ from typing import Any
 
 from kotha.bundle import RUN_MODEL
 from kotha.errors import KothaError, UsageError
-from kotha.files.looks import is_file, is_folder, is_there
+from kotha.files.looks import is_file, is_folder, is_there, matching
 from kotha.files.whole import clear_leftovers, filled_folder, remove_whole, write_whole
 from kotha.runs import CHECKPOINTS
 from kotha.serve.jobs.endings import JobState, state_of, unsaid
@@ -84,11 +84,12 @@ class JobStore:
         self.uploads.clear()
         for place in self.folder.iterdir():
             if ID.fullmatch(place.name):
-                clear_leftovers(place, LABEL)
-                if is_there(place / EXIT):
-                    (place / RESERVED).unlink(missing_ok=True)
-                if not is_there(place / JOB):
-                    shutil.rmtree(place, ignore_errors=True)
+                with suppress(OSError):  # one that cannot be looked at stays as it is, and is no reason not to begin
+                    clear_leftovers(place, LABEL)
+                    if is_there(place / EXIT):
+                        (place / RESERVED).unlink(missing_ok=True)
+                    if not is_there(place / JOB):
+                        shutil.rmtree(place, ignore_errors=True)
 
     def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
         """Start commands as a job, one after the other.
@@ -219,9 +220,16 @@ class JobStore:
         found = []
         for place in self.folder.iterdir():
             if ID.fullmatch(place.name):
-                with suppress(NoSuchJobError):  # being made, or removed
-                    found.append(self.status(place.name))
+                with suppress(NoSuchJobError, FileNotFoundError):  # being made, or removed
+                    found.append(self._status_among_others(place.name))
         return sorted(found, key=lambda status: -status.began)
+
+    def _status_among_others(self, id: str) -> JobStatus:
+        """One job as it stands; one that cannot be looked at must not hide the others."""
+        try:
+            return self.status(id)
+        except OSError as error:
+            return _damaged(id, self.folder / id, f"it cannot be read: {error.strerror}")
 
     def status(self, id: str) -> JobStatus:
         """One job as it stands."""
@@ -237,9 +245,8 @@ class JobStore:
             lives = self._process(folder) is not None  # before its end is looked for: it is written while it lives
             job = read_note(folder / JOB, JobNote)
             exit = read_note(folder / EXIT, ExitNote) if is_file(folder / EXIT) else None
-        except DamagedJobError as error:  # it must not hide the others
-            began, said = folder.stat().st_mtime, f"its folder is damaged: {error}"
-            return JobStatus(id, DAMAGED, "", "running" if lives else "failed", began, None, said)
+        except DamagedJobError as error:
+            return _damaged(id, folder, str(error), "running" if lives else "failed")
         state: JobState = state_of(exit.code) if exit else "running" if lives else "killed"
         label, unread = _label_of(folder)
         saved = job.kind in TRAININGS and _has_saved(folder)
@@ -337,6 +344,10 @@ def _check_system() -> None:
         )
 
 
+def _damaged(id: str, folder: Path, why: str, state: JobState = "failed") -> JobStatus:
+    return JobStatus(id, DAMAGED, "", state, folder.stat().st_mtime, None, f"its folder is damaged: {why}")
+
+
 def _label_of(folder: Path) -> tuple[LabelNote, str]:
     """A job's label, and what is wrong with it: a broken one takes nothing from the job but its tags."""
     try:
@@ -347,7 +358,7 @@ def _label_of(folder: Path) -> tuple[LabelNote, str]:
 
 def _has_saved(folder: Path) -> bool:
     """Whether a training left something to go on from."""
-    return any((folder / OUT / CHECKPOINTS).glob("*"))
+    return bool(matching(folder / OUT / CHECKPOINTS))
 
 
 def _filled(word: str, places: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from kotha.errors import KothaError
-from kotha.files.looks import is_file
+from kotha.files.looks import is_file, matching
 from kotha.files.whole import clear_leftovers, filled_folder, write_whole
 from kotha.locks import Lock
 from kotha.serve.jobs.refusals import FilesFullError, JobConflictError, NoSuchJobError
@@ -45,7 +45,7 @@ class Uploads:
     def clear(self) -> None:
         """Take away what a server left that was killed while it kept a file."""
         clear_leftovers(self._folder, "*")
-        for place in self._folder.glob("*.name"):
+        for place in matching(self._folder, "*.name"):
             if not self.has(place.stem):
                 place.unlink(missing_ok=True)
 

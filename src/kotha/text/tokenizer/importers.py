@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from kotha import box
 from kotha.errors import TokenizerError, library
-from kotha.files.looks import is_file, is_folder
+from kotha.files.looks import is_file, is_folder, matching
 from kotha.files.tables import read_table
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.pipeline import assembled
@@ -60,7 +60,7 @@ def import_tokenizer(
 
 def _best_file(folder: Path) -> Path:
     found = [folder / name for name in KNOWN_FILES if is_file(folder / name)]
-    others = list(folder.glob("*.model"))
+    others = matching(folder, "*.model")
     if not found and len(others) != 1:
         raise TokenizerError(f"{folder} holds none of {', '.join(KNOWN_FILES)}")
     return (found or others)[0]
