@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kotha.errors import KothaError, UsageError
-from kotha.files import whole
+from kotha.files import places, whole
 from kotha.files.looks import below, is_a_name, is_file, is_file_in, is_folder, is_link, is_there, matching
 from kotha.files.places import check_file_place, check_folder_place
 from kotha.files.tables import read_table
@@ -385,6 +385,14 @@ def test_a_name_that_windows_does_not_have_is_refused_before_the_work(name: str,
     for check in (check_file_place, lambda path: check_folder_place(path, lambda _: True)):
         with pytest.raises(UsageError, match="cannot be written: The filename"):
             check(tmp_path / name)
+
+
+def test_a_drive_that_is_not_there_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(places, "is_there", lambda _: False)
+    monkeypatch.setattr(places, "is_link", lambda _: False)
+    for path in (Path("/a/b.html"), Path("/")):
+        with pytest.raises(UsageError, match=r"nothing may be made in /$"):
+            places._check_above(path)
 
 
 def test_a_name_that_no_file_can_have_is_none(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ what the config asks for, name by name and shape by shape, before a single weigh
 """
 
 import math
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -278,9 +280,10 @@ def _check_header(where: Path, header: dict[str, Any], expected: dict[str, dict[
 
 def _instead(path: Path) -> str:
     """What a folder without a model holds instead, as the end of a sentence."""
-    inner = [each for each in matching(path) if is_file(each / CONFIG_FILE)]
-    if inner:
-        return f"; did you mean {inner[0]}?"
+    with suppress(OSError):  # a hint: what cannot be looked at gives none
+        for each in matching(path):
+            if os.path.isfile(each / CONFIG_FILE):  # noqa: PTH113 - of a closed one it says no
+                return f"; did you mean {each}?"
     alone = is_file(path / TOKENIZER_FILE) and not is_there(path / WEIGHTS_FILE)
     return "; this is the folder of a tokenizer alone" if alone else ""
 

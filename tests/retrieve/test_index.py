@@ -1,6 +1,8 @@
 """An index kept up to date, asked, killed, read while it is written, and handed damaged files."""
 
+import builtins
 import errno
+import io
 import os
 import random
 import shutil
@@ -10,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from tests.retrieve.conftest import DOCUMENTS, BagOfStems
 
 import kotha
 from kotha.errors import CorpusError, KothaError, UsageError
-from kotha.retrieve.documents import Indexing
+from kotha.retrieve.documents import Indexing, list_files
 from kotha.retrieve.index import search, update
 from kotha.retrieve.sqlite_store import SqliteStore
 
@@ -119,6 +122,44 @@ def test_a_folder_that_cannot_be_opened_just_now_is_not_forgotten(
     shutil.rmtree(closed)
     assert update(store, [closed.parent], HOW).documents == 1
     store.close()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+def test_a_file_that_cannot_be_read_just_now_is_not_forgotten(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for place, text in zip((name, "b.txt"), DOCUMENTS, strict=False):
+        (folder / place).write_text(text, encoding="utf-8")
+    store = SqliteStore(tmp_path / "index", write=True)
+    skipping = Indexing(letters=HOW.letters, errors="skip")
+    assert update(store, [folder], skipping).documents == 2
+    real = io.open
+
+    def refuse(file: Any, *how: Any, **more: Any) -> Any:
+        if not isinstance(file, int) and Path(file) == folder / name:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(file))
+        return real(file, *how, **more)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(io, "open", refuse)
+        broken.setattr(builtins, "open", refuse)
+        report = update(store, [folder], skipping)
+    assert (report.problems, report.removed, report.documents) == (1, 0, 2)
+    (folder / name).write_text("অন্য কথা।", encoding="utf-8")
+    assert update(store, [folder], skipping).removed == 1
+    store.close()
+
+
+def test_a_folder_that_is_closed_is_not_said_to_be_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(CorpusError, match=r"folder: cannot be opened \(Permission denied\)$"):
+        (tmp_path / "folder").mkdir()
+        list_files([tmp_path / "folder"])
 
 
 def test_vectors_of_two_models_are_not_mixed(store: SqliteStore, file: Path) -> None:

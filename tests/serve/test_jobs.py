@@ -159,24 +159,6 @@ def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endles
     assert waited(store, id, over).state in ("stopped", "killed")
 
 
-def test_a_job_that_cannot_be_looked_at_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = JobStore(tmp_path)
-    closed, other = written(store, "train", 0), written(store, "train", 0)
-    real = Path.stat
-
-    def refuse(self: Path, **how: Any) -> os.stat_result:
-        if self.parent.name == closed:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
-        return real(self, **how)
-
-    monkeypatch.setattr(Path, "stat", refuse)
-    states = {each.id: (each.state, each.said) for each in JobStore(tmp_path).all()}
-    assert states[closed] == ("failed", "its folder is damaged: it cannot be read: Permission denied")
-    assert states[other][0] == "done"
-    monkeypatch.undo()
-    assert JobStore(tmp_path).status(closed).state == "done", "nothing was taken away"
-
-
 def test_a_job_that_was_killed_is_told_from_one_that_runs(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)

@@ -2,13 +2,17 @@
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kotha.errors import CheckpointError, is_short_of_memory
+from kotha.runs import RunFolder
 from kotha.train import checkpoint
 from kotha.train.checkpoint import Checkpoint, checkpoint_path, latest_checkpoint
+from kotha.train.keeping import Keeper
 
 
 def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,6 +25,11 @@ def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypa
     monkeypatch.setattr(Path, "iterdir", unlisted)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         latest_checkpoint(tmp_path)
+    keeper = SimpleNamespace(folder=RunFolder(tmp_path))
+    keeper.last_good = partial(Keeper.last_good, keeper)
+    place = f"in {tmp_path / 'checkpoints'}, which cannot be read just now (Input/output error)"
+    way_on = f"the run stays in {tmp_path}, its last checkpoint: {place}; make room, and go on with resume=True"
+    assert Keeper.way_on(keeper) == way_on, "what went wrong first is not told for this"
 
 
 @pytest.fixture

@@ -56,12 +56,11 @@ def _told_of(path: Path) -> Iterator[None]:
 
 def _check_above(path: Path) -> None:
     """What is missing above it is made; what is there must be a folder in which that can be done."""
-    parents = path.absolute().parents
-    above = next((folder for folder in parents if is_there(folder) or is_link(folder)), None)
+    above = next((folder for folder in path.absolute().parents if is_there(folder) or is_link(folder)), None)
     if above is not None and not is_folder(above):
         raise UsageError(f"{path} cannot be written: {above} is a file, and no folder")
     if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: of a drive that is not there
-        raise UsageError(f"{path} cannot be written: nothing may be made in {above or parents[-1]}")
+        raise UsageError(f"{path} cannot be written: nothing may be made in {above or path.absolute().anchor}")
 
 
 def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:

@@ -35,21 +35,23 @@ class Listed:
     """The files behind what was named, and what could not be looked into."""
 
     files: list[Path]
-    unseen: list[Path]
+    unseen: dict[Path, str]  # and why
 
     def may_hide(self, source: Path) -> bool:
         """Whether a file that is not listed may be there all the same."""
-        return any(place in (source, *source.parents) for place in self.unseen)
+        return not self.unseen.keys().isdisjoint((source, *source.parents))
 
 
 def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> Listed:
     """The files behind paths, folders and globs, each once; other kinds in a folder are told of."""
     found: dict[Path, None] = {}
-    unseen: list[Path] = []
+    unseen: dict[Path, str] = {}
     for path in paths:
         place = Path(path).expanduser()
         if is_folder(place):
             inside = list(_readable(place, unseen, on_problem))
+            if not inside and (why := unseen.get(place.resolve())):
+                raise CorpusError(f"{shown(place)}: cannot be opened ({why})")
             if not inside:
                 raise CorpusError(f"{shown(place)}: no file to read in this folder; {_known()}")
             found |= dict.fromkeys(file.resolve() for file in inside)
@@ -89,9 +91,11 @@ def _known() -> str:
     return f"known: .txt, .jsonl, .csv, .tsv, .parquet, {', '.join(READERS)}"
 
 
-def _readable(folder: Path, unseen: list[Path], on_problem: OnProblem | None) -> Iterator[Path]:
+def _readable(folder: Path, unseen: dict[Path, str], on_problem: OnProblem | None) -> Iterator[Path]:
     def pass_over(error: OSError) -> None:
-        unseen.append(Path(error.filename).resolve())
+        if isinstance(error, FileNotFoundError):  # it was taken away while we looked
+            return
+        unseen[Path(error.filename).resolve()] = error.strerror
         if on_problem is not None:
             on_problem(CorpusProblem(shown(error.filename), f"passed over: cannot be opened ({error.strerror})"))
 

@@ -102,10 +102,12 @@ class _Update:
         self.total_bytes = self.done_bytes = 0
         self._on_progress, self._on_problem = on_progress, on_problem
         self._added = self._unchanged = self._removed = self._problems = 0
+        self._unread = False  # of the file that is being taken in: whether the disk gave all of it
 
     def problem(self, problem: CorpusProblem) -> None:
         """Count a problem, and pass it on."""
         self._problems += 1
+        self._unread = self._unread or problem.unread
         if self._on_problem is not None:
             self._on_problem(problem)
 
@@ -125,6 +127,7 @@ class _Update:
         """Take in one file: what is new in it is added, what is no more in it is removed."""
         known = self.store.digests(str(file))
         gone, start = dict(known), self.done_bytes
+        self._unread = False
         fresh: dict[bytes, tuple[str, list[str]]] = {}
         moved: list[tuple[int, str]] = []
         for document in read_file(file, self.how, self.problem, self._advance):
@@ -138,7 +141,8 @@ class _Update:
             if sum(len(passages) for _, passages in fresh.values()) >= _BATCH_PASSAGES:
                 self._keep(str(file), fresh)
                 fresh = {}
-        self._keep(str(file), fresh, moved, [each.number for each in gone.values()])
+        removed = [] if self._unread else [each.number for each in gone.values()]
+        self._keep(str(file), fresh, moved, removed)
         self._advance(start + file.stat().st_size - self.done_bytes)
 
     def forget(self, source: str) -> None:

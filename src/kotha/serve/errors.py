@@ -23,8 +23,8 @@ from kotha.serve.turns import ClientLeftError, TooLongError
 _log = logging.getLogger("kotha.serve")
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _RETRY_AFTER = {"Retry-After": "1"}
-# What the system says of a disk that is broken, full or may only be read; a place that is not there is ours to foresee.
-_OF_THE_DISK = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+# What the system says of a disk that is broken, full or closed to us; a place that is not there is ours to foresee.
+_OF_THE_DISK = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class ErrorDetail(BaseModel):

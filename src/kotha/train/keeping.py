@@ -28,6 +28,8 @@ from kotha.train.optimize.averaging import Average, copy_into, lent
 from kotha.train.optimize.optimizer import Optimizers
 from kotha.train.tasks.task import Score
 
+_NONE_YET = "none yet"  # of checkpoints
+
 
 @dataclass
 class Progress:
@@ -108,14 +110,18 @@ class Keeper:
 
     def last_good(self) -> str:
         """Where one can go on from, for an error message."""
-        saved = list_checkpoints(self.folder.checkpoints)
-        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else "none yet"
+        try:
+            saved = list_checkpoints(self.folder.checkpoints)
+        except OSError as error:  # what went wrong first is what shall be told
+            return f"in {self.folder.checkpoints}, which cannot be read just now ({error.strerror})"
+        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else _NONE_YET
 
     def way_on(self) -> str:
         """What to do when a disk is full, for an error message: nothing is resumed that was never saved."""
-        if not list_checkpoints(self.folder.checkpoints):
+        saved = self.last_good()
+        if saved == _NONE_YET:
             return "nothing had been saved yet; make room, and start a new run"
-        stays = f"the run stays in {self.folder.path}, its last checkpoint: {self.last_good()}"
+        stays = f"the run stays in {self.folder.path}, its last checkpoint: {saved}"
         return f"{stays}; make room, and go on with resume=True"
 
     # -- to take away -------------------------------------------------------------------------------------------------

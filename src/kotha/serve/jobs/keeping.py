@@ -9,7 +9,6 @@ somebody says so.
 import re
 import time
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from kotha.serve.jobs.job import JOB
@@ -21,14 +20,18 @@ _ID_IN_NOTE = re.compile(rf"(?<![0-9a-f]){ID.pattern}(?![0-9a-f])")
 
 def needed(jobs: Path, files: Collection[str]) -> set[str]:
     """Those files of ``files`` that a job names, by their ids; they are looked for in the bare text of its note, since
-    a damaged one still says that much.
+    a damaged one still says that much. One that cannot be read just now may name them all.
     """
     found: set[str] = set()
     for folder in jobs.iterdir():
         if ID.fullmatch(folder.name):
-            with suppress(OSError):  # being made, or removed
+            try:
                 note = (folder / JOB).read_text(encoding="utf-8", errors="replace")
-                found.update(_ID_IN_NOTE.findall(note))
+            except (FileNotFoundError, NotADirectoryError):  # being made, or removed
+                continue
+            except OSError:
+                return set(files)
+            found.update(_ID_IN_NOTE.findall(note))
     return found & set(files)
 
 

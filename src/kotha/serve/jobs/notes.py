@@ -5,9 +5,10 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from kotha.files.looks import is_there
+from kotha.errors import is_of_the_machine
+from kotha.files.looks import is_file, is_there
 from kotha.files.tables import read_table
-from kotha.serve.jobs.labels import Name, Tags
+from kotha.serve.jobs.labels import LABEL, Name, Tags
 from kotha.serve.jobs.refusals import DamagedJobError
 from kotha.serve.naming import by_name
 
@@ -90,3 +91,25 @@ def read_note(path: Path, kind: type[N]) -> N:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))
         raise DamagedJobError(f"{path.name} is broken: {field}: {first['msg']}") from error
+
+
+def read_label(folder: Path) -> LabelNote:
+    """A job's label, to be changed: a broken one is begun anew, but not one that cannot be read just now."""
+    try:
+        return _label_in(folder)
+    except DamagedJobError as error:
+        if is_of_the_machine(error):
+            raise
+        return LabelNote()
+
+
+def label_of(folder: Path) -> tuple[LabelNote, str]:
+    """A job's label, and what is wrong with it: a broken one takes nothing from the job but its tags."""
+    try:
+        return _label_in(folder), ""
+    except DamagedJobError as error:
+        return LabelNote(), f"its label is not shown: {error}"
+
+
+def _label_in(folder: Path) -> LabelNote:
+    return read_note(folder / LABEL, LabelNote) if is_file(folder / LABEL) else LabelNote()

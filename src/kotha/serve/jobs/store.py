@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kotha.bundle import RUN_MODEL
 from kotha.errors import KothaError, UsageError
@@ -36,7 +36,7 @@ from kotha.serve.jobs.endings import JobState, state_of, unsaid
 from kotha.serve.jobs.job import EXIT, JOB, LOG, PROCESS, RESERVED, STOPPING, began, note_process
 from kotha.serve.jobs.keeping import making_room, needed, spare
 from kotha.serve.jobs.labels import LABEL
-from kotha.serve.jobs.notes import ExitNote, JobNote, LabelNote, ProcessNote, read_note
+from kotha.serve.jobs.notes import ExitNote, JobNote, LabelNote, ProcessNote, label_of, read_label, read_note
 from kotha.serve.jobs.refusals import DamagedJobError, JobConflictError, NoSuchJobError
 from kotha.serve.jobs.uploads import ID, Ending, Upload, Uploads, alone
 from kotha.serve.settings import Limits
@@ -47,6 +47,8 @@ _SHOWN_BYTES = 4000
 OUT_PLACE, JOB_PLACE = "\0out", "\0job"
 DAMAGED = "damaged"  # the kind of a job whose folder does not say it any more
 TRAININGS = ("train", "learn", "adapt", "pairs")  # kinds of which a run comes; they can go on where they stopped
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class JobStore:
         with alone(self.folder):
             folder = self._folder(id)
             changes = {"name": name, "tags": None if tags is None else list(tags)}
-            label = {**_label_of(folder)[0].model_dump(), **{key: to for key, to in changes.items() if to is not None}}
+            label = {**read_label(folder).model_dump(), **{key: to for key, to in changes.items() if to is not None}}
             write_whole(folder / LABEL, LabelNote(**label).model_dump_json())
 
     def _check_room(self, new: int = 0) -> None:
@@ -229,7 +231,7 @@ class JobStore:
         try:
             return self.status(id)
         except OSError as error:
-            return _damaged(id, self.folder / id, f"it cannot be read: {error.strerror}")
+            return _damaged(id, self.folder / id, f"it cannot be read: {error.strerror or type(error).__name__}")
 
     def status(self, id: str) -> JobStatus:
         """One job as it stands."""
@@ -248,9 +250,10 @@ class JobStore:
         except DamagedJobError as error:
             return _damaged(id, folder, str(error), "running" if lives else "failed")
         state: JobState = state_of(exit.code) if exit else "running" if lives else "killed"
-        label, unread = _label_of(folder)
-        saved = job.kind in TRAININGS and _has_saved(folder)
-        parts = (self._without_places(_end_of(folder / LOG), job.words), unsaid(state, exit, saved), unread)
+        label, unread = _told(lambda: label_of(folder), (LabelNote(), "its label cannot be read"))
+        saved = job.kind in TRAININGS and _told(lambda: _has_saved(folder), False)
+        last_words = _told(lambda: _end_of(folder / LOG), "")
+        parts = (self._without_places(last_words, job.words), unsaid(state, exit, saved), unread)
         said = "\n".join(part.rstrip() for part in parts if part)
         ended = exit.ended if exit else None
         return JobStatus(id, job.kind, label.name or job.name, state, job.began, ended, said, tuple(label.tags))
@@ -345,15 +348,24 @@ def _check_system() -> None:
 
 
 def _damaged(id: str, folder: Path, why: str, state: JobState = "failed") -> JobStatus:
-    return JobStatus(id, DAMAGED, "", state, folder.stat().st_mtime, None, f"its folder is damaged: {why}")
-
-
-def _label_of(folder: Path) -> tuple[LabelNote, str]:
-    """A job's label, and what is wrong with it: a broken one takes nothing from the job but its tags."""
+    began = 0.0
     try:
-        return (read_note(folder / LABEL, LabelNote) if is_file(folder / LABEL) else LabelNote()), ""
-    except DamagedJobError as error:
-        return LabelNote(), f"its label is not shown: {error}"
+        began = folder.stat().st_mtime
+    except FileNotFoundError:  # it was removed while we looked
+        raise
+    except OSError:  # a disk that is broken there
+        pass
+    return JobStatus(id, DAMAGED, "", state, began, None, f"its folder is damaged: {why}")
+
+
+def _told(part: Callable[[], T], otherwise: T) -> T:
+    """A part of what is told of a job; what the disk does not give is left out, and the job is told all the same."""
+    try:
+        return part()
+    except FileNotFoundError:  # it was removed while we looked
+        raise
+    except OSError:
+        return otherwise
 
 
 def _has_saved(folder: Path) -> bool:

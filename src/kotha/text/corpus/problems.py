@@ -39,6 +39,7 @@ class CorpusProblem:
     row: int | None = None
     byte_offset: int | None = None
     field: str | None = None  # the one that is wrong, where it is one
+    unread: bool = False  # the disk did not give it: nobody knows what it holds
 
     def __str__(self) -> str:
         places = (("line", self.line), ("row", self.row), ("byte", self.byte_offset))
@@ -53,6 +54,11 @@ class Unreadable(Exception):  # noqa: N818 - a signal between the byte layer and
         self.reason = reason
         self.byte_offset = byte_offset
 
+    @property
+    def is_of_the_disk(self) -> bool:
+        """Whether the disk did not give it; or else it is the file that is broken."""
+        return isinstance(self.__cause__, OSError)
+
 
 class Complaints:
     """Where the readers of one source take what they find wrong."""
@@ -62,13 +68,13 @@ class Complaints:
         self.errors = errors
         self._on_problem = on_problem
 
-    def report(self, reason: str, *, mendable: bool = False, **place: int | None) -> bool:
+    def report(self, reason: str, *, mendable: bool = False, unread: bool = False, **place: int | None) -> bool:
         """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False).
 
-        ``place`` is what a `CorpusProblem` says of it: line, row, byte_offset.
+        ``unread`` and ``place`` are what a `CorpusProblem` says of it: line, row, byte_offset.
         """
         line, row, byte_offset = (place.get(name) for name in ("line", "row", "byte_offset"))
-        problem = CorpusProblem(self.source, reason, line, row, byte_offset)
+        problem = CorpusProblem(self.source, reason, line, row, byte_offset, unread=unread)
         self.note(problem)
         if self.errors == "stop":
             raise CorpusError(f"{problem}; put it right", ("skip", "replace") if mendable else ("skip",))

@@ -60,7 +60,7 @@ def import_tokenizer(
 
 def _best_file(folder: Path) -> Path:
     found = [folder / name for name in KNOWN_FILES if is_file(folder / name)]
-    others = matching(folder, "*.model")
+    others = [] if found else matching(folder, "*.model")
     if not found and len(others) != 1:
         raise TokenizerError(f"{folder} holds none of {', '.join(KNOWN_FILES)}")
     return (found or others)[0]
