@@ -95,9 +95,10 @@ def _readable(folder: Path, unseen: dict[Path, str], on_problem: OnProblem | Non
     def pass_over(error: OSError) -> None:
         if isinstance(error, FileNotFoundError):  # it was taken away while we looked
             return
-        unseen[Path(error.filename).resolve()] = error.strerror
+        why = error.strerror or type(error).__name__
+        unseen[Path(error.filename).resolve()] = why
         if on_problem is not None:
-            on_problem(CorpusProblem(shown(error.filename), f"passed over: cannot be opened ({error.strerror})"))
+            on_problem(CorpusProblem(shown(error.filename), f"passed over: cannot be opened ({why})", unread=True))
 
     for place, folders, names in os.walk(folder, onerror=pass_over):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

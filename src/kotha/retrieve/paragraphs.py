@@ -36,9 +36,9 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
             pictures = "; its pages may be pictures: run OCR first" if file.suffix.lower() == ".pdf" else ""
             raise Unreadable(f"there is no text in it{pictures}")
     except Unreadable as error:
-        complaints.report(error.reason, unread=error.is_of_the_disk)
+        complaints.report_unreadable(error)
     except OSError as error:
-        complaints.report(f"cannot be opened ({error.strerror or error})", unread=True)
+        complaints.report_unopened(error)
 
 
 def _decoded(file: Path, complaints: Complaints) -> str:

@@ -151,7 +151,7 @@ def _json_rows(source: Source, complaints: Complaints) -> Iterator[tuple[Any, in
             for value, line, _ in json_lines(stream, MAX_DOCUMENT_BYTES, complaints):
                 yield value, line
     except Unreadable as error:
-        complaints.report(error.reason, byte_offset=error.byte_offset)
+        complaints.report_unreadable(error)
 
 
 def _has_messages(source: Source) -> bool:

@@ -117,7 +117,7 @@ def read_records(
                 try:
                     file = stack.enter_context(_opened(source, hub))
                 except OSError as error:
-                    complaints.report(f"cannot be opened ({error.strerror or error})", unread=True)
+                    complaints.report_unopened(error)
                     continue
                 for record in read_file(file, source, fields, max_document_bytes, complaints, on_bytes):
                     yield source.name, record
@@ -169,4 +169,4 @@ def read_file(
             stream = TextBytes(decompress(file_chunks(file, on_bytes), source.compression))
             yield from READERS[source.format](stream, fields, limit, complaints)
     except Unreadable as error:
-        complaints.report(error.reason, unread=error.is_of_the_disk, byte_offset=error.byte_offset)
+        complaints.report_unreadable(error)

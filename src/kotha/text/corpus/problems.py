@@ -54,11 +54,6 @@ class Unreadable(Exception):  # noqa: N818 - a signal between the byte layer and
         self.reason = reason
         self.byte_offset = byte_offset
 
-    @property
-    def is_of_the_disk(self) -> bool:
-        """Whether the disk did not give it; or else it is the file that is broken."""
-        return isinstance(self.__cause__, OSError)
-
 
 class Complaints:
     """Where the readers of one source take what they find wrong."""
@@ -68,17 +63,29 @@ class Complaints:
         self.errors = errors
         self._on_problem = on_problem
 
-    def report(self, reason: str, *, mendable: bool = False, unread: bool = False, **place: int | None) -> bool:
+    def report(self, reason: str, *, mendable: bool = False, **place: int | None) -> bool:
         """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False).
 
-        ``unread`` and ``place`` are what a `CorpusProblem` says of it: line, row, byte_offset.
+        ``place`` is what a `CorpusProblem` says of it: line, row, byte_offset.
         """
         line, row, byte_offset = (place.get(name) for name in ("line", "row", "byte_offset"))
-        problem = CorpusProblem(self.source, reason, line, row, byte_offset, unread=unread)
+        self._stop_or_note(CorpusProblem(self.source, reason, line, row, byte_offset), mendable)
+        return mendable and self.errors == "replace"
+
+    def report_unopened(self, error: OSError) -> None:
+        """Stop, or pass over a file that the disk does not give."""
+        reason = f"cannot be opened ({error.strerror or error})"
+        self._stop_or_note(CorpusProblem(self.source, reason, unread=True))
+
+    def report_unreadable(self, error: Unreadable) -> None:
+        """Stop, or pass over the rest of a file: it is broken, or the disk does not give it."""
+        unread = isinstance(error.__cause__, OSError)
+        self._stop_or_note(CorpusProblem(self.source, error.reason, byte_offset=error.byte_offset, unread=unread))
+
+    def _stop_or_note(self, problem: CorpusProblem, mendable: bool = False) -> None:
         self.note(problem)
         if self.errors == "stop":
             raise CorpusError(f"{problem}; put it right", ("skip", "replace") if mendable else ("skip",))
-        return mendable and self.errors == "replace"
 
     def note(self, problem: CorpusProblem) -> None:
         """Pass on a problem that is no reason to stop."""

@@ -133,7 +133,7 @@ def _several(paths: list[Path], format: str | None, complaints: Complaints, none
             passed_over += 1
             complaints.note(CorpusProblem(shown(path), f"passed over: {error}"))
         except OSError as error:
-            Complaints(shown(path), complaints.errors, complaints.note).report(_reason(error))
+            Complaints(shown(path), complaints.errors, complaints.note).report_unopened(error)
         else:
             count += 1
             yield source
@@ -149,7 +149,7 @@ def _walk(start: Path, complaints: Complaints) -> Iterator[Path]:
         return
 
     def unreadable(error: OSError) -> None:
-        Complaints(shown(error.filename), complaints.errors, complaints.note).report(_reason(error))
+        Complaints(shown(error.filename), complaints.errors, complaints.note).report_unopened(error)
 
     for folder, folders, files in os.walk(start, onerror=unreadable):
         left_out = [name for name in folders if name.startswith(".") or is_link(Path(folder, name))]
