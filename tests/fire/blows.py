@@ -161,7 +161,7 @@ def _failing(shooting: Range, failing: list[tuple[Call, str]]) -> Found:
         found.blows += 1
         found.broken_off += code != 0
         what, said = f"{error} at {call.name} {call.ordinal}", shooting.log.read_text(encoding="utf-8")
-        if ("Traceback" in said or code < 0) and not _struck_elsewhere(said, shooting.folder):
+        if ("Traceback" in said or code < 0) and not struck_elsewhere(said, shooting.folder):
             found.wrong.append(f"{what}: ended with {code} and no word of its own: {said[-400:]}")
         if code and (left := leftovers(shooting.folder)) and call.name not in ("unlinkat", "unlink", "rmdir"):
             found.wrong.append(f"{what}: {left} is left behind")
@@ -183,16 +183,16 @@ def delays(shooting: Range, times: int | None = None, seed: int = 0) -> Found:
     return found
 
 
-def _struck_elsewhere(said: str, folder: Path) -> bool:
+def struck_elsewhere(said: str, folder: Path) -> bool:
     """Whether a blow met a file of Python's instead of the command's.
 
-    A call is known by its number, and processes that wait for each other make now more of them, now less. A folder of
-    modules that cannot be listed is an empty one to Python: then a module is not there.
+    A call is known by its number, and processes that wait for each other make now more of them, now less. A module that
+    cannot be looked at is not there to Python, or is one that holds nothing: then a name of it is missing.
     """
     places = re.findall(r"\[Errno \d+\] [^:\n]+: '(/[^']*)'", said)
     if not places:
         last = said.rpartition("Traceback")[2]
-        return any(sign in last for sign in ("ImportError: Cannot import", "ModuleNotFoundError:", "/importlib/"))
+        return any(sign in last for sign in ("ImportError:", "ModuleNotFoundError:", "Error: module '", "/importlib/"))
     return not any(place.startswith(f"{folder}/") or place == f"{folder}" for place in places)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.fire.blows import Found, Range, agrees, chosen, delays, failures, kills, power_cuts, unread
+from tests.fire.blows import Found, Range, agrees, chosen, delays, failures, kills, power_cuts, struck_elsewhere, unread
 from tests.fire.calls import missing, read_calls
 from tests.fire.cases import CASES
 from tests.fire.disk import Disk
@@ -107,3 +107,21 @@ def test_a_call_that_another_interrupted_is_one_call() -> None:
 def test_as_many_are_chosen_as_were_asked_for() -> None:
     every = list(read_calls([f"7 fsync({number}<>) = 0" for number in range(5)]))
     assert chosen(every, None, 0) == every and len(chosen(every, 3, 0)) == 3 and len(chosen(every, 13, 0)) == 13
+
+
+@pytest.mark.parametrize(
+    ("said", "elsewhere"),
+    [
+        ("OSError: [Errno 5] Input/output error: '/it/run/config.json'", False),
+        ("OSError: [Errno 5] Input/output error: '/lib/json/__init__.py'", True),
+        ("OSError: [Errno 5] Input/output error", False),
+        ("ImportError: cannot import name 'scanner' from partially initialized module 'json'", True),
+        ("ModuleNotFoundError: No module named 'attr._next_gen'", True),
+        ("AttributeError: module 'json' has no attribute 'loads'", True),
+        ("AttributeError: 'NoneType' object has no attribute 'loads'", False),
+        ("KeyError: 'model'", False),
+        ("ImportError: a module\n\nTraceback (most recent call last):\nKeyError: 'model'", False),
+    ],
+)
+def test_only_a_blow_that_met_python_itself_is_excused(said: str, elsewhere: bool) -> None:
+    assert struck_elsewhere(f"Traceback (most recent call last):\n{said}\n", Path("/it")) == elsewhere
