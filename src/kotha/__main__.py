@@ -10,6 +10,7 @@ from kotha.cli import stopping
 def run() -> int:
     """The program: a command, its exit code, and no traceback for an interrupt on the way."""
     stopping.listen()
+    os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")  # torch on ARM leaves a /tmp/perf-PID.map behind otherwise
     sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115, PTH123
     from kotha.cli.guarded import watched
 

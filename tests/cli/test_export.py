@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -166,6 +167,16 @@ def test_a_config_without_a_door_names_its_setting(tmp_path: Path, capsys: pytes
     assert main(["export", str(tmp_path / "model"), "--to", "hf", "--out", str(tmp_path / "hf")]) == 1
     assert "norm_order=post: GPT-2 normalises before each part" in capsys.readouterr().err
     assert not (tmp_path / "hf").exists()
+
+
+def test_nothing_of_torch_s_stays_among_the_temporary_files(tmp_path: Path) -> None:
+    """On ARM its kernels are told of in a file there, for a tool that nobody has started."""
+    bundle = shaken(CONFIGS["qwen3"])
+    save(tmp_path / "model", bundle.model, bundle.tokenizer)
+    words = ["export", str(tmp_path / "model"), "--to", "hf", "--out", str(tmp_path / "hf")]
+    with subprocess.Popen([sys.executable, "-m", "kotha", *words], stdout=subprocess.DEVNULL) as process:
+        assert process.wait() == 0
+    assert not Path(f"/tmp/perf-{process.pid}.map").exists()
 
 
 @pytest.mark.parametrize("door", ["gguf", pytest.param("onnx", marks=pytest.mark.slow)])
