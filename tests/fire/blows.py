@@ -15,6 +15,8 @@ from tests.launching import Launcher
 
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
 SLOW_MICROSECONDS = 10_000
+# What Python says, or where it is, when a module of its own could not be looked at or read.
+_OF_PYTHON = ("ImportError:", "ModuleNotFoundError:", "Error: module '", "/importlib/", "in get_data\nOSError:")
 
 
 @dataclass
@@ -192,7 +194,7 @@ def struck_elsewhere(said: str, folder: Path) -> bool:
     places = re.findall(r"\[Errno \d+\] [^:\n]+: '(/[^']*)'", said)
     if not places:
         last = said.rpartition("Traceback")[2]
-        return any(sign in last for sign in ("ImportError:", "ModuleNotFoundError:", "Error: module '", "/importlib/"))
+        return any(sign in last for sign in _OF_PYTHON)
     return not any(place.startswith(f"{folder}/") or place == f"{folder}" for place in places)
 
 

@@ -119,6 +119,8 @@ def test_as_many_are_chosen_as_were_asked_for() -> None:
         ("ModuleNotFoundError: No module named 'attr._next_gen'", True),
         ("AttributeError: module 'json' has no attribute 'loads'", True),
         ("AttributeError: 'NoneType' object has no attribute 'loads'", False),
+        ('File "<frozen importlib._bootstrap_external>", line 1131, in get_data\nOSError: [Errno 5] It broke', True),
+        ('File "<frozen importlib._bootstrap>", line 690, in _load_unlocked\nOSError: [Errno 5] It broke', False),
         ("KeyError: 'model'", False),
         ("ImportError: a module\n\nTraceback (most recent call last):\nKeyError: 'model'", False),
     ],
