@@ -1,10 +1,11 @@
 """What the browser tests share: a window that notes what a page asks for and says, and what reaches beyond it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+_SETTLED = 10_000  # milliseconds, of a busy machine
 # Everything that reaches beyond the window, except what scrolls in a box of its own.
 OUTSIDE = """() => {
     const scrolls = each => /auto|scroll/.test(getComputedStyle(each).overflowX)
@@ -49,7 +50,13 @@ def window(browser: Any) -> Any:
 
 
 def check_it_fits(page: Any, width: int) -> None:
-    """Nothing but what scrolls by itself is wider than the window."""
+    """Nothing but what scrolls by itself is wider than the window; what measures its place may take a moment."""
+    from playwright.sync_api import TimeoutError as NotInTime
+
+    with suppress(NotInTime):  # then what is wrong is told below
+        page.wait_for_function(
+            f"document.documentElement.scrollWidth === {width} && ({OUTSIDE})().length === 0", timeout=_SETTLED
+        )
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(OUTSIDE) == []
 

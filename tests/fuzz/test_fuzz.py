@@ -46,8 +46,8 @@ _TOLD = {
     "raise KothaError('no')": "0 2 {}",
     "raise KothaError(' ')": "0 0 {'an error without a word': 2}",
     "return {}[folder]": "0 0 {'KeyError at outside the house': 2}",
-    "time.sleep(60)": "0 0 {'waits over 2 seconds': 2}",
-    "while True: pass": "0 0 {'over 0.5 seconds': 2}",
+    "time.sleep(60)": "0 0 {'waits over 5 seconds': 2}",
+    "while True: pass": "0 0 {'over 0.2 seconds': 2}",
     "os.kill(os.getpid(), signal.SIGSEGV)": "0 0 {'it died with -11': 2}",
     "bytearray(3 << 30)": "0 0 {'MemoryError at outside the house': 2}",
 }
@@ -64,7 +64,7 @@ from kotha.errors import KothaError
 from tests.fuzz import targets, trial
 
 targets.seeds = trial.seeds = lambda name: {{"one": {{"it": b"abc"}}}}
-trial.SECONDS, trial.WAITING = 0.5, 2.0
+trial.SECONDS, trial.WAITING = 0.2, 5.0  # far apart: of a busy machine one may have little for long
 for what, kept in zip({list(_TOLD)!r}, {[str(folder) for folder in folders]!r}, strict=True):
     exec(f"def load(folder):\\n    {{what}}")
     found = trial.Search(targets.Target("made", lambda load=load: load, 1), 0, Path(kept)).run(2)
