@@ -11,6 +11,7 @@ import pytest
 from scripts.book.chapters import chapters
 from scripts.book.site import broken_links, build, page_text, toml
 from scripts.book.slugs import slug
+from tests.browser.inside_pages import wait_until
 
 from kotha.retrieve import folding
 
@@ -104,13 +105,13 @@ def test_search_finds_a_word_by_any_of_its_forms_and_asks_nobody_else(browser: A
         page.goto(f"{address}/bn/index.html")
         page.get_by_role("button", name="খুঁজুন").first.click()
         page.keyboard.type(typed)
-        page.wait_for_function(
+        assert wait_until(
+            page,
             """found => [...document.querySelectorAll("*")].some(each => {
                 const list = each.shadowRoot && each.shadowRoot.querySelector("ol");
                 return list && list.innerText.normalize("NFC").includes(found);
             })""",
-            arg=found,
-            timeout=10_000,
+            found,
         )
     assert asked
     assert all(url.startswith((address, "data:", "blob:")) for url in asked), set(asked)

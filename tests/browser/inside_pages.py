@@ -1,11 +1,12 @@
 """What the browser tests share: a window that notes what a page asks for and says, and what reaches beyond it."""
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_SETTLED = 10_000  # milliseconds, of a busy machine
+_SETTLED_SECONDS = 30  # of a busy machine
 # Everything that reaches beyond the window, except what scrolls in a box of its own.
 OUTSIDE = """() => {
     const scrolls = each => /auto|scroll/.test(getComputedStyle(each).overflowX)
@@ -49,14 +50,23 @@ def window(browser: Any) -> Any:
     return browser.contexts[0].pages[0]
 
 
+def wait_until(page: Any, holds: str, given: Any = None) -> bool:
+    """Wait until something holds, as the page sees it; False if that does not come.
+
+    Playwright's own ``wait_for_function`` asks once as a debugger, and then as a script of the page, which our pages
+    forbid: it fails where the first look was too early.
+    """
+    end = time.monotonic() + _SETTLED_SECONDS
+    while not page.evaluate(holds, given):
+        if time.monotonic() > end:
+            return False
+        page.wait_for_timeout(20)
+    return True
+
+
 def check_it_fits(page: Any, width: int) -> None:
     """Nothing but what scrolls by itself is wider than the window; what measures its place may take a moment."""
-    from playwright.sync_api import TimeoutError as NotInTime
-
-    with suppress(NotInTime):  # then what is wrong is told below
-        page.wait_for_function(
-            f"document.documentElement.scrollWidth === {width} && ({OUTSIDE})().length === 0", timeout=_SETTLED
-        )
+    wait_until(page, f"document.documentElement.scrollWidth === {width} && ({OUTSIDE})().length === 0")
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(OUTSIDE) == []
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser.inside_pages import opened
+from tests.browser.inside_pages import opened, wait_until
 
 from kotha.evaluate.doctor.examination import Examination, examine
 from kotha.evaluate.doctor.page import doctor_page
@@ -94,7 +94,7 @@ def test_the_curve_falls_by_the_library_s_figures_over_any_axis(browser, tmp_pat
         page.locator("select").select_option("seconds")
         box = plot.bounding_box()
         page.mouse.move(box["x"] + box["width"] - 40, box["y"] + box["height"] / 2)
-        page.wait_for_function("document.querySelector('.readout').textContent.includes('a-run')")
+        assert wait_until(page, "document.querySelector('.readout').textContent.includes('a-run')")
         over, *told = page.locator(".readout span").last.inner_text().split(" · ")
         name, _, at = over.partition(" ")
         assert name == "seconds" and 0 < float(at) <= 50

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.browser.inside_pages import check_it_fits, faults, opened
+from tests.browser.inside_pages import check_it_fits, faults, opened, wait_until
 
 from kotha.inside.exercises.score import read_score
 from kotha.inside.worksheet.model import read_head
@@ -48,7 +48,7 @@ def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
             page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
             for width in (390, 820, 1400):
                 page.set_viewport_size({"width": width, "height": 900})
-                page.wait_for_function(f"document.documentElement.scrollWidth === {width}")
+                assert wait_until(page, f"document.documentElement.scrollWidth === {width}")
                 check_it_fits(page, width)
             assert faults(page) == []
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from tests.browser.inside_pages import wait_until
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 
 from kotha.export.targets import doors
@@ -31,7 +32,7 @@ def test_a_slider_that_moves_is_in_the_address_and_in_the_bars(enter: Opened) ->
     layers = page.get_by_role("textbox", name="Layers")
     layers.fill("৮")  # Bangla digits are welcome
     layers.press("Tab")
-    page.wait_for_function("before => document.querySelector('section.bars strong').innerText !== before", arg=before)
+    assert wait_until(page, "before => document.querySelector('section.bars strong').innerText !== before", before)
     assert "n_layers=8" in page.url
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.browser.inside_pages import wait_until
 
 pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 pytest.importorskip("playwright", reason="it drives the browser")
@@ -124,16 +125,16 @@ def test_keys_go_sideways_and_up_and_crumbs_say_where(enter: Opened) -> None:
     page.keyboard.press("]")
     page.keyboard.press(".")
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("location.hash.includes('blocks.1.attention/scores')")
+    assert wait_until(page, "location.hash.includes('blocks.1.attention/scores')")
     assert "h=1" in page.url and "r=3" in page.url
     crumbs = page.get_by_role("navigation", name="Where you are")
     assert crumbs.locator("select").nth(0).input_value() == "blocks.1"
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
-    page.wait_for_function("location.hash.startsWith('#/look?')")
+    assert wait_until(page, "location.hash.startsWith('#/look?')")
     page.go_back()
-    page.wait_for_function("location.hash.includes('blocks.1')")
+    assert wait_until(page, "location.hash.includes('blocks.1')")
 
 
 def test_another_model_shows_the_same_depth(enter: Opened) -> None:
@@ -141,7 +142,7 @@ def test_another_model_shows_the_same_depth(enter: Opened) -> None:
     page.locator('td[aria-selected="true"]').wait_for()
     page.get_by_role("combobox", name="Model").first.select_option("gpt")
     page.get_by_text("layer 6 became layer 1").wait_for()
-    page.wait_for_function("location.hash.includes('blocks.1.attention/scores')")
+    assert wait_until(page, "location.hash.includes('blocks.1.attention/scores')")
 
 
 @pytest.mark.parametrize("model", ["box", "gpt"])
@@ -229,9 +230,10 @@ def test_an_image_is_dropped_in_named_and_looked_at(enter: Opened, families: Pat
     decoded = decode_png(sent, SIDE, 1, 4096)
     weights = keep(bundle.model, read_asked(bundle, Asked(image=decoded)))["blocks.1.attention.weights"].matrix(1)[2]
     expected = [f"{100 * float(share):.0f} %" for share in weights[1:]]
-    page.wait_for_function(
+    assert wait_until(
+        page,
         "all => [...document.querySelectorAll('.patches button')].map(each => each.textContent).join() === all.join()",
-        arg=expected,
+        expected,
     )
     named = classify_pixels(bundle, decoded)
     assert named.label == shape and named.probabilities[shape] > 0.5, "it has learned the shape"
@@ -327,7 +329,7 @@ def test_rows_stay_where_they_are_when_a_head_is_switched_off(enter: Opened) -> 
     panel = page.get_by_text(re.compile("the loss (rises|falls)"))
     panel.wait_for()
     assert page.evaluate(place) == before
-    page.wait_for_function("document.querySelector('.silenced').getBoundingClientRect().bottom <= innerHeight")
+    assert wait_until(page, "document.querySelector('.silenced').getBoundingClientRect().bottom <= innerHeight")
 
 
 def test_it_is_told_how_far_the_naming_of_heads_is(enter: Opened) -> None:
