@@ -440,7 +440,7 @@ def test_a_job_that_may_write_nothing_large_fails_with_words(
     assert (tmp_path / id / LOG).is_file()
 
 
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM])
 def test_a_disk_that_fails_is_told_without_its_places(code: int, caplog: pytest.LogCaptureFixture) -> None:
     status, body, _ = answer(OSError(code, os.strerror(code), "/home/me/jobs/log.txt"))
     told = body["error"]["message"]

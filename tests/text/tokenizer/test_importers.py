@@ -1,7 +1,9 @@
 """Importing: the ids that the tokenizer's own library gives, and files that mean harm answered in words."""
 
+import errno
 import io
 import json
+import os
 import random
 import shutil
 import struct
@@ -657,3 +659,15 @@ def test_half_a_character_in_a_vocabulary_is_refused(tmp_path):
     (tmp_path / "merges.txt").write_text("#version: 0.2", encoding="utf-8")
     with pytest.raises(TokenizerError, match="holds half a character"):
         import_tokenizer(tmp_path)
+
+
+def test_a_folder_that_may_not_be_listed_gives_what_it_is_known_to_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained("unigram").save(tmp_path)
+
+    def refuse(self: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert import_tokenizer(tmp_path).fingerprint == trained("unigram").fingerprint
