@@ -44,9 +44,18 @@ def build(config: ModelConfig, device: str | torch.device | None = None) -> Mode
     """
     if type(config) not in _BODIES:
         raise ConfigError(f"{type(config).__name__} is no family's config")
+    settle_threads()
     place = torch.device(device or "cpu")
     with place, Unfilled() if place.type == "meta" else nullcontext():
         return _BODIES[type(config)](config)
+
+
+def settle_threads() -> None:
+    """Fix the number of threads that torch reports, so that a sum is split, and so rounds, the same way ever after.
+
+    Until ``set_num_threads`` is called, MKL chooses its own number, whatever ``get_num_threads`` reports.
+    """
+    torch.set_num_threads(torch.get_num_threads())
 
 
 class Unfilled(TorchFunctionMode):
