@@ -68,19 +68,19 @@ setup-dev:
 	@$(PYTHON) scripts/setup.py dev
 
 kills cuts faults reads delays: setup-dev
-	OMP_NUM_THREADS=1 $(RUN) -m tests.fire $@ $(FIRE)
+	OMP_NUM_THREADS=1 $(RUN) -m tests.fault_injection $@ $(FIRE)
 
 nodes: setup-dev
-	OMP_NUM_THREADS=1 $(RUN) -m tests.fire.nodes $(NODES)
+	OMP_NUM_THREADS=1 $(RUN) -m tests.fault_injection.nodes $(NODES)
 
 elsewhere: setup-dev
-	$(RUN) -m pytest -q tests/elsewhere
+	$(RUN) -m pytest -q tests/platform_simulation
 
 fuzz: setup-dev
 	OMP_NUM_THREADS=1 $(RUN) -m tests.fuzz $(FUZZ)
 
 memory: setup-dev
-	$(RUN) -m tests.fire.memory $(FIRE)
+	$(RUN) -m tests.fault_injection.memory $(FIRE)
 
 lock: setup-dev
 	$(RUN) scripts/lock.py

@@ -8,8 +8,8 @@ from record import save
 from writing_figures import hashes, share_found, words_of
 
 import kotha
-from kotha import bundle
 from kotha.api.model import LanguageModel
+from kotha.artifacts import model_folder as bundle
 
 SOURCES = ("tagore", "wikipedia", "stories")
 PEOPLE = SOURCES[:2]

@@ -6,9 +6,9 @@
     python benchmarks/box_model.py train WORK                     WORK/trained; needs a GPU, about ten minutes
     python benchmarks/box_model.py join WORK                      WORK/taught: the student, in one piece
     python benchmarks/box_model.py settle WORK                    WORK/settled; needs a GPU, about a minute
-    python benchmarks/box_model.py pack WORK                      the settled student as int8, into src/kotha/box
+    python benchmarks/box_model.py pack WORK                      the student as int8, into src/kotha/storage/bundled
     python benchmarks/box_model.py measure WORK                   benchmarks/results/box_model.json
-    python benchmarks/box_model.py card                           src/kotha/box/README.md, from that file
+    python benchmarks/box_model.py card                           src/kotha/storage/bundled/README.md, from that file
 
 Between the last two, ``box_samples.py write WORK`` has the model write seventy texts, which are read and judged by eye.
 What it is measured on was held out before anything else: no stage has learned from it. The weights are committed once.
@@ -104,7 +104,7 @@ def train(work: Path) -> None:
 
 def join(work: Path) -> None:
     """The student as a model folder, from the parts in which its weights came."""
-    from kotha import bundle
+    from kotha.artifacts import model_folder as bundle
     from kotha.text.tokenizer.tokenizer import Tokenizer
 
     trained, taught = work / "trained" / STUDENT, work / "taught"
@@ -125,13 +125,14 @@ def settle(work: Path) -> None:
 
 def pack(work: Path) -> None:
     """Store the settled student as int8 in the package."""
-    from kotha import box, bundle
+    from kotha.storage import bundled
+    from kotha.storage import model_folder as bundle
 
     opened = bundle.load(work / "settled" / bundle.RUN_MODEL)
     bundle.save(work / "int8", opened.model, opened.tokenizer, overwrite=True, stored="int8")
     for packed in sorted((work / "int8").iterdir()):
-        shutil.copyfile(packed, box.FOLDER / packed.name)
-    print(f"{sum(path.stat().st_size for path in (work / 'int8').iterdir()):,} bytes in {box.FOLDER}")
+        shutil.copyfile(packed, bundled.FOLDER / packed.name)
+    print(f"{sum(path.stat().st_size for path in (work / 'int8').iterdir()):,} bytes in {bundled.FOLDER}")
 
 
 def measure(work: Path) -> None:

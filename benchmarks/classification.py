@@ -31,15 +31,15 @@ import record
 import torch
 from wishes import from_words
 
-from kotha.adapt.classify import ClassifyRequest, learning_rate, start_classifier
-from kotha.adapt.splits import divide
 from kotha.api.run import origin_at
-from kotha.bundle import Bundle
-from kotha.evaluate.classification import baselines
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import RunFolder
+from kotha.evaluation.classification import baselines
+from kotha.finetune.classify import ClassifyRequest, learning_rate, start_classifier
+from kotha.finetune.splits import divide
 from kotha.model.family import build
-from kotha.runs import RunFolder
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
-from kotha.train.origin import Origin
+from kotha.training.origin import Origin
 
 LORA = 8
 _FROM_CHANCE = 3  # times the rate for a model that has nothing to lose

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
-from kotha.adapt.splits import divide
+from kotha.finetune.splits import divide
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.labelled import read_labelled
 

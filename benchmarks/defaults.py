@@ -18,19 +18,19 @@ from typing import Any
 
 from record import save
 
-from kotha import bundle
-from kotha.evaluate.baselines import count_baselines
-from kotha.evaluate.held_out import read_held_out
-from kotha.evaluate.perplexity import evaluate_text
-from kotha.runs import RunFolder
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.run_folder import RunFolder
+from kotha.evaluation.baselines import count_baselines
+from kotha.evaluation.perplexity import evaluate_text
 from kotha.text.corpus.documents import read_documents
+from kotha.text.held_out import read_held_out
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.train.plan.rules import choose_vocabulary
-from kotha.train.settings import TrainRequest
-from kotha.train.start import train_run
+from kotha.training.plan.rules import choose_vocabulary
+from kotha.training.settings import TrainRequest
+from kotha.training.start import train_run
 
 SIZES = {"news 300 kB": 300_000, "news 3 MB": 3_000_000, "news 30 MB": 30_000_000}
 HELD_OUT_BYTES = 300_000

@@ -30,18 +30,18 @@ import torch
 from torch import Tensor, nn
 from wishes import from_words
 
-from kotha.adapt.images import ImagesRequest, read_image_parts, start_images
-from kotha.adapt.splits import Parts
+from kotha.artifacts.run_folder import RunFolder
+from kotha.finetune.images import ImagesRequest, read_image_parts, start_images
+from kotha.finetune.splits import Parts
 from kotha.model.config import ViTConfig, config_from_dict
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.pictures import LabelledImages, read_labelled_images
-from kotha.runs import RunFolder
-from kotha.train.config import TrainConfig
-from kotha.train.device.precision import choose_arithmetic
-from kotha.train.optimize.schedule import learning_rate_share
-from kotha.train.settings import TrainRequest
-from kotha.train.tasks.classification import ImageClasses
+from kotha.storage.images import LabelledImages, read_labelled_images
+from kotha.training.config import TrainConfig
+from kotha.training.device.precision import choose_arithmetic
+from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.settings import TrainRequest
+from kotha.training.tasks.classification import ImageClasses
 
 
 class CNN(nn.Module):

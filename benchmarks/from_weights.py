@@ -22,17 +22,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 import torch
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.run_folder import RunFolder
 from kotha.model.presets import preset
-from kotha.runs import RunFolder
 from kotha.text.corpus.documents import read_documents
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.train.origin import Origin
-from kotha.train.recipes import recipe
-from kotha.train.start import start_run
+from kotha.training.origin import Origin
+from kotha.training.recipes import recipe
+from kotha.training.start import start_run
 
 SHARES = (1.0, 0.3, 0.1, 0.03)
 FIRST_STEPS, STEPS = 1200, (100, 600)

@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 
-from kotha.bench.sides import our_writer, prompts, their_writer
-from kotha.bench.turns import Turns, Work, take_turns
-from kotha.bundle import save
+from kotha.api.bench.sides import our_writer, prompts, their_writer
+from kotha.api.bench.turns import Turns, Work, take_turns
+from kotha.artifacts.model_folder import save
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
 from kotha.text.stories.corpus import stories

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.export.gguf.check import Reply, ask_llamacpp, gelu_remark, logits_of, windows_of
 from kotha.export.gguf.export import KINDS, write_file
 from kotha.export.gguf.llamacpp import MOST_POSITIONS

@@ -12,8 +12,8 @@ import record
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from kotha.chart import HEIGHT, WIDTH, Chart, Point, Series  # noqa: E402
-from kotha.train.config import TrainConfig  # noqa: E402
+from kotha.report.chart import HEIGHT, WIDTH, Chart, Point, Series  # noqa: E402
+from kotha.training.config import TrainConfig  # noqa: E402
 
 PICTURE = ROOT / "docs" / "images" / "headline.svg"
 _GAP = 40  # between the two charts
@@ -93,6 +93,6 @@ def _tokens(run: Run) -> list[int]:
 
 
 def _usual_batch(run: Run) -> int:
-    from kotha.train.recipes import RECIPES
+    from kotha.training.recipes import RECIPES
 
     return int(RECIPES[run.get("recipe", "modern")].get("batch_size", TrainConfig().batch_size))

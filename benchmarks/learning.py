@@ -36,14 +36,14 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     import record
     import torch
 
-    from kotha import bundle
-    from kotha.evaluate.held_out import from_dataset
-    from kotha.evaluate.perplexity import evaluate_text
+    from kotha.artifacts import model_folder as bundle
+    from kotha.artifacts.run_folder import RunFolder
+    from kotha.evaluation.perplexity import evaluate_text
     from kotha.model.presets import preset
-    from kotha.runs import RunFolder
+    from kotha.text.held_out import from_dataset
     from kotha.text.shards import Dataset
-    from kotha.train.recipes import recipe
-    from kotha.train.start import start_run
+    from kotha.training.recipes import recipe
+    from kotha.training.start import start_run
 
     if asked.get("together"):
         score_together(asked, work)
@@ -95,9 +95,9 @@ def score_together(asked: dict[str, Any], work: Path) -> None:
     import numpy as np
     import torch
 
-    from kotha import bundle
-    from kotha.evaluate.held_out import from_dataset
-    from kotha.evaluate.perplexity import check_windows, score, token_nats
+    from kotha.artifacts import model_folder as bundle
+    from kotha.evaluation.perplexity import check_windows, score, token_nats
+    from kotha.text.held_out import from_dataset
     from kotha.text.shards import Dataset
 
     data = Dataset(asked["data"])

@@ -20,8 +20,8 @@ import record  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
-from kotha.generate.native import Own, matrix, native  # noqa: E402
-from kotha.generate.weights import Int8Linear  # noqa: E402
+from kotha.generation.native import Own, matrix, native  # noqa: E402
+from kotha.generation.weights import Int8Linear  # noqa: E402
 
 SHAPES = ((1152, 384), (768, 384), (384, 768), (8192, 384))
 ROWS = (1, 2, 4, 8, 16, 32, 64)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from record import save
 
-from kotha.evaluate.ngram import KneserNey
+from kotha.evaluation.ngram import KneserNey
 
 
 def draw(n_tokens: int, vocabulary: int, seed: int) -> Any:

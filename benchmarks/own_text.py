@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import kotha
-from kotha.generate.answers import Request
-from kotha.generate.settings import SamplingSettings
+from kotha.generation.answers import Request
+from kotha.generation.settings import SamplingSettings
 from kotha.text.shards import DTYPES, Dataset, SplitWriter, dtype_for, write_description
 
 AS_IT_SAYS: dict[str, Any] = {"temperature": 1.0, "top_k": None, "repetition_penalty": None}

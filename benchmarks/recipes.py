@@ -25,16 +25,16 @@ import record
 import zstandard
 
 import kotha
-from kotha import bundle
-from kotha.evaluate.held_out import from_dataset
-from kotha.evaluate.perplexity import evaluate_text
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.run_folder import RunFolder
+from kotha.evaluation.perplexity import evaluate_text
 from kotha.model.presets import preset
-from kotha.runs import RunFolder
 from kotha.text.corpus.documents import read_documents
+from kotha.text.held_out import from_dataset
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
-from kotha.train.recipes import RECIPES, recipe
-from kotha.train.start import start_run
+from kotha.training.recipes import RECIPES, recipe
+from kotha.training.start import start_run
 
 BYTES = 1_500_000
 RATES = ("learning_rate", "muon_learning_rate")

@@ -19,15 +19,15 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.run_folder import RunFolder
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
-from kotha.train.loop import Training
-from kotha.train.plan.flops import count_work
-from kotha.train.recipes import recipe
-from kotha.train.start import start_run
+from kotha.training.loop import Training
+from kotha.training.plan.flops import count_work
+from kotha.training.recipes import recipe
+from kotha.training.start import start_run
 
 WIDE = {"n_layers": 12, "d_model": 768, "n_heads": 12, "d_ff": 2048}
 CASES: dict[str, dict[str, Any]] = {

@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 
-from kotha.runs import RunFolder
+from kotha.artifacts.run_folder import RunFolder
 from kotha.text.shards import Dataset
-from kotha.train.plan.rules import EVALUATIONS
-from kotha.train.settings import TrainRequest
-from kotha.train.start import train_run
-from kotha.train.sweep.space import as_changes
+from kotha.training.plan.rules import EVALUATIONS
+from kotha.training.settings import TrainRequest
+from kotha.training.start import train_run
+from kotha.training.sweep.space import as_changes
 
 
 def main() -> None:

@@ -4,8 +4,8 @@
 
 Both train the course's model (58 million parameters, T 128, vocabulary 32,100, no dropout; on a CPU one of 3 layers of
 256 and 8,192 words, so that it ends) with AdamW and clipping, turn by turn, as ``kotha bench train`` measures: see
-``kotha.bench``. On a GPU both are compiled. On a CPU in float32 the bare products of a step are timed too: nobody who
-computes them with the same library trains faster than they allow.
+``kotha.api.bench``. On a GPU both are compiled. On a CPU in float32 the bare products of a step are timed too: nobody
+who computes them with the same library trains faster than they allow.
 """
 
 import argparse
@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 
-from kotha.bench.sides import bench_training
+from kotha.api.bench.sides import bench_training
 from kotha.model.presets import preset
-from kotha.train.device.precision import choose_arithmetic
+from kotha.training.device.precision import choose_arithmetic
 
 # With GPT-2's own activation, so that the other side is GPT-2 as its users have it.
 MODEL = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0, activation="gelu-tanh")

@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import torch
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.run_folder import RunFolder
 from kotha.model.presets import preset
-from kotha.runs import RunFolder
 from kotha.text.shards import Dataset
-from kotha.train.recipes import recipe
-from kotha.train.start import start_run
+from kotha.training.recipes import recipe
+from kotha.training.start import start_run
 
 PART_BYTES = 16_000_000
 

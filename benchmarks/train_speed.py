@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 
+from kotha.artifacts.run_folder import RunFolder
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
-from kotha.runs import RunFolder
-from kotha.train.config import TrainConfig
-from kotha.train.loop import Training
-from kotha.train.objectives import next_token, next_token_sum
-from kotha.train.recipes import recipe
-from kotha.train.tasks.task import Batch
+from kotha.training.config import TrainConfig
+from kotha.training.loop import Training
+from kotha.training.objectives import next_token, next_token_sum
+from kotha.training.recipes import recipe
+from kotha.training.tasks.task import Batch
 
 
 class Shards:

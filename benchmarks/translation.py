@@ -34,21 +34,21 @@ import torch
 from torch import Tensor, nn
 from wishes import from_words
 
-from kotha import bundle
-from kotha.adapt.pairs import PairsRequest, start_translator
-from kotha.adapt.splits import Parts, divide_pairs
-from kotha.bundle import Bundle
-from kotha.evaluate.translation import TranslationScore, evaluate_pairs
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import RunFolder
+from kotha.evaluation.translation import TranslationScore, evaluate_pairs
+from kotha.finetune.pairs import PairsRequest, start_translator
+from kotha.finetune.splits import Parts, divide_pairs
 from kotha.model.config import Seq2SeqConfig, config_from_dict
 from kotha.model.seq2seq import Seq2Seq
-from kotha.runs import RunFolder
 from kotha.text.corpus.pairs import TextPairs
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.train.config import TrainConfig
-from kotha.train.device.precision import choose_arithmetic
-from kotha.train.optimize.schedule import learning_rate_share
-from kotha.train.settings import TrainRequest
-from kotha.train.tasks.translation import Translation
+from kotha.training.config import TrainConfig
+from kotha.training.device.precision import choose_arithmetic
+from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.settings import TrainRequest
+from kotha.training.tasks.translation import Translation
 
 READ = 10  # translations of each test set that are kept, to be read
 NAMES = {

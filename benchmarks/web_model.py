@@ -21,15 +21,15 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
 import record  # noqa: E402
 
-from kotha import box  # noqa: E402
-from kotha.bundle import load  # noqa: E402
+from kotha.artifacts.model_folder import load  # noqa: E402
 from kotha.export.parity import first_difference, prompt_reader  # noqa: E402
 from kotha.export.targets import ExportSettings  # noqa: E402
 from kotha.export.web.check import WRITE, opened_page  # noqa: E402
 from kotha.export.web.export import export_web  # noqa: E402
-from kotha.generate.answers import Request  # noqa: E402
-from kotha.generate.engine import Engine  # noqa: E402
-from kotha.generate.settings import SamplingSettings  # noqa: E402
+from kotha.generation.answers import Request  # noqa: E402
+from kotha.generation.engine import Engine  # noqa: E402
+from kotha.generation.settings import SamplingSettings  # noqa: E402
+from kotha.storage import bundled  # noqa: E402
 
 PROMPTS = ("এক দেশে এক রাজা ছিল।", "নদীর ধারে বসে রহিম", "বাংলাদেশ দক্ষিণ এশিয়ার", "আমি", "সকালে উঠে মা")
 GOES = 7
@@ -40,12 +40,12 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=48)
     parser.add_argument("--out", type=Path, default=record.RESULTS)
     options = parser.parse_args()
-    bundle = load(box.FOLDER)
+    bundle = load(bundled.FOLDER)
     assert bundle.tokenizer is not None, "the box has a tokenizer"
     read = prompt_reader(bundle.tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.html"
-        report = export_web(bundle, path, ExportSettings(run=box.FOLDER))
+        report = export_web(bundle, path, ExportSettings(run=bundled.FOLDER))
         with opened_page(path) as page:
             written = [page.evaluate(WRITE, [read(prompt), options.tokens])["written"] for prompt in PROMPTS]
             busy = os.getloadavg()[0]

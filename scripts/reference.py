@@ -28,21 +28,21 @@ _CLASSES_IN_FULL = ("Index", "LanguageModel", "Run", "Tokenizer")
 _FORMATS = {
     "A data folder": "kotha.text.shards",
     "A tokenizer": "kotha.text.tokenizer.tokenizer",
-    "A run folder": "kotha.runs",
-    "A checkpoint": "kotha.train.checkpoint",
-    "A model folder": "kotha.bundle",
-    "An adapter": "kotha.train.adapter",
-    "An index": "kotha.retrieve.sqlite_store",
-    "A judging": "kotha.evaluate.judge.session",
-    "A job of the server": "kotha.serve.jobs.store",
+    "A run folder": "kotha.artifacts.run_folder",
+    "A checkpoint": "kotha.training.checkpoint",
+    "A model folder": "kotha.artifacts.model_folder",
+    "An adapter": "kotha.training.adapter",
+    "An index": "kotha.retrieval.sqlite_store",
+    "A judging": "kotha.evaluation.judge.session",
+    "A job of the server": "kotha.server.jobs.store",
 }
 # Where errors are that a reader of a server's answers meets.
 _ERRORS = (
     "kotha.errors",
-    "kotha.serve.errors",
-    "kotha.serve.jobs.refusals",
-    "kotha.serve.shelf",
-    "kotha.serve.indexes",
+    "kotha.server.errors",
+    "kotha.server.jobs.errors",
+    "kotha.server.model_registry",
+    "kotha.server.indexes",
 )
 
 

@@ -40,7 +40,7 @@ def digest() -> str:
 
 def schema() -> str:
     """The server's addresses, as OpenAPI says them; the version of the package is left out, or each would change it."""
-    from kotha.serve.app import make_app
+    from kotha.server.app import make_app
 
     told = make_app().openapi()
     told["info"]["version"] = ""

@@ -99,9 +99,9 @@ def _serve() -> None:
     import torch.distributed.fsdp  # noqa: F401
 
     import kotha.cli.main
-    import kotha.generate.plain
+    import kotha.generation.plain
     import kotha.text.prepare
-    import kotha.train.start  # noqa: F401
+    import kotha.training.start  # noqa: F401
 
     for line in sys.stdin:
         request = json.loads(line)

@@ -11,17 +11,17 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.run_folder import RunFolder
 from kotha.cli.main import main
 from kotha.errors import KothaError
-from kotha.generate.answers import Request
-from kotha.generate.engine import Engine
-from kotha.runs import RunFolder
+from kotha.generation.answers import Request
+from kotha.generation.engine import Engine
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.train.checkpoint import MANIFEST, STATE, _sha256
-from kotha.train.show.report import write_report
-from kotha.train.start import resume_run
+from kotha.training.checkpoint import MANIFEST, STATE, _sha256
+from kotha.training.show.report import write_report
+from kotha.training.start import resume_run
 
 # Everything that JSON can hold, with the numbers that take memory or time where they are believed.
 VALUES: st.SearchStrategy[Any] = st.one_of(

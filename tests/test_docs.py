@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-# `make demo` runs the one; the others go on until they are stopped, as tests/serve/test_running.py and test_open.py do.
+# `make demo` runs the one; the others go on until they are stopped, as tests/server/test_running.py does.
 NOT_SHOWN = {"demo", "open", "serve"}
 # A command as printed, and what makes it quick: less to read, and a model that does not take its time for everything
 # that comes after it.

@@ -8,9 +8,9 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 // inline style, so nothing is inlined here either.
 export default defineConfig({
   plugins: [svelte()],
-  resolve: { alias: { "@words": at("../src/kotha/studio/words"), "@": at("src") } },
+  resolve: { alias: { "@words": at("../src/kotha/report/studio/words"), "@": at("src") } },
   build: {
-    outDir: at("../src/kotha/studio/static"),
+    outDir: at("../src/kotha/report/studio/static"),
     emptyOutDir: true,
     assetsDir: "studio",
     assetsInlineLimit: 0,

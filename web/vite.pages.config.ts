@@ -8,11 +8,11 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 // inside the script and the styles, and there is one of each. The mode says which page: a folder of `src/pages`.
 export default defineConfig(({ mode }) => ({
   plugins: [svelte()],
-  resolve: { alias: { "@words": at("../src/kotha/studio/words"), "@": at("src") } },
+  resolve: { alias: { "@words": at("../src/kotha/report/studio/words"), "@": at("src") } },
   worker: { format: "iife" },
   publicDir: false,
   build: {
-    outDir: at("../src/kotha/studio/static/single"),
+    outDir: at("../src/kotha/report/studio/static/single"),
     emptyOutDir: false, // the studio's build before it has emptied it
     assetsInlineLimit: Number.MAX_SAFE_INTEGER,
     cssCodeSplit: false,

@@ -62,9 +62,9 @@ def pages() -> dict[Path, str]:
 
 
 def _answered(language: Any) -> Iterator[str]:
-    from tests.inside.exercises.typed import half_right, marked, right, wrong
+    from tests.course.exercises.typed import half_right, marked, right, wrong
 
-    from kotha.inside.exercises.sets import QuestionChoice
+    from kotha.course.exercises.sets import QuestionChoice
 
     for name, titles in _SETS.items():
         yield f"## {titles[language]}\n"
@@ -86,7 +86,7 @@ def _answered(language: Any) -> Iterator[str]:
 
 
 def _recognised(language: Any) -> str:
-    from tests.inside.exercises.typed import recognised_slips
+    from tests.course.exercises.typed import recognised_slips
 
     rows = [_TEN_HEADER[language], ("---",) * 4]
     for slip in recognised_slips(SLIPS):

@@ -24,8 +24,8 @@ _COST = {
 def pages() -> dict[Path, str]:
     """Every file of the demonstrations with its text: a page a language, a picture a lesson and language."""
     sys.path.insert(0, str(ROOT / "src"))
-    from kotha.lessons.catalogue import lessons
-    from kotha.lessons.result import LessonResult
+    from kotha.course.lessons.catalogue import lessons
+    from kotha.course.lessons.result import LessonResult
 
     found = {
         each.name: LessonResult.from_dict(json.loads((RESULTS / f"{each.name}.json").read_text(encoding="utf-8")))

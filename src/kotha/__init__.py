@@ -8,9 +8,7 @@
 These names are the face of the package; what stands behind them is imported when it is first used.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,31 +55,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
-
-
-class _Room(ModuleType):
-    """A room whose name is also that of a public function: ``kotha.train`` trains, ``kotha.train.loop`` is a module.
-
-    Whoever imports from a room has Python put it where the function was. So the room answers as the function does.
-    """
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__wrapped__(*args, **kwargs)
-
-    @property
-    def __wrapped__(self) -> Any:  # where help and notebooks find signature and text
-        return __getattr__(self.__name__.rpartition(".")[2])
-
-    @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        return str(self.__wrapped__.__doc__)
-
-
-class _Face(ModuleType):
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _HOMES and isinstance(value, ModuleType):
-            value.__class__ = _Room
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Face

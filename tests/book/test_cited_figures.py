@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scripts.book.chapters import LEARN, Chapter
 
-from kotha.lessons.result import LessonResult
+from kotha.course.lessons.result import LessonResult
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 

@@ -9,10 +9,10 @@ import pytest
 from scripts.book.chapters import LEARN
 
 from kotha.cli.main import main
-from kotha.inside.worksheet.own import sheet_of_file
+from kotha.course.worksheet.own import sheet_of_file
+from kotha.i18n.wording import ascii_digits, bangla_digits, by_lakh
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
-from kotha.wording import ascii_digits, bangla_digits, by_lakh
 
 PAGES = {"en": LEARN / "on-paper.md", "bn": LEARN / "on-paper.bn.md"}
 

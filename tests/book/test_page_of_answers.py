@@ -1,9 +1,9 @@
 """The page of answers: as the tutor says today."""
 
 from scripts.book import answers
-from tests.inside.exercises.typed import recognised_slips
+from tests.course.exercises.typed import recognised_slips
 
-from kotha.inside.exercises.sets import QuestionChoice
+from kotha.course.exercises.sets import QuestionChoice
 
 
 def test_the_page_of_answers_is_what_the_tutor_says_today() -> None:

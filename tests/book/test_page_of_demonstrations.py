@@ -7,8 +7,8 @@ from importlib import import_module
 import pytest
 from scripts.book import demonstrations
 
-from kotha.lessons.catalogue import lessons
-from kotha.lessons.result import LessonResult
+from kotha.course.lessons.catalogue import lessons
+from kotha.course.lessons.result import LessonResult
 
 
 def test_the_page_of_demonstrations_is_what_was_measured() -> None:
@@ -29,7 +29,7 @@ def test_every_lesson_was_measured_with_three_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_what_is_said_follows_from_the_figures_that_are_kept(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    result, read = LessonResult.from_dict(record), import_module(f"kotha.lessons.{name}").read
+    result, read = LessonResult.from_dict(record), import_module(f"kotha.course.lessons.{name}").read
     takes_all_at_once = "conditions" in inspect.signature(read).parameters
     assert list(result.reading) == (read(result.conditions) if takes_all_at_once else read(*result.conditions))
 

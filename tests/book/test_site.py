@@ -13,7 +13,7 @@ from scripts.book.site import broken_links, build, page_text, toml
 from scripts.book.slugs import slug
 from tests.browser.inside_pages import wait_until
 
-from kotha.retrieve import folding
+from kotha.retrieval import folding
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
 
-from kotha.evaluate.classes_page import classes_page
-from kotha.evaluate.classification import score_answers
+from kotha.evaluation.classes_page import classes_page
+from kotha.evaluation.classification import score_answers
 
 LABELS = ["ভ্রমণ", "খেলাধুলা", "রাজনীতি", "বিজ্ঞান ও প্রযুক্তি", "আন্তর্জাতিক", "শিক্ষা", "বিনোদন", "অর্থনীতি", "স্বাস্থ্য", "ধর্ম", "অপরাধ"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
 
-from kotha.evaluate.judge.session import Judging
+from kotha.evaluation.judge.session import Judging
 
 
 @pytest.fixture

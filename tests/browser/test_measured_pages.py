@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 from tests.browser.inside_pages import check_it_fits, faults, opened
 from tests.browser.test_training_pages import a_design, a_doctor_s_word, a_plan
-from tests.generate.conftest import tiny
+from tests.generation.conftest import tiny
 from tests.text.conftest import trained
 
-from kotha.evaluate.comparison import Comparison, Reason, Row
-from kotha.evaluate.comparison_page import comparison_page
-from kotha.evaluate.judge.page import judging_page
-from kotha.evaluate.judge.session import Judging
+from kotha.evaluation.comparison import Comparison, Reason, Row
+from kotha.evaluation.comparison_page import comparison_page
+from kotha.evaluation.judge.page import judging_page
+from kotha.evaluation.judge.session import Judging
 from kotha.inside.embeddings.near import nearest_words
 from kotha.inside.embeddings.page import NearWords, embeddings_page
 from kotha.inside.embeddings.words import Embeddings
+from kotha.report.tokenizer_card import cards_page
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card
-from kotha.text.tokenizer.card_page import cards_page
 
 MOST_BYTES = 400_000
 TEXTS = [each.text for each in islice(stories(seed=3), 12)]

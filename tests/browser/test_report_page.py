@@ -14,8 +14,8 @@ from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.trainers import train
-from kotha.train.show.findings import Record
-from kotha.train.show.report import report_page
+from kotha.training.show.findings import Record
+from kotha.training.show.report import report_page
 
 TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each => {
     const text = each.getBoundingClientRect(), picture = each.closest("svg").getBoundingClientRect()

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from tests.browser.inside_pages import opened, wait_until
 
-from kotha.evaluate.doctor.examination import Examination, examine
-from kotha.evaluate.doctor.page import doctor_page
+from kotha.evaluation.doctor.examination import Examination, examine
+from kotha.evaluation.doctor.page import doctor_page
 from kotha.export.targets import doors
-from kotha.train.plan.gpus import gpu_named
-from kotha.train.plan.page import plan_page
-from kotha.train.plan.telling import tell_plan
-from kotha.train.plan.text_size import TextSize
-from kotha.train.settings import TrainRequest
+from kotha.training.plan.gpus import gpu_named
+from kotha.training.plan.page import plan_page
+from kotha.training.plan.render import tell_plan
+from kotha.training.plan.text_size import TextSize
+from kotha.training.settings import TrainRequest
 
 SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"
 

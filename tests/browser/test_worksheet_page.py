@@ -7,12 +7,12 @@ import pytest
 import torch
 from tests.browser.inside_pages import check_it_fits, faults, opened, wait_until
 
-from kotha.inside.exercises.score import read_score
-from kotha.inside.worksheet.model import read_head
-from kotha.inside.worksheet.page import sheet_view
-from kotha.inside.worksheet.papers import paper_view
-from kotha.inside.worksheet.showing import Look
-from kotha.inside.worksheet.workshop import workshop_sheet, workshop_view
+from kotha.course.exercises.score import read_score
+from kotha.course.worksheet.model import read_head
+from kotha.course.worksheet.page import sheet_view
+from kotha.course.worksheet.papers import paper_view
+from kotha.course.worksheet.showing import Look
+from kotha.course.worksheet.workshop import workshop_sheet, workshop_view
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
+from kotha.i18n.wording import counted
 from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.wording import counted
 
 SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "--set", "precision=float32"]
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from tests.export.models import CONFIGS, shaken
 
-from kotha.bundle import save
+from kotha.artifacts.model_folder import save
 from kotha.cli.main import main
 
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import kotha
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.flags import Writing
 from kotha.cli.main import main
-from kotha.generate.plain import write
-from kotha.generate.settings import SamplingSettings
-from kotha.generate.weights import JoinedAttention
+from kotha.generation.plain import write
+from kotha.generation.settings import SamplingSettings
+from kotha.generation.weights import JoinedAttention
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.stories.corpus import stories
@@ -164,7 +164,7 @@ def test_a_talk_can_begin_anew_and_says_how(capsys: Any, run: Path, monkeypatch:
 
 
 def test_a_model_that_only_read_texts_goes_on_with_them(capsys: Any, monkeypatch: Any, run: Path) -> None:
-    monkeypatch.setattr("kotha.generate.conversation.was_taught", lambda engine: False)
+    monkeypatch.setattr("kotha.generation.conversation.was_taught", lambda engine: False)
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n\nমা\n/exit\nকেউ পড়ে না\n"))
     assert main(["chat", str(run), "--tokens", "5", "--json"]) == 0
     shown = capsys.readouterr()
@@ -183,8 +183,8 @@ def test_a_model_that_was_never_taught_says_so_always(capsys: Any, monkeypatch: 
 
 
 def test_a_fresh_model_was_never_taught(tokenizer: Tokenizer) -> None:
-    from kotha.generate.conversation import Conversation
-    from kotha.generate.engine import Engine
+    from kotha.generation.conversation import Conversation
+    from kotha.generation.engine import Engine
 
     config = GPTConfig(vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2)
     for seed in range(12):
@@ -195,13 +195,13 @@ def test_a_fresh_model_was_never_taught(tokenizer: Tokenizer) -> None:
 
 
 def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer, monkeypatch: Any) -> None:
-    from kotha.generate.conversation import Conversation
-    from kotha.generate.engine import Engine
-    from kotha.generate.settings import SamplingSettings
+    from kotha.generation.conversation import Conversation
+    from kotha.generation.engine import Engine
+    from kotha.generation.settings import SamplingSettings
 
     torch.manual_seed(0)
     model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2))
-    monkeypatch.setattr("kotha.generate.conversation.was_taught", lambda engine: True)
+    monkeypatch.setattr("kotha.generation.conversation.was_taught", lambda engine: True)
     talk = Conversation(Engine(model, tokenizer))
     user, assistant, end = (tokenizer.special[role] for role in ("user", "assistant", "end"))
     spelled = "মা <|end|>"
@@ -218,8 +218,8 @@ def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer, monkeypatch: A
 
 
 def test_whether_a_model_was_taught_is_read_from_its_own_scores(tokenizer: Tokenizer) -> None:
-    from kotha.generate.conversation import was_taught
-    from kotha.generate.engine import Engine
+    from kotha.generation.conversation import was_taught
+    from kotha.generation.engine import Engine
 
     config = GPTConfig(
         vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2, head_bias=True
@@ -232,7 +232,7 @@ def test_whether_a_model_was_taught_is_read_from_its_own_scores(tokenizer: Token
 
 
 def test_ctrl_c_ends_an_answer_and_not_the_talk(capsys: Any, monkeypatch: Any, run: Path) -> None:
-    from kotha.generate.engine import Engine
+    from kotha.generation.engine import Engine
 
     step, count = Engine.step, 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.export.models import CONFIGS, shaken
 
-from kotha.bundle import load
+from kotha.artifacts.model_folder import load
 from kotha.cli.main import main
 from kotha.export.huggingface.export import write_hf
 

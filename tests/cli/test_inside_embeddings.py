@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
 from kotha.model.config import GPTConfig
 from kotha.model.family import build

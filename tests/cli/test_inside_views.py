@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.inside.small_models import TEXT, small
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
 from kotha.inside.asked import Asked
 from kotha.text.akshara import aksharas

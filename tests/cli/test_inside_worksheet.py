@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
 from kotha.model.config import GPTConfig, Seq2SeqConfig
 from kotha.model.family import build

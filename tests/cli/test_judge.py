@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import MISUSED, OK, main
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.launching import Launcher
 
-from kotha.train.checkpoint import checkpoint_path, load_checkpoint
+from kotha.training.checkpoint import checkpoint_path, load_checkpoint
 
 SETTINGS = [
     *("--preset", "char", "--recipe", "modern", "--checkpoint-every", "3"),

@@ -69,7 +69,7 @@ def test_a_library_that_has_no_room_is_not_begun_with(name: str, monkeypatch: py
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds are set as Linux does it")
 def test_a_bound_is_told_before_the_libraries_end_the_process(tmp_path: Path) -> None:
-    from tests.fire.memory import begun, judge
+    from tests.fault_injection.memory import begun, judge
 
     ran = begun(["generate", "আমি"], tmp_path, 300)
     assert judge(ran) is None and ran.returncode == FAILED

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kotha import box
 from kotha.cli.naming import model_and_file, model_and_prompt, model_and_words
 from kotha.errors import UsageError
+from kotha.storage import bundled
 
 
 @pytest.fixture(autouse=True)
@@ -21,13 +21,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ([None, None], (box.FOLDER, "")),
-        (["", None], (box.FOLDER, "")),
-        (["আমি", None], (box.FOLDER, "আমি")),
-        (["Once upon a time", None], (box.FOLDER, "Once upon a time")),
-        (["ক" * 5000, None], (box.FOLDER, "ক" * 5000)),
-        (["box", None], (box.FOLDER, "")),
-        (["box", "run"], (box.FOLDER, "run")),
+        ([None, None], (bundled.FOLDER, "")),
+        (["", None], (bundled.FOLDER, "")),
+        (["আমি", None], (bundled.FOLDER, "আমি")),
+        (["Once upon a time", None], (bundled.FOLDER, "Once upon a time")),
+        (["ক" * 5000, None], (bundled.FOLDER, "ক" * 5000)),
+        (["box", None], (bundled.FOLDER, "")),
+        (["box", "run"], (bundled.FOLDER, "run")),
         (["./box", None], (Path("box"), "")),
         (["run", None], (Path("run"), "")),
         (["run", "আমি"], (Path("run"), "আমি")),
@@ -48,11 +48,11 @@ def test_a_word_that_may_be_a_mistyped_folder_is_refused(word: str) -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ([None, None], (box.FOLDER, None)),
-        (["text.txt", None], (box.FOLDER, "text.txt")),
+        ([None, None], (bundled.FOLDER, None)),
+        (["text.txt", None], (bundled.FOLDER, "text.txt")),
         (["run", None], (Path("run"), None)),
         (["run", "text.txt"], (Path("run"), "text.txt")),
-        (["box", "text.txt"], (box.FOLDER, "text.txt")),
+        (["box", "text.txt"], (bundled.FOLDER, "text.txt")),
     ],
 )
 def test_a_file_alone_is_for_the_box(words: list[str | None], found: tuple[Path, str | None]) -> None:
@@ -63,9 +63,9 @@ def test_a_file_alone_is_for_the_box(words: list[str | None], found: tuple[Path,
     ("first", "others", "found"),
     [
         (None, (), (None, ())),
-        ("মা", ("নদী",), (box.FOLDER, ("মা", "নদী"))),
+        ("মা", ("নদী",), (bundled.FOLDER, ("মা", "নদী"))),
         ("run", ("মা",), (Path("run"), ("মা",))),
-        ("box", ("মা",), (box.FOLDER, ("মা",))),
+        ("box", ("মা",), (bundled.FOLDER, ("মা",))),
     ],
 )
 def test_words_alone_are_for_the_box(first: str | None, others: tuple[str, ...], found: object) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from kotha.cli.flags import from_words
 from kotha.cli.main import main
-from kotha.train.plan.page import drawn_schedule
-from kotha.train.plan.telling import schedule_lines
-from kotha.train.recipes import recipe
-from kotha.train.settings import TrainRequest, choose_settings
+from kotha.training.plan.page import drawn_schedule
+from kotha.training.plan.render import schedule_lines
+from kotha.training.recipes import recipe
+from kotha.training.settings import TrainRequest, choose_settings
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,6 @@ def test_too_little_text_is_refused_before_the_machine_is_measured(
     capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "short.txt").write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
-    monkeypatch.setattr("kotha.train.plan.telling.use_fastest_threads", lambda: pytest.fail("it was measured"))
+    monkeypatch.setattr("kotha.training.plan.render.use_fastest_threads", lambda: pytest.fail("it was measured"))
     assert main(["plan", "--minutes", "1", "--data", str(tmp_path / "short.txt")]) == 1
     assert "bytes to train on; a model needs at least" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from kotha.cli import spoken
 from kotha.cli.main import main
 from kotha.cli.naming import in_flags
 from kotha.errors import KothaError
-from kotha.text.crew import cluster
+from kotha.text.parallel import cluster
 
 MISTAKES = [
     (["trian"], "“trian” নামে কোনো কমান্ড নেই। “train” লিখতে চেয়েছিলেন?"),

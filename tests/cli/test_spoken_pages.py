@@ -12,19 +12,19 @@ from tests.speech import bangla, left_in_english
 from tests.studio.test_words import FORMULA, NAMES
 
 import kotha
-from kotha.bench.growth import STARTS, Cost, Growth, grown_models
+from kotha.api.bench.growth import STARTS, Cost, Growth, grown_models
 from kotha.cli.main import main
 from kotha.cli.spoken import speaking
-from kotha.evaluate.classes_page import classes_page
-from kotha.evaluate.classification import score_answers
-from kotha.evaluate.tables import score_table
-from kotha.evaluate.translation import TranslationScore
-from kotha.evaluate.translation_page import translations_page
+from kotha.evaluation.classes_page import classes_page
+from kotha.evaluation.classification import score_answers
+from kotha.evaluation.tables import score_table
+from kotha.evaluation.translation import TranslationScore
+from kotha.evaluation.translation_page import translations_page
+from kotha.i18n.wording import ascii_digits, bangla_digits
 from kotha.text.corpus.pairs import TextPairs
-from kotha.train.show.report import report_page
-from kotha.train.sweep.findings import SweepFindings, Trial
-from kotha.train.sweep.page import sweep_page
-from kotha.wording import ascii_digits, bangla_digits
+from kotha.training.show.report import report_page
+from kotha.training.sweep.findings import SweepFindings, Trial
+from kotha.training.sweep.page import sweep_page
 
 # What people, models and files say: passages, tokens, commands, settings, and words that were translated.
 THEIRS = r'<(pre|dl|style)>.*?</\1>|<div class="story".*?</div>|<p class="pieces".*?</p>|<td class="words">.*?</td>'

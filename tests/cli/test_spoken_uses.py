@@ -10,14 +10,14 @@ import torch
 from tests.prepared import write_pairs
 from tests.speech import bangla, left_in_english, spoken, told
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
+from kotha.i18n.wording import bangla_digits
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
-from kotha.wording import bangla_digits
 
 SIZES = {"context_length": 256, "n_layers": 1, "d_model": 16, "n_heads": 2}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
 from kotha.cli.spoken import speaking
 from kotha.cli.training_display import TrainingDisplay, moving_line

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.export.parity import built_in_lines
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
 from kotha.model.family import build

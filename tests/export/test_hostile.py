@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.export.models import CONFIGS, shaken
 
-from kotha.bundle import save, unique_weights
+from kotha.artifacts.model_folder import save, unique_weights
 from kotha.cli.main import main
 from kotha.errors import KothaError
 from kotha.export.huggingface.export import write_hf

@@ -115,10 +115,10 @@ def import_all() -> None:
     import pyarrow.parquet
     import pypdf
 
-    import kotha.adapt
-    import kotha.serve.app
+    import kotha.finetune
+    import kotha.server.app
     from kotha.export.huggingface import import_
-    from kotha.retrieve import index, opening
+    from kotha.retrieval import index, opening
 
     PIL.Image.init()
     assert all((pyarrow, pypdf, kotha, import_, index, opening))

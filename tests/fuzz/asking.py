@@ -15,8 +15,8 @@ class Asker:
     def __init__(self) -> None:
         from tests.fuzz.targets import seeds, write
 
-        from kotha.serve.app import guarded, make_app
-        from kotha.serve.settings import Limits, ServeSettings
+        from kotha.server.app import guarded, make_app
+        from kotha.server.settings import Limits, ServeSettings
 
         limits = Limits(rows=4, tokens=48, choices=4, prompts=4, positions=32, numbers=30_000, studied=600, seconds=4.0)
         self._place = TemporaryDirectory()

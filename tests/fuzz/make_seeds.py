@@ -24,23 +24,23 @@ import zstandard
 from safetensors.torch import save_file
 from tests.fuzz.targets import ARCHIVE
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
-from kotha.evaluate.judge.session import CHOICES, Judging
+from kotha.evaluation.judge.session import CHOICES, Judging
 from kotha.export.huggingface.export import write_hf
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig, config_from_dict
 from kotha.model.family import build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.model.presets import MODERN
-from kotha.retrieve.documents import Indexing
-from kotha.retrieve.index import update
-from kotha.retrieve.opening import open_store
-from kotha.serve.app import make_app
+from kotha.retrieval.documents import Indexing
+from kotha.retrieval.index import update
+from kotha.retrieval.opening import open_store
+from kotha.server.app import make_app
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
-from kotha.train.adapter import base_fingerprint, save_adapter
+from kotha.training.adapter import base_fingerprint, save_adapter
 
 TEXTS = ["নদীর ধারে ক্ষেত। মা ঘরে যায়, ১২ টাকা।", "The river, 12 fields.", "ক্ষেতের পাশে নদী, নদীর পাশে ঘর।"]
 SEEDS = Path("build") / "seeds"

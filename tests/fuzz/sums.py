@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.fuzz.layers import Parcel
 
-from kotha.evaluate.judge.session import JUDGEMENTS, PAIRS, BlindPair, Judging
+from kotha.evaluation.judge.session import JUDGEMENTS, PAIRS, BlindPair, Judging
 
 
 def data(parcel: Parcel) -> Parcel:

@@ -120,7 +120,7 @@ def _data() -> Loader:
 def _model() -> Loader:
     import torch
 
-    from kotha import bundle
+    from kotha.artifacts import model_folder as bundle
     from kotha.model.gpt import GPT
 
     def load(folder: Path) -> None:
@@ -134,8 +134,8 @@ def _model() -> Loader:
 
 def _adapter() -> Loader:
     """An adapter put on the model that it was learned on, which is sound."""
-    from kotha import bundle
-    from kotha.train.adapter import load_adapted
+    from kotha.artifacts import model_folder as bundle
+    from kotha.training.adapter import load_adapted
 
     with TemporaryDirectory() as place:
         base = bundle.load(write(Path(place) / "base", seeds("model")["plain"]))
@@ -143,9 +143,9 @@ def _adapter() -> Loader:
 
 
 def _judging() -> Loader:
-    from kotha.evaluate.judge.page import judging_page
-    from kotha.evaluate.judge.results import judging_tables
-    from kotha.evaluate.judge.session import Judging
+    from kotha.evaluation.judge.page import judging_page
+    from kotha.evaluation.judge.results import judging_tables
+    from kotha.evaluation.judge.session import Judging
 
     def load(folder: Path) -> None:
         judging = Judging.open(folder)
@@ -163,8 +163,8 @@ def _settings() -> Loader:
     from kotha.cli.flags import from_toml, from_words
     from kotha.errors import KothaError
     from kotha.model.presets import preset
-    from kotha.train.settings import TrainRequest, check_settings, choose_settings
-    from kotha.train.sweep.space import read_search
+    from kotha.training.settings import TrainRequest, check_settings, choose_settings
+    from kotha.training.sweep.space import read_search
 
     def train(given: dict[str, object]) -> None:
         choice = choose_settings(TrainRequest(preset="pocket", changes=given))
@@ -188,11 +188,11 @@ def _settings() -> Loader:
 
 
 def _run() -> Loader:
-    from kotha.evaluate.comparison import reached, row_of_run
-    from kotha.evaluate.doctor.examination import examine
-    from kotha.runs import RunFolder
-    from kotha.train.checkpoint import latest_checkpoint
-    from kotha.train.show.report import read_record, report_page
+    from kotha.artifacts.run_folder import RunFolder
+    from kotha.evaluation.comparison import reached, row_of_run
+    from kotha.evaluation.doctor.examination import examine
+    from kotha.training.checkpoint import latest_checkpoint
+    from kotha.training.show.report import read_record, report_page
 
     def load(folder: Path) -> None:
         run = RunFolder(folder)
@@ -234,7 +234,7 @@ def _named() -> Loader:
 
 def _pictures() -> Loader:
     from kotha.errors import KothaError
-    from kotha.pictures import decode_png, holds_images, read_labelled_images, read_picture
+    from kotha.storage.images import decode_png, holds_images, read_labelled_images, read_picture
 
     def load(folder: Path) -> None:
         for file in [file for file in sorted(folder.rglob("*")) if file.is_file()]:
@@ -276,7 +276,7 @@ def _corpus() -> Loader:
 
 
 def _documents() -> Loader:
-    from kotha.retrieve.documents import Indexing, list_files, read_file
+    from kotha.retrieval.documents import Indexing, list_files, read_file
 
     def load(folder: Path) -> None:
         for file in list_files([folder]).files:
@@ -287,8 +287,8 @@ def _documents() -> Loader:
 
 
 def _index() -> Loader:
-    from kotha.retrieve.index import search
-    from kotha.retrieve.opening import open_store
+    from kotha.retrieval.index import search
+    from kotha.retrieval.opening import open_store
 
     def load(folder: Path) -> None:
         with closing(open_store(folder / "index.db")) as store:

@@ -10,9 +10,9 @@ from tests.inside.small_models import TEXT, small
 from tests.text.conftest import trained
 
 from kotha.errors import UsageError
-from kotha.generate.answers import Request
-from kotha.generate.engine import Engine
-from kotha.generate.settings import SamplingSettings
+from kotha.generation.answers import Request
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
 from kotha.inside.asked import as_bytes, load_picture
 from kotha.inside.inputs import name_piece, read, read_image, read_without_tokenizer
 from kotha.model.config import ViTConfig

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from tests.inside.small_models import TEXT, small
 
+from kotha.course.worksheet.model import worksheet_view
+from kotha.course.worksheet.workshop import workshop_view
 from kotha.errors import KothaError, UsageError
 from kotha.inside.asked import Asked
 from kotha.inside.attention.page import attention_view
@@ -19,8 +21,6 @@ from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
 from kotha.inside.lens.lens import lens_view
 from kotha.inside.view import View
-from kotha.inside.worksheet.model import worksheet_view
-from kotha.inside.worksheet.workshop import workshop_view
 
 VIEWS: dict[str, Any] = {
     "attention": lambda: attention_view(small("gpt"), TEXT),

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.errors import UsageError
 from kotha.model.attention import set_reading
 from kotha.model.bert import BERTOutput

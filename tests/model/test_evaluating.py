@@ -18,8 +18,8 @@ def test_a_model_is_as_before_even_after_an_error(training: bool) -> None:
 def test_a_model_that_writes_and_fails_goes_on_training() -> None:
     import torch
 
-    from kotha.generate.plain import continue_plainly
-    from kotha.generate.settings import SamplingSettings
+    from kotha.generation.plain import continue_plainly
+    from kotha.generation.settings import SamplingSettings
     from kotha.model.gpt import GPT
     from kotha.model.presets import preset
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kotha import bundle
+from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError
 from kotha.inside.sites import attentions
 from kotha.model.attention import Attention, set_reading

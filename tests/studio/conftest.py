@@ -17,11 +17,11 @@ pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
 from tests.browser.conftest import browser  # noqa: F401 - a fixture
 from tests.browser.inside_pages import faults as faults
-from tests.serve.conftest import save_small, started
+from tests.server.conftest import save_small, started
 from tests.studio.learned import learn_all
 
-from kotha.serve.app import make_app
-from kotha.serve.settings import ServeSettings
+from kotha.server.app import make_app
+from kotha.server.settings import ServeSettings
 
 # Every way of looking: on a phone, a tablet and a desk, in both languages and themes. The hardest is always tried.
 _OFTEN = {(390, "bn", "dark")}

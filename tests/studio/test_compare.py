@@ -7,8 +7,8 @@ import pytest
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 
 import kotha
-from kotha import box
-from kotha.evaluate.judge.session import Judging
+from kotha.evaluation.judge.session import Judging
+from kotha.storage import bundled
 
 pytestmark = pytest.mark.browser
 TEXT = "সকালে নদীর ধারে দুটি ছেলে মাছ ধরছিল। একটু পরে বৃষ্টি নামল, তারা দৌড়ে বাড়ি ফিরল।"
@@ -19,7 +19,7 @@ def test_the_table_is_the_library_s(enter: Opened, families: Path, tmp_path: Pat
     page.get_by_role("textbox").fill(TEXT)
     page.get_by_role("button", name="Compare", exact=True).click()
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
-    compared = kotha.compare([box.FOLDER, families / "gpt"], text=tmp_path / "text.txt").to_dict()
+    compared = kotha.compare([bundled.FOLDER, families / "gpt"], text=tmp_path / "text.txt").to_dict()
     found = compared["rows"]
     row = page.get_by_role("row", name="box")
     row.wait_for()

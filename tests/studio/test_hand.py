@@ -8,13 +8,14 @@ import pytest
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 
-from kotha import box, bundle
-from kotha.inside.exercises.score import read_score
-from kotha.inside.worksheet.model import model_sheet
-from kotha.inside.worksheet.papers import paper_sheet
-from kotha.inside.worksheet.workshop import sheet_by_hand, workshop_sheet
-from kotha.studio.files import WORDS
-from kotha.wording import bangla_digits
+from kotha.course.exercises.score import read_score
+from kotha.course.worksheet.model import model_sheet
+from kotha.course.worksheet.papers import paper_sheet
+from kotha.course.worksheet.workshop import sheet_by_hand, workshop_sheet
+from kotha.i18n.wording import bangla_digits
+from kotha.report.built import WORDS
+from kotha.storage import bundled
+from kotha.storage import model_folder as bundle
 
 SAID = json.loads((WORDS / "hand.json").read_text(encoding="utf-8"))
 SHEET = workshop_sheet().matrices
@@ -144,7 +145,7 @@ def test_own_numbers_flow_and_come_back(enter: Opened) -> None:
 def test_a_head_of_a_model_is_a_sheet(enter: Opened, families: Path, model: str, more: dict[str, str]) -> None:
     page = enter("hand", s="head", m=model, **more)
     which = {"layer": int(more.get("l", 0)), "head": int(more.get("h", 0)), "target": more.get("y")}
-    place = box.FOLDER if model == "box" else families / model
+    place = bundled.FOLDER if model == "box" else families / model
     sheet = model_sheet(bundle.load(place), more["x"], **which)
     page.locator("nav.steps button", has=page.get_by_text("scores", exact=True)).click()
     for name in ("Q", "K", "products"):

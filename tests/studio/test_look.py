@@ -18,9 +18,8 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN, SHAPES, SIDE, drawn_shapes
 
 import kotha
-from kotha import box
-from kotha.bundle import Bundle
-from kotha.generate.images import classify_pixels
+from kotha.artifacts.model_folder import Bundle
+from kotha.generation.images import classify_pixels
 from kotha.inside.asked import Asked, read_asked
 from kotha.inside.embeddings.near import nearest_words
 from kotha.inside.embeddings.words import Embeddings
@@ -28,8 +27,9 @@ from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
 from kotha.inside.heads.silencing import without_heads
 from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.pictures import decode_png
-from kotha.studio.files import WORDS
+from kotha.report.built import WORDS
+from kotha.storage import bundled
+from kotha.storage.images import decode_png
 
 pytestmark = pytest.mark.browser
 GAPPED = BIRD_SENTENCE.replace(BIRD, "[MASK]")
@@ -44,7 +44,7 @@ ASKED = {"box": Asked(STORY), "gpt": Asked(TEXT), "bert": Asked(GAPPED), "seq2se
 
 
 def place_of(families: Path, model: str) -> Path:
-    return box.FOLDER if model == "box" else families / model
+    return bundled.FOLDER if model == "box" else families / model
 
 
 def opened_bundle(families: Path, model: str) -> Bundle:

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.serve.conftest import started
+from tests.server.conftest import started
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 
-from kotha.serve.app import make_app
-from kotha.serve.settings import ServeSettings
+from kotha.server.app import make_app
+from kotha.server.settings import ServeSettings
 
 pytestmark = pytest.mark.browser
 KEY = "a-key-of-more-than-sixteen-letters"

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.conftest import started
-from tests.serve.test_inside import png
+from tests.server.conftest import started
+from tests.server.test_inside import png
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD, BIRD_SENTENCE, FRUIT, LATIN, OF_A_BIRD, OF_A_FRUIT, SHAPES, drawn_shapes
 
 import kotha
-from kotha.generate.images import classify_pixels
-from kotha.pictures import decode_png
-from kotha.runs import RunFolder
-from kotha.serve.app import make_app
-from kotha.serve.jobs.store import JobStore
-from kotha.serve.settings import ServeSettings
+from kotha.artifacts.run_folder import RunFolder
+from kotha.generation.images import classify_pixels
+from kotha.server.app import make_app
+from kotha.server.jobs.store import JobStore
+from kotha.server.settings import ServeSettings
+from kotha.storage.images import decode_png
 
 pytestmark = pytest.mark.browser
 PATIENCE = 240_000
@@ -172,7 +172,7 @@ def test_a_file_that_is_no_table_is_answered_in_words(browser: Any, studio: str)
     page.close()
 
 
-@pytest.mark.slow  # half a minute; tests/serve/test_teaching.py teaches one behind the page each time
+@pytest.mark.slow  # half a minute; tests/server/test_teaching.py teaches one behind the page each time
 def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Opened, school: Path) -> None:
     page = enter("teach", "classify")
     page.get_by_role("button", name="Take the built-in example").click()

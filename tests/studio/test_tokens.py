@@ -7,7 +7,8 @@ import pytest
 from tests.studio.conftest import Opened
 from tests.studio.learned import BIRD_SENTENCE, LATIN
 
-from kotha import box, bundle
+from kotha.storage import bundled
+from kotha.storage import model_folder as bundle
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.card import measure
 from kotha.text.tokenizer.view import view
@@ -18,7 +19,7 @@ TEXT = "ক্ষমা চেয়ে রহিম বলল, “বাংল�
 
 @pytest.mark.parametrize(("model", "text"), [("box", TEXT), ("bert", BIRD_SENTENCE), ("seq2seq", LATIN)])
 def test_pieces_are_the_library_s(enter: Opened, families: Path, model: str, text: str) -> None:
-    tokenizer = bundle.load(box.FOLDER if model == "box" else families / model).tokenizer
+    tokenizer = bundle.load(bundled.FOLDER if model == "box" else families / model).tokenizer
     assert tokenizer is not None
     page = enter("tokens", m=model, x=text)
     line = page.get_by_role("region", name=re.compile(f"^{model}(,|$)"))  # with others that cut alike
@@ -31,7 +32,7 @@ def test_pieces_are_the_library_s(enter: Opened, families: Path, model: str, tex
 
 def test_the_card_is_the_library_s(enter: Opened) -> None:
     page = enter("tokens", m="box", x=TEXT)
-    tokenizer = bundle.load(box.FOLDER).tokenizer
+    tokenizer = bundle.load(bundled.FOLDER).tokenizer
     assert tokenizer is not None
     card = measure("box", tokenizer, [TEXT])
     told = page.get_by_role("row", name="box").all_inner_texts()

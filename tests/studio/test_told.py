@@ -9,14 +9,14 @@ import httpx
 import pytest
 
 import kotha
-from kotha.studio.files import WORDS
+from kotha.report.built import WORDS
 
 pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
-from tests.serve.conftest import models, started  # noqa: F401 - a fixture
+from tests.server.conftest import models, started  # noqa: F401 - a fixture
 
-from kotha.serve.app import make_app
-from kotha.serve.settings import ServeSettings
+from kotha.server.app import make_app
+from kotha.server.settings import ServeSettings
 
 SENTENCES = json.loads((WORDS / "told.json").read_text(encoding="utf-8"))
 # Tables that something is wrong with, by what is said of them.

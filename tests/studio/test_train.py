@@ -17,8 +17,8 @@ pytest.importorskip("playwright", reason="it drives the browser")
 from playwright.sync_api import expect
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 
-from kotha.runs import RunFolder
-from kotha.serve.jobs.store import JobStore
+from kotha.artifacts.run_folder import RunFolder
+from kotha.server.jobs.store import JobStore
 
 pytestmark = pytest.mark.browser
 PATIENCE = 240_000

@@ -9,18 +9,18 @@ import pytest
 import torch
 from tests.studio.conftest import LOOKS, faults, sideways
 
-from kotha import box
-from kotha.bundle import Bundle, load
+from kotha.artifacts.model_folder import Bundle, load
 from kotha.export.parity import ParityReport, our_side, prompt_reader
 from kotha.export.targets import ExportSettings
 from kotha.export.web import export as web
 from kotha.export.web.check import compared
 from kotha.export.web.weights import rounded
-from kotha.generate.plain import continue_plainly
-from kotha.generate.settings import SamplingSettings
+from kotha.generation.plain import continue_plainly
+from kotha.generation.settings import SamplingSettings
 from kotha.model.attention import set_reading
 from kotha.model.gpt import GPT
-from kotha.studio.files import words
+from kotha.report.built import words
+from kotha.storage import bundled
 from kotha.text.akshara import units
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -39,7 +39,7 @@ LINES = [
 
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
-    return load(box.FOLDER)
+    return load(bundled.FOLDER)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def file(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("web") / "model.html"
     with pytest.MonkeyPatch.context() as patch:  # this module's browser asks, not one more
         patch.setattr(web, "check_page", lambda *_: ParityReport("web", remark="asked below"))
-        web.export_web(bundle, path, ExportSettings(run=box.FOLDER))
+        web.export_web(bundle, path, ExportSettings(run=bundled.FOLDER))
     return path
 
 

@@ -18,7 +18,7 @@ pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
 from hatchling.builders.wheel import WheelBuilder
 
-from kotha.studio.files import FOLDER, STATIC
+from kotha.report.built import FOLDER, STATIC
 
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 500_000  # what a browser loads, compressed, fonts aside
@@ -89,7 +89,7 @@ def served(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def test_the_wheel_has_what_the_studio_is_made_of() -> None:
     packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     of_the_studio = [each for each in FOLDER.rglob("*") if each.is_file() and "__pycache__" not in each.parts]
-    assert {f"kotha/studio/{each.relative_to(FOLDER).as_posix()}" for each in of_the_studio} <= packed
+    assert {f"kotha/report/studio/{each.relative_to(FOLDER).as_posix()}" for each in of_the_studio} <= packed
     assert not [name for name in packed if "node_modules" in name or name.endswith((".svelte", ".ts"))]
 
 

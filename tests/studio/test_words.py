@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kotha.studio.files import WORDS
+from kotha.report.built import WORDS
 
 ROOMS = sorted(path.stem for path in WORDS.glob("*.json"))
 # Words that a better one is agreed on for.

@@ -16,9 +16,9 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, LATIN
 
 import kotha
-from kotha.generate.answers import Request, Result
-from kotha.generate.plain import chances
-from kotha.generate.settings import SamplingSettings
+from kotha.generation.answers import Request, Result
+from kotha.generation.plain import chances
+from kotha.generation.settings import SamplingSettings
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=60_000)  # two cores may be busy with other tests

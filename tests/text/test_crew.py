@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kotha.errors import DataError, KothaError, UsageError
-from kotha.text.crew.choose import check_crew, crew_on
-from kotha.text.crew.cluster import check_address
-from kotha.text.crew.duty import Duty
-from kotha.text.crew.local import LocalCrew
+from kotha.text.parallel.choose import check_crew, crew_on
+from kotha.text.parallel.cluster import check_address
+from kotha.text.parallel.duty import Duty
+from kotha.text.parallel.local import LocalCrew
 
 
 class Doubler:
@@ -90,7 +90,7 @@ def test_a_ray_that_would_listen_to_the_network_is_not_begun():
     """Who has loaded it before us has it as it is by itself."""
     program = """
 import ray
-from kotha.text.crew.choose import crew_on
+from kotha.text.parallel.choose import crew_on
 
 with crew_on("ray", 1):
     print("begun")

@@ -8,7 +8,7 @@ from tests.text.conftest import SENTENCES
 from kotha.text.clean import near_copies
 from kotha.text.clean.copies import told_apart
 from kotha.text.clean.duplicates import ExactDuplicates, NearDuplicates
-from kotha.text.crew.local import LocalCrew
+from kotha.text.parallel.local import LocalCrew
 
 pytest.importorskip("rensa", reason="near-duplicates need rensa: pip install 'kotha[clean]'")
 

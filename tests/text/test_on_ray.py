@@ -15,10 +15,10 @@ from tests.text.test_crew import DOUBLED, Doubler
 
 import kotha
 from kotha.errors import DataError, KothaError
-from kotha.text.crew import on_ray
-from kotha.text.crew.choose import crew_on
-from kotha.text.crew.duty import Duty
-from kotha.text.crew.on_ray import RayCrew
+from kotha.text.parallel import on_ray
+from kotha.text.parallel.choose import crew_on
+from kotha.text.parallel.duty import Duty
+from kotha.text.parallel.on_ray import RayCrew
 
 # Not imported here: it reads its settings as it is loaded, and they are ours to give.
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kotha.files.whole import give_up
-from kotha.text.crew import cluster
+from kotha.storage.atomic import give_up
+from kotha.text.parallel import cluster
 
 
 class _Here:

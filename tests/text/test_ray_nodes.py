@@ -11,7 +11,7 @@ from tests.text.test_on_ray import contents
 
 import kotha
 from kotha.errors import KothaError
-from kotha.text.crew.choose import crew_on
+from kotha.text.parallel.choose import crew_on
 
 pytestmark = [
     pytest.mark.slow,

@@ -15,7 +15,7 @@ from tests.text.conftest import SENTENCES, trained
 
 import kotha
 from kotha.errors import CorpusError, KothaError, UsageError
-from kotha.retrieve.documents import list_files
+from kotha.retrieval.documents import list_files
 from kotha.text.corpus.documents import field_names, read_documents
 from kotha.text.corpus.http_file import HttpFile, OnlyOnTheWeb
 from kotha.text.corpus.sources import list_sources

@@ -52,7 +52,7 @@ describe("the sheet", () => {
 });
 
 describe("mistakes are recognised by computing them", () => {
-  // The library recognises the same ones (`inside/exercises/mistakes.py`), by the same list.
+  // The library recognises the same ones (`course/exercises/mistakes.py`), by the same list.
   it.each(mistakes)("$about", ({ step: name, row, column, typed, mistake }) => {
     expect(said(name, row, column, typed)).toContain(mistake);
   });

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from kotha.adapt.classify import ClassifyRequest, resume_classifier, start_classifier
-from kotha.adapt.instruct import InstructRequest, resume_instruct, start_instruct
 from kotha.api import Place
 from kotha.api.run import OnEvent, Run, origin_at
 from kotha.arguments import checked
+from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.runs import RunFolder
+from kotha.finetune.classify import ClassifyRequest, resume_classifier, start_classifier
+from kotha.finetune.instruct import InstructRequest, resume_instruct, start_instruct
 from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 

@@ -9,13 +9,13 @@ from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.files.looks import is_folder
+from kotha.i18n.wording import OnProgress
 from kotha.model.vit import ViT
-from kotha.wording import OnProgress
+from kotha.storage.status import is_folder
 
 if TYPE_CHECKING:
-    from kotha.evaluate.classification import ClassificationScore
-    from kotha.generate.classes import Classified
+    from kotha.evaluation.classification import ClassificationScore
+    from kotha.generation.classes import Classified
 
 
 class TellsClasses(OpenedModel):
@@ -41,8 +41,8 @@ class TellsClasses(OpenedModel):
         ...
         kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
         """
-        from kotha.generate.classes import Classifier
-        from kotha.generate.images import classify_images
+        from kotha.generation.classes import Classifier
+        from kotha.generation.images import classify_images
 
         alone = isinstance(text, str | os.PathLike)
         several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
@@ -76,9 +76,9 @@ class TellsClasses(OpenedModel):
         >>> score.examples, score.labels
         (24, ('ভালো', 'মন্দ'))
         """
-        from kotha.adapt.classify import read_examples
-        from kotha.adapt.examples import EXAMPLES
-        from kotha.evaluate.classification import evaluate_classifier
+        from kotha.evaluation.classification import evaluate_classifier
+        from kotha.finetune.classify import read_examples
+        from kotha.finetune.examples import EXAMPLES
         from kotha.text.corpus.labelled import read_labelled
 
         held_out = read_labelled(Path(table), text, label, errors=errors)
@@ -98,11 +98,11 @@ class TellsClasses(OpenedModel):
         >>> kotha.load("vit").evaluate_images("shapes.npz").examples
         12
         """
-        from kotha.adapt.examples import EXAMPLES
-        from kotha.adapt.images import read_image_parts
-        from kotha.evaluate.images import evaluate_images
-        from kotha.generate.images import vit_of
-        from kotha.pictures import read_labelled_images
+        from kotha.evaluation.images import evaluate_images
+        from kotha.finetune.examples import EXAMPLES
+        from kotha.finetune.images import read_image_parts
+        from kotha.generation.images import vit_of
+        from kotha.storage.images import read_labelled_images
 
         config = vit_of(self.bundle).config
         parts = read_labelled_images(Path(images), config.image_size, config.n_channels)

@@ -4,19 +4,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kotha import box
 from kotha.api import Place, listed
 from kotha.api.model import load
 from kotha.arguments import checked
+from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import UsageError
-from kotha.evaluate.baselines import find_data
-from kotha.evaluate.comparison import Comparison, Row, reached, row_of_run, row_of_score
-from kotha.evaluate.comparison import compare as compare_rows
-from kotha.evaluate.held_out import read_held_out
-from kotha.evaluate.perplexity import Nats, check_windows, document_nats, score
-from kotha.evaluate.seen import look_up
-from kotha.runs import run_config
-from kotha.wording import OnProgress
+from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, row_of_score
+from kotha.evaluation.comparison import compare as compare_rows
+from kotha.evaluation.perplexity import Nats, check_windows, document_nats, score
+from kotha.evaluation.seen import look_up
+from kotha.i18n.wording import OnProgress
+from kotha.storage import bundled
+from kotha.text.held_out import read_held_out
 
 # Of a longer text so many bytes are read: some ten seconds on one core for a model of a million parameters.
 _MOST_BYTES = 500_000
@@ -47,8 +46,8 @@ def compare(
     measured = None if text is None else str(text)
     rows: list[Row] = []
     nats: list[Nats] = []
-    places = [box.place(each) for each in listed(runs)]
-    called = [box.title(place) for place in places] if names is None else names
+    places = [bundled.place(each) for each in listed(runs)]
+    called = [bundled.title(place) for place in places] if names is None else names
     for place, name in zip(places, called, strict=True):
         config = run_config(place)
         if text is None and not config:

@@ -10,11 +10,12 @@ from typing import Any
 from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.files.places import checked_path
-from kotha.files.whole import whole_file
+from kotha.i18n.wording import OnProgress
+from kotha.storage.atomic import whole_file
+from kotha.storage.destinations import checked_path
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.problems import Errors
-from kotha.text.crew.choose import check_crew, crew_on
+from kotha.text.parallel.choose import check_crew, crew_on
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
 from kotha.text.stories.corpus import stories
@@ -22,7 +23,6 @@ from kotha.text.stories.questions import questions_about
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer, check_free
 from kotha.text.tokenizer.trainers import train as train_pieces
-from kotha.wording import OnProgress
 
 
 @checked()

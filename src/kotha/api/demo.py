@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 from kotha.api import data as making
 from kotha.api.demo_page import PAGES, Told, demo_page, fewer_pieces, sample_of, shard_rows
 from kotha.api.model import load
+from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError, UsageError
-from kotha.evaluate.tables import Table
-from kotha.files.looks import is_folder
-from kotha.files.places import check_folder_place, names_in
-from kotha.files.whole import write_whole
-from kotha.generate.plain import write
-from kotha.runs import RunFolder
+from kotha.generation.plain import write
+from kotha.report.table import Table
+from kotha.storage.atomic import write_whole
+from kotha.storage.destinations import check_folder_place, names_in
+from kotha.storage.status import is_folder
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import Story, floor_bits_per_byte
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.view import view
-from kotha.train.config import TrainConfig
-from kotha.train.settings import TrainRequest
-from kotha.train.show.report import read_record
-from kotha.train.start import train_run
+from kotha.training.config import TrainConfig
+from kotha.training.settings import TrainRequest
+from kotha.training.show.report import read_record
+from kotha.training.start import train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
 # By this file a demo's folder is known: the next one replaces what is in it, and what is in no other.

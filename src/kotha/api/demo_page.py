@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
-from kotha.page import Page
+from kotha.i18n.wording import count, duration
+from kotha.report.page import Page
 from kotha.text.prepare import PrepareReport
 from kotha.text.stories.corpus import Story
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.view import view
-from kotha.train.show.curves import loss_chart
-from kotha.wording import count, duration
+from kotha.training.show.curves import loss_chart
 
 if TYPE_CHECKING:
     from kotha.api.demo import Demonstration

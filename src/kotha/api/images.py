@@ -4,15 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kotha.adapt.images import ImagesRequest, resume_images, start_images
 from kotha.api import Place
+from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.files.looks import is_there
-from kotha.pictures import holds_images
-from kotha.runs import RunFolder
+from kotha.finetune.images import ImagesRequest, resume_images, start_images
+from kotha.storage.images import holds_images
+from kotha.storage.status import is_there
 from kotha.text.shards import DATASET_FILE
-from kotha.train.origin import Origin
-from kotha.train.settings import TrainRequest
+from kotha.training.origin import Origin
+from kotha.training.settings import TrainRequest
 
 
 def are_images(data: Place) -> bool:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from kotha.api import Place, listed
 from kotha.arguments import checked
-from kotha.retrieve.answer import NO_MODEL, UNTAUGHT, CitedAnswer, answer
-from kotha.retrieve.documents import Indexing
-from kotha.retrieve.index import By, Embeds, IndexReport, SearchResult, search, update
-from kotha.retrieve.opening import open_store
-from kotha.retrieve.store import Measures, Store
+from kotha.i18n.wording import OnProgress
+from kotha.retrieval.answer import NO_MODEL, UNTAUGHT, CitedAnswer, answer
+from kotha.retrieval.documents import Indexing
+from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, search, update
+from kotha.retrieval.opening import open_store
+from kotha.retrieval.store import Measures, Store
 from kotha.text.corpus.documents import OnProblem
-from kotha.wording import OnProgress
 
 if TYPE_CHECKING:
     from kotha.api.model import LanguageModel
@@ -136,6 +136,6 @@ class Index:
         lm = self._opened_model()
         if lm is None or lm.config.family != "gpt":
             return None
-        from kotha.retrieve.writing import TaughtWriter
+        from kotha.retrieval.writing import TaughtWriter
 
         return TaughtWriter.of(lm.engine(), tokens)

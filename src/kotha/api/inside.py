@@ -5,21 +5,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kotha import box
 from kotha.arguments import checked
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.files.looks import is_file
 from kotha.inside.asked import Asked
+from kotha.storage import bundled
+from kotha.storage.status import is_file
 
 if TYPE_CHECKING:
+    from kotha.course.worksheet.page import SheetView
     from kotha.inside.attention.maps import AttentionMaps
     from kotha.inside.flow.flow import Flow
     from kotha.inside.heads.study import Study
     from kotha.inside.lens.lens import Lens
     from kotha.inside.trace import Trace
     from kotha.inside.view import View
-    from kotha.inside.worksheet.page import SheetView
 
 Text = TypeVar("Text", str, str | None)
 
@@ -110,7 +110,7 @@ class LooksInside:
         from kotha.inside.heads.measuring import TextSource
         from kotha.inside.heads.page import heads_view
 
-        name = "The model" if self.path is None else box.title(self.path)
+        name = "The model" if self.path is None else bundled.title(self.path)
         where = {"path": str(text)} if isinstance(text, Path) else {"text": _as_text(text)}
         return heads_view(self.bundle, TextSource(**where, run=self.path, tokens=tokens), name=name)
 
@@ -135,7 +135,7 @@ class LooksInside:
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')
         """
-        from kotha.inside.worksheet.model import worksheet_view
+        from kotha.course.worksheet.model import worksheet_view
 
         which: dict[str, Any] = {"layer": layer, "head": head, "target": target, "stack": stack, "part": part}
         return worksheet_view(self.bundle, _as_text(text), rows=rows, precision=precision, **which)

@@ -9,11 +9,11 @@ from kotha.api import Place
 from kotha.api.model import load
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.evaluate.judge.session import Judging
-from kotha.evaluate.judge.writing import read_prompts, write_continuations
-from kotha.files.looks import is_there
-from kotha.generate.settings import SamplingSettings
-from kotha.wording import OnProgress
+from kotha.evaluation.judge.session import Judging
+from kotha.evaluation.judge.writing import read_prompts, write_continuations
+from kotha.generation.settings import SamplingSettings
+from kotha.i18n.wording import OnProgress
+from kotha.storage.status import is_there
 
 _MOST_ROWS = 64
 

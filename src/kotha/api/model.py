@@ -17,33 +17,33 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import torch
 
-from kotha import box
-from kotha import bundle as folders
 from kotha.api import Place
 from kotha.api.classifying import TellsClasses
 from kotha.api.inside import LooksInside
 from kotha.api.tested import IsTested
 from kotha.api.translating import Translates
 from kotha.arguments import checked
+from kotha.artifacts import model_folder as folders
 from kotha.errors import CorpusError, KothaError, UsageError
-from kotha.files.looks import is_file, is_there
-from kotha.files.tables import read_table
-from kotha.generate.answers import Request
-from kotha.generate.conversation import Conversation
-from kotha.generate.engine import Engine
-from kotha.generate.settings import SamplingSettings
-from kotha.generate.weights import Weights
+from kotha.generation.answers import Request
+from kotha.generation.conversation import Conversation
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
+from kotha.generation.weights import Weights
+from kotha.i18n.wording import OnProgress, counted
 from kotha.model.gpt import GPT
+from kotha.storage import bundled
+from kotha.storage.json_files import read_table
+from kotha.storage.status import is_file, is_there
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.wording import OnProgress, counted
 
 if TYPE_CHECKING:
-    from kotha.evaluate.perplexity import TextScore
+    from kotha.evaluation.perplexity import TextScore
     from kotha.export.parity import ParityReport
-    from kotha.generate.filling import Filled
-    from kotha.retrieve.embedding import Embedder
-    from kotha.retrieve.store import Vectors
+    from kotha.generation.filling import Filled
+    from kotha.retrieval.embedding import Embedder
+    from kotha.retrieval.store import Vectors
     from kotha.text.corpus.documents import OnProblem
 
 # Texts that are written side by side; more wait for a free row.
@@ -58,7 +58,7 @@ _USES = {
 
 
 class Sampling(TypedDict, total=False):
-    """How each token is chosen; see ``kotha.generate.settings``."""
+    """How each token is chosen; see ``kotha.generation.settings``."""
 
     temperature: float
     top_k: int | None
@@ -68,7 +68,7 @@ class Sampling(TypedDict, total=False):
 
 
 @checked()
-def load(path: Place = box.NAME, device: str = "auto", adapter: Place | None = None) -> "LanguageModel":
+def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None = None) -> "LanguageModel":
     """Open a model: a run folder (its best model), a model folder, or a Hugging Face folder; box, or nothing: ours.
 
     The model in the box comes with the package; ``kotha card`` tells of it. ``device`` is cpu, cuda, or auto: a GPU
@@ -82,7 +82,7 @@ def load(path: Place = box.NAME, device: str = "auto", adapter: Place | None = N
     ...
     kotha.errors.KothaError: there is no nowhere; name a run, a model or a Hugging Face folder, or box for the one here
     """
-    place = box.place(path)
+    place = bundled.place(path)
     chosen = _device(device)
     if not is_there(place):
         raise KothaError(f"there is no {place}; name a run, a model or a Hugging Face folder, or box for the one here")
@@ -99,7 +99,7 @@ def load(path: Place = box.NAME, device: str = "auto", adapter: Place | None = N
         opened = folders.load(place, chosen)
     opened = opened.widened()
     if adapter is not None:
-        from kotha.train.adapter import load_adapted
+        from kotha.training.adapter import load_adapted
 
         opened = load_adapted(opened, Path(adapter), str(path))
         opened.model.to(chosen)
@@ -179,7 +179,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
 
         ``kept_bytes`` may be used to remember prompts, for others that begin alike.
 
-        >>> from kotha.generate.answers import Request
+        >>> from kotha.generation.answers import Request
         >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
         >>> len(result.written[0].alternatives)
         2
@@ -223,7 +223,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         >>> len(filled.words), len(filled.words[0])
         (1, 3)
         """
-        from kotha.generate.filling import fill
+        from kotha.generation.filling import fill
 
         return fill(*self._bert, text, words)
 
@@ -234,7 +234,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         >>> 0 < kotha.load("bert").follows("মা বাজারে গেল।", "সে মাছ কিনল।") < 1
         True
         """
-        from kotha.generate.filling import follows
+        from kotha.generation.filling import follows
 
         return follows(*self._bert, first, second)
 
@@ -266,11 +266,11 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         >>> lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict
         'new'
         """
-        from kotha.evaluate.baselines import count_baselines, find_data
-        from kotha.evaluate.held_out import from_texts, read_held_out
-        from kotha.evaluate.perplexity import evaluate_text
-        from kotha.evaluate.seen import look_up
-        from kotha.runs import run_config
+        from kotha.artifacts.run_folder import find_data, run_config
+        from kotha.evaluation.baselines import count_baselines
+        from kotha.evaluation.perplexity import evaluate_text
+        from kotha.evaluation.seen import look_up
+        from kotha.text.held_out import from_texts, read_held_out
 
         model, tokenizer = self.gpt
         if isinstance(text, str | os.PathLike):
@@ -328,7 +328,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         >>> lm.embedder().note.width
         96
         """
-        from kotha.retrieve.embedding import Embedder
+        from kotha.retrieval.embedding import Embedder
 
         return Embedder(self.model, self.tokenizer, self._called, layer)
 

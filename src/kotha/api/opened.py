@@ -4,13 +4,13 @@ from pathlib import Path
 
 import torch
 
-from kotha import box
 from kotha.api import Place
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
+from kotha.storage import bundled
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 
@@ -59,7 +59,7 @@ class OpenedModel:
 
     @property
     def _called(self) -> str:
-        return "this" if self.path is None else box.title(self.path)
+        return "this" if self.path is None else bundled.title(self.path)
 
     @property
     def _bert(self) -> tuple[BERT, Tokenizer]:

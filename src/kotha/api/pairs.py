@@ -5,18 +5,18 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kotha.adapt.pairs import USUAL_PRESET, PairsRequest, resume_translator, start_translator
 from kotha.api import Place
+from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.files.looks import is_file
-from kotha.runs import RunFolder
+from kotha.finetune.pairs import USUAL_PRESET, PairsRequest, resume_translator, start_translator
+from kotha.storage.status import is_file
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import TextPairs, read_text_pairs
 from kotha.text.corpus.problems import Errors
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.train.origin import Origin
-from kotha.train.settings import TrainRequest
+from kotha.training.origin import Origin
+from kotha.training.settings import TrainRequest
 
 
 @dataclass(frozen=True)

@@ -5,24 +5,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kotha import box
 from kotha.api import Place
 from kotha.api.images import are_images, train_on_images
 from kotha.api.model import LanguageModel, load
 from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
 from kotha.arguments import checked
+from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError
-from kotha.generate.plain import write
+from kotha.generation.plain import write
 from kotha.model.gpt import GPT
-from kotha.page import framed
-from kotha.runs import RunFolder
+from kotha.report.page import framed
+from kotha.storage import bundled
 from kotha.text.corpus.problems import Errors
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.train.origin import Origin
-from kotha.train.settings import TrainRequest
-from kotha.train.show.report import write_report
-from kotha.train.start import train_run
+from kotha.training.origin import Origin
+from kotha.training.settings import TrainRequest
+from kotha.training.show.report import write_report
+from kotha.training.start import train_run
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -141,7 +141,7 @@ def train(
     folder = RunFolder(Path(out))
     given = {**settings, **({} if steps is None else {"steps": steps})}
     if teachers:
-        given["teachers"] = [str(box.place(each).absolute()) for each in teachers]
+        given["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
     request = TrainRequest(preset=preset, minutes=minutes, changes=given)
     origin = None if start is None else origin_at(start)
     how: Any = {"resume": resume, "on_event": on_event}

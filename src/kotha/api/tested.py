@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
-from kotha.wording import OnProgress, counted
+from kotha.i18n.wording import OnProgress, counted
 
 if TYPE_CHECKING:
-    from kotha.evaluate.instructions import InstructionScore
-    from kotha.evaluate.masked import MaskedScore
-    from kotha.evaluate.robustness import Robustness
+    from kotha.evaluation.instructions import InstructionScore
+    from kotha.evaluation.masked import MaskedScore
+    from kotha.evaluation.robustness import Robustness
 
 
 class IsTested(OpenedModel):
@@ -34,8 +34,8 @@ class IsTested(OpenedModel):
         >>> lm.evaluate_instructions("pairs.jsonl").examples
         12
         """
-        from kotha.adapt.instruct import learned_from
-        from kotha.evaluate.instructions import evaluate_instructions
+        from kotha.evaluation.instructions import evaluate_instructions
+        from kotha.finetune.instruct import learned_from
         from kotha.text.corpus.dialogues import read_dialogues
 
         asked = read_dialogues(Path(path), instruction, answer, errors=errors)
@@ -61,10 +61,10 @@ class IsTested(OpenedModel):
         >>> score.words_accuracy <= score.words_top5, score.pairs > 0
         (True, True)
         """
-        from kotha.evaluate.baselines import MAX_TOKENS, find_data
-        from kotha.evaluate.held_out import from_texts, read_held_out, tokens_of
-        from kotha.evaluate.masked import evaluate_masked
-        from kotha.runs import run_config
+        from kotha.artifacts.run_folder import find_data, run_config
+        from kotha.evaluation.baselines import MAX_TOKENS
+        from kotha.evaluation.masked import evaluate_masked
+        from kotha.text.held_out import from_texts, read_held_out, tokens_of
         from kotha.text.shards import Dataset
 
         model, tokenizer = self._bert
@@ -98,7 +98,7 @@ class IsTested(OpenedModel):
         >>> lm.evaluate_perturbed("stories.jsonl", ["latin"]).falls[0].after > 0
         True
         """
-        from kotha.evaluate.robustness import evaluate_perturbed
+        from kotha.evaluation.robustness import evaluate_perturbed
 
         how: Any = {"share": share, "seed": seed, "pair": pair or (None, None), "errors": errors}
         how["on_progress"] = on_progress

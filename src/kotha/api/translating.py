@@ -8,13 +8,13 @@ from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.files.looks import is_folder
+from kotha.i18n.wording import OnProgress
 from kotha.model.seq2seq import Seq2Seq
+from kotha.storage.status import is_folder
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.wording import OnProgress
 
 if TYPE_CHECKING:
-    from kotha.evaluate.translation import TranslationScore
+    from kotha.evaluation.translation import TranslationScore
     from kotha.inside.attention.alignment import Alignment
     from kotha.inside.view import View
 
@@ -37,7 +37,7 @@ class Translates(OpenedModel):
         >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)
         True
         """
-        from kotha.generate.translating import translate
+        from kotha.generation.translating import translate
 
         several = [text] if isinstance(text, str) else list(text)
         found = translate(*self._seq2seq, several, beams, on_progress)
@@ -77,9 +77,9 @@ class Translates(OpenedModel):
         >>> score.sentences, score.bleu_signature.split("|")[0]
         (12, 'nrefs:1')
         """
-        from kotha.adapt.examples import EXAMPLES
-        from kotha.adapt.pairs import fields_like, read_parts
-        from kotha.evaluate.translation import evaluate_pairs
+        from kotha.evaluation.translation import evaluate_pairs
+        from kotha.finetune.examples import EXAMPLES
+        from kotha.finetune.pairs import fields_like, read_parts
         from kotha.text.corpus.pairs import read_text_pairs
 
         self._seq2seq  # noqa: B018 - refuses before anything is read

@@ -50,9 +50,9 @@ def classify(
     which. Then: `kotha classify moods "…"`.
     """
     import kotha
-    from kotha.adapt.classify import PAGE
-    from kotha.evaluate.classes_page import classes_table
-    from kotha.evaluate.classification import score_of
+    from kotha.evaluation.classes_page import classes_table
+    from kotha.evaluation.classification import score_of
+    from kotha.finetune.classify import PAGE
 
     if not resume and (data is None or from_ is None):
         raise UsageError("adapt classify needs DATA and --from MODEL, or --resume; see kotha adapt classify --help")
@@ -116,7 +116,7 @@ def instruct(
     or all held out, and the held-out ones are asked before and after.
     """
     import kotha
-    from kotha.evaluate.instructions import instructions_table, score_in
+    from kotha.evaluation.instructions import instructions_table, score_in
 
     if not resume and (data is None or from_ is None):
         raise UsageError("adapt instruct needs DATA and --from MODEL, or --resume; see kotha adapt instruct --help")

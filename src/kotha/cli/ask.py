@@ -12,7 +12,7 @@ from kotha.cli.terminal import print_json, results
 from kotha.errors import UsageError
 
 if TYPE_CHECKING:
-    from kotha.retrieve.hybrid import Hit
+    from kotha.retrieval.hybrid import Hit
 
 
 def ask(

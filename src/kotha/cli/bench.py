@@ -58,15 +58,15 @@ def bench(
         raise UsageError("a run and --preset are two models; give one of them")
     preset, batch_size, rounds = preset or "pocket", _or(batch_size, 8), _or(rounds, 5)
     import kotha
-    from kotha.bench import sides
-    from kotha.evaluate.tables import Table
+    from kotha.api.bench import sides
     from kotha.model.gpt import GPT
     from kotha.model.presets import preset as named
+    from kotha.report.table import Table
     from kotha.text.corpus.documents import read_documents
     from kotha.text.stories.corpus import stories
     from kotha.text.tokenizer.importers import import_tokenizer
     from kotha.text.tokenizer.trainers import train
-    from kotha.train.device.precision import choose_arithmetic
+    from kotha.training.device.precision import choose_arithmetic
 
     how = choose_arithmetic(precision or "auto")
     with progress() as tell:
@@ -93,10 +93,10 @@ def _or(given: int | None, usual: int) -> int:
 
 
 def _growth(precision: str, html: Path | None, as_json: bool) -> None:
-    from kotha.bench.growth import measure_growth
-    from kotha.evaluate.tables import Table
-    from kotha.files.whole import write_page
-    from kotha.wording import size
+    from kotha.api.bench.growth import measure_growth
+    from kotha.i18n.wording import size
+    from kotha.report.table import Table
+    from kotha.storage.atomic import write_page
 
     with progress() as tell:
         found = measure_growth(precision, tell)

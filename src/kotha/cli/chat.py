@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from kotha import box
 from kotha.cli.flags import InLanguage, Json, Run, Writing, flag
 from kotha.cli.spoken import tell
 from kotha.cli.stopping import raised
+from kotha.storage import bundled
 
 _PROMPT = "› "
 _LEAVE, _NEW, _HELP = ("/exit", "/quit"), "/new", "/help"
@@ -15,7 +15,7 @@ _ADVICE = "a line, and an answer to it; /new forgets what was said, Ctrl-C ends 
 
 
 def chat(
-    run: Run = box.FOLDER,
+    run: Run = bundled.FOLDER,
     /,
     *,
     plain: Annotated[bool, flag("Go on with the text instead of taking turns.")] = False,
@@ -24,7 +24,7 @@ def chat(
     as_json: Json = False,
 ) -> None:
     """Talk with a model: a line, an answer. /help says how; Ctrl-D or /exit ends the talk; --json: a line a turn."""
-    from kotha.generate.conversation import Conversation
+    from kotha.generation.conversation import Conversation
 
     writing.settings()  # a mistake is answered before the model is read
     talk = Conversation(writing.open_engine(run), plain)

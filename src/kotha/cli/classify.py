@@ -10,7 +10,7 @@ from kotha.cli.terminal import print_json, results
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kotha.generate.classes import Classified
+    from kotha.generation.classes import Classified
 
 # So many classes of an answer are shown; --json has them all.
 _LIKELIEST = 12

@@ -26,9 +26,9 @@ def compare(
     where the difference is more than chance.
     """
     import kotha
-    from kotha.evaluate.comparison_page import comparison_page
-    from kotha.evaluate.tables import comparison_table
-    from kotha.files.whole import write_page
+    from kotha.evaluation.comparison_page import comparison_page
+    from kotha.evaluation.tables import comparison_table
+    from kotha.storage.atomic import write_page
 
     with progress() as advance:
         found = kotha.compare(runs, text=text, field=field, whole=whole, device=device, on_progress=advance)

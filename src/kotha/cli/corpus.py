@@ -10,7 +10,7 @@ from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, flag
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
-from kotha.wording import counted
+from kotha.i18n.wording import counted
 
 app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
 

@@ -22,11 +22,10 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
-    from kotha.evaluate.baselines import find_data
-    from kotha.evaluate.doctor.examination import examine
-    from kotha.evaluate.doctor.page import doctor_page
-    from kotha.files.whole import write_page
-    from kotha.runs import RunFolder
+    from kotha.artifacts.run_folder import RunFolder, find_data
+    from kotha.evaluation.doctor.examination import examine
+    from kotha.evaluation.doctor.page import doctor_page
+    from kotha.storage.atomic import write_page
     from kotha.text.shards import Dataset
 
     folder = RunFolder(run)
@@ -56,9 +55,9 @@ def doctor(
 
 def _count(dataset: Any, config: dict[str, Any]) -> dict[str, float]:
     """The losses of n-gram models on the run's own data."""
-    from kotha.evaluate.baselines import count_baselines
-    from kotha.evaluate.held_out import from_dataset
-    from kotha.runs import figure
+    from kotha.artifacts.run_folder import figure
+    from kotha.evaluation.baselines import count_baselines
+    from kotha.text.held_out import from_dataset
 
     if dataset is None:
         raise UsageError("--ngrams counts in the data folder, which was not found; name it with --data")

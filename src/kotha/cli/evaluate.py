@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha import box
 from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Pair, RunName, TextItself, flag
 from kotha.cli.naming import place
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, print_table, problems_told, progress, results, table
 from kotha.errors import UsageError
-from kotha.files.looks import is_file
+from kotha.storage import bundled
+from kotha.storage.status import is_file
 from kotha.text.corpus.problems import Errors
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def evaluate(
     many are answered right. With --perturb: how far these figures fall when the text is written otherwise.
     """
     import kotha
-    from kotha.evaluate.tables import score_table
+    from kotha.evaluation.tables import score_table
     from kotha.text.corpus.dialogues import holds_dialogues
 
     folder, held_out = _model_and_text(run, path, text)
@@ -98,7 +98,7 @@ def evaluate(
     if as_json:
         print_json(score.to_dict())
         return
-    print_table(score_table(score, box.title(folder)))
+    print_table(score_table(score, bundled.title(folder)))
     if score.baselines is None:
         tell("no n-grams to compare with; name a data folder with --baselines")
 
@@ -107,7 +107,7 @@ def _show_perturbed(
     opened: "LanguageModel", path: str | list[str], kinds: tuple[str, ...], as_json: bool, **how: Any
 ) -> None:
     """How far a figure falls when the text is written otherwise."""
-    from kotha.evaluate.robustness import robustness_table
+    from kotha.evaluation.robustness import robustness_table
 
     if not isinstance(path, str):
         raise UsageError("--perturb changes a text in a file; give a PATH instead of --text")
@@ -121,7 +121,7 @@ def _show_perturbed(
 
 def _show_masked(opened: "LanguageModel", held_out: str | list[str], baselines: str, as_json: bool, **how: Any) -> None:
     """How many hidden words are guessed, and pairs judged, right."""
-    from kotha.evaluate.masked import masked_table
+    from kotha.evaluation.masked import masked_table
 
     with progress() as advance:
         counted_in = None if baselines == "none" else baselines
@@ -134,7 +134,7 @@ def _show_masked(opened: "LanguageModel", held_out: str | list[str], baselines: 
 
 def _show_instructions(opened: "LanguageModel", path: str, errors: Errors, as_json: bool) -> None:
     """How many questions of a file are answered right."""
-    from kotha.evaluate.instructions import instructions_table
+    from kotha.evaluation.instructions import instructions_table
 
     with progress() as advance:
         score = opened.evaluate_instructions(path, errors=errors, on_progress=advance)
@@ -148,7 +148,7 @@ def _show_classes(
     opened: "LanguageModel", path: str | list[str], baselines: str, errors: Errors, as_json: bool
 ) -> None:
     """How well classes are told apart: texts of a table, or images."""
-    from kotha.evaluate.classes_page import classes_table
+    from kotha.evaluation.classes_page import classes_table
 
     sees = opened.config.family == "vit"
     if not isinstance(path, str):
@@ -177,16 +177,16 @@ def _model_and_text(run: str | None, path: str | None, text: str | None) -> tupl
         return place(run), [text]
     if path is not None:
         return place(run), path
-    if run is None or run == box.NAME or is_file(Path(run) / "config.json"):
+    if run is None or run == bundled.NAME or is_file(Path(run) / "config.json"):
         raise UsageError("evaluate needs PATH, a text to measure on, or --text; see kotha evaluate --help")
-    return box.FOLDER, run
+    return bundled.FOLDER, run
 
 
 def _show_translations(
     opened: "LanguageModel", path: str | list[str], pair: tuple[str, str] | None, errors: Errors, as_json: bool
 ) -> None:
     """How close translations come, of the pairs of a table."""
-    from kotha.evaluate.translation_page import translation_table
+    from kotha.evaluation.translation_page import translation_table
 
     if not isinstance(path, str):
         raise UsageError(f"{opened.path} translates; give a PATH to pairs of texts, or ask kotha translate")
@@ -200,7 +200,7 @@ def _show_translations(
 
 def _show_task(opened: "LanguageModel", path: str, as_json: bool) -> None:
     """What a task of the harness comes to."""
-    from kotha.evaluate.harness import run_task
+    from kotha.evaluation.harness import run_task
 
     found = run_task(*opened.gpt, path)
     if as_json:

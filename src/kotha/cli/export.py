@@ -6,10 +6,10 @@ On either way it proves that it is the same.
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from kotha import box
 from kotha.cli.flags import Json, Run, flag
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import KothaError, UsageError
+from kotha.storage import bundled
 
 if TYPE_CHECKING:
     from kotha.export.parity import ParityReport
@@ -19,7 +19,7 @@ Overwrite = Annotated[bool, flag("Replace what was written there before.")]
 
 
 def export(
-    run: Run = box.FOLDER,
+    run: Run = bundled.FOLDER,
     /,
     *,
     to: Annotated[
@@ -42,7 +42,7 @@ def export(
     for name, value, door in (("--dtype", dtype, "hf"), ("--license", license_, "hf"), ("--type", type_, "gguf")):
         if value is not None and door != to:
             raise UsageError(f"{name} belongs to --to {door}, and this is --to {to}")
-    from kotha.bundle import load
+    from kotha.artifacts.model_folder import load
     from kotha.export.parity import lines_of
     from kotha.export.targets import ExportSettings
     from kotha.export.targets import export as export_model

@@ -9,11 +9,11 @@ from cyclopts import Parameter
 
 from kotha.cli.naming import place
 from kotha.errors import ConfigError, UsageError
-from kotha.files.places import PAGE_ENDINGS, check_file_place
+from kotha.storage.destinations import PAGE_ENDINGS, check_file_place
 
 if TYPE_CHECKING:
-    from kotha.generate.engine import Engine
-    from kotha.generate.settings import SamplingSettings
+    from kotha.generation.engine import Engine
+    from kotha.generation.settings import SamplingSettings
 
 _DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 _MOST_CONFIG_BYTES = 1 << 20
@@ -95,7 +95,7 @@ class Writing:
 
     def settings(self, place: int = 0) -> "SamplingSettings":
         """How the text at a place is drawn; each place has a seed of its own."""
-        from kotha.generate.settings import SamplingSettings
+        from kotha.generation.settings import SamplingSettings
 
         given = {name: getattr(self, name) for name in _DRAWING}
         return SamplingSettings(seed=self.seed + place, **given)
@@ -103,7 +103,7 @@ class Writing:
     def open_engine(self, run: Path, max_batch: int = 1) -> "Engine":
         """The engine of a run or model folder, on a GPU where there is one."""
         import kotha
-        from kotha.generate.weights import as_they_are
+        from kotha.generation.weights import as_they_are
 
         opened = kotha.load(run)
         return opened.engine(max_batch, as_they_are(opened.model) if self.weights == "as-they-are" else self.weights)

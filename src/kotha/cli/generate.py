@@ -8,11 +8,11 @@ from kotha.cli.flags import InLanguage, Json, RunName, Writing, flag
 from kotha.cli.naming import model_and_prompt
 from kotha.cli.spoken import tell
 from kotha.errors import UsageError
-from kotha.wording import counted
+from kotha.i18n.wording import counted
 
 if TYPE_CHECKING:
-    from kotha.generate.answers import Request, Result
-    from kotha.generate.engine import Engine
+    from kotha.generation.answers import Request, Result
+    from kotha.generation.engine import Engine
 
 # How many other tokens --probabilities shows at each place.
 _ALTERNATIVES = 5
@@ -36,7 +36,7 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Go on with a text. Letters appear as they are written."""
-    from kotha.generate.answers import Request
+    from kotha.generation.answers import Request
 
     if n < 1:
         raise UsageError(f"--n {n} asks for nothing; use 1 or more")

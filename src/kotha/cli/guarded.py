@@ -10,7 +10,7 @@ import sys
 
 from kotha.cli.memory import bound_bytes
 from kotha.cli.stopping import say_at_once
-from kotha.processes import end_with_parent
+from kotha.storage.processes import end_with_parent
 
 _FAILED = 1
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kotha.cli.flags import InLanguage, Json, flag, page
 from kotha.cli.spoken import said, spoken_language, tell
 from kotha.cli.stopping import raised
-from kotha.wording import ascii_digits, counted
+from kotha.i18n.wording import ascii_digits, counted
 
 if TYPE_CHECKING:
-    from kotha.evaluate.judge.session import BlindPair, Choice, Judging
+    from kotha.evaluation.judge.session import BlindPair, Choice, Judging
 
 _KEYS: dict[str, "Choice"] = {"1": "left", "2": "right", "0": "tie"}
 _LEAVE = ("q", "/exit", "/quit")
@@ -45,7 +45,7 @@ def judge(
     """
     import kotha
     from kotha.cli.terminal import print_json, print_table, progress
-    from kotha.evaluate.judge.results import judging_tables
+    from kotha.evaluation.judge.results import judging_tables
 
     how: Any = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed}
     with progress() as advance:

@@ -9,8 +9,8 @@ from cyclopts import App
 
 from kotha.cli.flags import InLanguage, Json, flag
 from kotha.cli.terminal import print_json, print_table, progress, results, table
-from kotha.files.tables import as_json as to_json
-from kotha.files.whole import write_whole
+from kotha.storage.atomic import write_whole
+from kotha.storage.json_files import as_json as to_json
 
 app = App(name="lessons", help="The course's questions, answered by measuring.", help_format="plaintext")
 
@@ -18,8 +18,8 @@ app = App(name="lessons", help="The course's questions, answered by measuring.",
 @app.default
 def listed(*, language: InLanguage = "en", as_json: Json = False) -> None:
     """List the lessons: what each asks, and how long it takes."""
-    from kotha.lessons.catalogue import lessons
-    from kotha.lessons.wordbook import Wordbook
+    from kotha.course.lessons.catalogue import lessons
+    from kotha.course.lessons.wordbook import Wordbook
 
     found, words = lessons(), Wordbook("common")
     if as_json:
@@ -42,10 +42,10 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Train the models of a lesson, measure them, and say in plain words what was seen."""
-    from kotha.lessons.catalogue import lesson
-    from kotha.lessons.classroom import Sizes
-    from kotha.lessons.occasion import Occasion
-    from kotha.lessons.wordbook import Wordbook
+    from kotha.course.lessons.catalogue import lesson
+    from kotha.course.lessons.classroom import Sizes
+    from kotha.course.lessons.occasion import Occasion
+    from kotha.course.lessons.wordbook import Wordbook
 
     chosen, sizes = lesson(name), Sizes() if steps is None else Sizes(steps=steps)
     with progress() as advance:

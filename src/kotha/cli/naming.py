@@ -10,17 +10,17 @@ import re
 import shlex
 from pathlib import Path
 
-from kotha import box
 from kotha.cli.spoken import tell
 from kotha.errors import UsageError
-from kotha.files.looks import is_file, is_folder
+from kotha.storage import bundled
+from kotha.storage.status import is_file, is_folder
 
 
 def place(word: str | None) -> Path:
     """Where the model is that a word names; who has a folder of that name here is told how to say so."""
-    if word == box.NAME and is_folder(Path(word)):
-        tell(f"{box.NAME} is the model that came with Kotha; the folder here is ./{box.NAME}")
-    return box.place(word)
+    if word == bundled.NAME and is_folder(Path(word)):
+        tell(f"{bundled.NAME} is the model that came with Kotha; the folder here is ./{bundled.NAME}")
+    return bundled.place(word)
 
 
 def model_and_prompt(first: str | None, second: str | None, command: str) -> tuple[Path, str]:
@@ -30,25 +30,25 @@ def model_and_prompt(first: str | None, second: str | None, command: str) -> tup
     """
     if not first or second is not None:
         return place(first or None), second or ""
-    if first == box.NAME or os.path.exists(first):  # noqa: PTH110 - a prompt may be too long for a path
+    if first == bundled.NAME or os.path.exists(first):  # noqa: PTH110 - a prompt may be too long for a path
         return place(first), ""
     if first.isascii() and not any(letter.isspace() for letter in first):
         raise UsageError(f"there is no {first}; name a run folder, or for a text write: kotha {command} box {first}")
-    return box.FOLDER, first
+    return bundled.FOLDER, first
 
 
 def model_and_file(first: str | None, second: str | None) -> tuple[Path, str | None]:
     """A model's folder and the path of a text: ``RUN PATH``, ``RUN``, ``PATH`` or nothing; a file is a text."""
     if first is not None and second is None and is_file(Path(first)):
-        return box.FOLDER, first
+        return bundled.FOLDER, first
     return place(first), second
 
 
 def model_and_words(first: str | None, others: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
     """A model's folder and words: ``RUN WORD …`` or ``WORD …``; no model where there is neither."""
-    if first is None or first == box.NAME or first.isascii() or os.path.exists(first):  # noqa: PTH110
+    if first is None or first == bundled.NAME or first.isascii() or os.path.exists(first):  # noqa: PTH110
         return (None if first is None else place(first)), others
-    return box.FOLDER, (first, *others)
+    return bundled.FOLDER, (first, *others)
 
 
 def in_flags(message: str) -> str:

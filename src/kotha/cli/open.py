@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
 
-from kotha import box
 from kotha.cli.flags import flag
 from kotha.errors import UsageError, library
+from kotha.storage import bundled
 
 # The rooms of the page, as its addresses name them.
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
@@ -33,15 +33,15 @@ def open_studio(
     library("fastapi", needed)
     library("uvicorn", needed)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from kotha.serve.running import run
-    from kotha.serve.settings import Limits, ServeSettings, StartAdvice
+    from kotha.server.running import run
+    from kotha.server.settings import Limits, ServeSettings, StartAdvice
 
     elsewhere = "start `kotha serve` with"
     advice = StartAdvice(index=f"{elsewhere} --index FILE", name=f"{elsewhere} --name NAME")
     limits = Limits(rows=_ROWS)
     settings = ServeSettings(port=port, jobs=jobs, limits=limits, opens_ahead=True, advice=advice)
     # The first that is named is the one to begin with.
-    named = (*models, *(() if box.NAME in models else (box.NAME,)))
+    named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
 
     def ready(at: str) -> None:
         asked = urlencode({"x": text}) if text else ""

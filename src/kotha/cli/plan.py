@@ -60,17 +60,17 @@ def plan(
         raise UsageError(f"--memory-gb takes a number above 0, up to {_MOST_GB:,}")
     with notes().status(said("reading the text and timing a few small steps …")):
         from kotha.export.targets import doors
-        from kotha.train.plan.gpus import gpu_named
-        from kotha.train.plan.telling import tell_plan
-        from kotha.train.settings import TrainRequest
+        from kotha.training.plan.gpus import gpu_named
+        from kotha.training.plan.render import tell_plan
+        from kotha.training.settings import TrainRequest
 
         named = None if gpu is None else gpu_named(gpu)
         memory = None if memory_gb is None else int(memory_gb * 1e9)
         request = TrainRequest(preset, recipe, minutes, memory, device, named, given)
         found, text = tell_plan(request, data, doors, timed=time)
     if html is not None:
-        from kotha.files.whole import write_page
-        from kotha.train.plan.page import plan_page
+        from kotha.storage.atomic import write_page
+        from kotha.training.plan.page import plan_page
 
         write_page(html, plan_page(found, text.settings))
     if as_json:
@@ -82,7 +82,7 @@ def plan(
 def _print(text: Any) -> None:
     from rich.cells import cell_len
 
-    from kotha.train.plan.telling import schedule_lines
+    from kotha.training.plan.render import schedule_lines
 
     console = results()
     print_plan_tables(text.tables)

@@ -45,10 +45,10 @@ def plan_on_paper(
 ) -> None:
     """Tell what a cluster would need and give; ``other`` flags have no place there."""
     from kotha.model.config import GPTConfig
-    from kotha.train.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster
-    from kotha.train.plan.cluster_telling import read_tokens, tell_cluster
-    from kotha.train.plan.gpus import gpu_named
-    from kotha.train.settings import TrainRequest, choose_settings
+    from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster
+    from kotha.training.plan.gpus import gpu_named
+    from kotha.training.plan.render_cluster import read_tokens, tell_cluster
+    from kotha.training.settings import TrainRequest, choose_settings
 
     if cluster.gpus is None:
         raise UsageError("--nodes, --tokens, --network and --storage are for many GPUs; say how many with --gpus")
@@ -86,7 +86,7 @@ def print_plan_tables(tables: Sequence[tuple[str, list[str], list[list[str]]]]) 
     """The tables of a plan; one with sentences in it is read from its left."""
     from rich.cells import cell_len
 
-    from kotha.train.plan.telling import has_sentences, in_columns
+    from kotha.training.plan.render import has_sentences, in_columns
 
     console = results()
     for title, header, rows in tables:

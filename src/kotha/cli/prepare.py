@@ -7,7 +7,7 @@ from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerN
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
-from kotha.files.looks import is_there
+from kotha.storage.status import is_there
 from kotha.text.clean.copies import Duplicates
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.corpus.remote import is_remote

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from kotha import box
 from kotha.cli.flags import flag
 from kotha.errors import library
+from kotha.storage import bundled
 
 
 def serve(
@@ -41,9 +41,9 @@ def serve(
     library("uvicorn", advice)
     # Threads that wait for one another sleep: those that answer requests need the cores, too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from kotha.serve.logs import log_requests
-    from kotha.serve.running import run
-    from kotha.serve.settings import Limits, ServeSettings, StartAdvice, is_open, read_key
+    from kotha.server.logs import log_requests
+    from kotha.server.running import run
+    from kotha.server.settings import Limits, ServeSettings, StartAdvice, is_open, read_key
 
     settings = ServeSettings(
         host=host,
@@ -63,7 +63,7 @@ def serve(
         ),
     )
     log_requests(log)
-    named = models or (box.NAME,)
+    named = models or (bundled.NAME,)
 
     def say(line: str) -> None:
         if log == "json":

@@ -18,8 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kotha.files.looks import is_file
-from kotha.wording import (
+from kotha.i18n.wording import (
     LANGUAGES,
     TIMES,
     Language,
@@ -31,6 +30,7 @@ from kotha.wording import (
     plain,
     settled,
 )
+from kotha.storage.status import is_file
 
 FOLDER = Path(__file__).parent / "words"
 VARIABLE = "KOTHA_LANGUAGE"
@@ -230,7 +230,7 @@ def _forms(rooms: tuple[str, ...]) -> list[_Form]:
         found = json.loads((FOLDER / f"{room}.json").read_text(encoding="utf-8"))
         entries |= {f"{room}.{key}": entry for key, entry in found.items()}
     forms = [_Form(entry["en"], entry["bn"]) for entry in entries.values()]
-    from kotha.studio.files import words as studio_words
+    from kotha.report.built import words as studio_words
 
     for room in ("told", *(_OF_THE_STUDIO[command] for command in rooms if command in _OF_THE_STUDIO)):
         forms += [_Form(entry["en"], entry["bn"], of_the_studio=True) for entry in studio_words(room).values()]

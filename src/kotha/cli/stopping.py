@@ -51,9 +51,9 @@ def stop(number: int, _: FrameType | None = None) -> None:
     deafen()
     if "multiprocessing.util" in sys.modules:
         _end_workers()
-    if "ray" in sys.modules and "kotha.text.crew.cluster" in sys.modules:
-        sys.modules["kotha.text.crew.cluster"].end_at_once()
-    give_up = getattr(sys.modules.get("kotha.files.whole"), "give_up", None)
+    if "ray" in sys.modules and "kotha.text.parallel.cluster" in sys.modules:
+        sys.modules["kotha.text.parallel.cluster"].end_at_once()
+    give_up = getattr(sys.modules.get("kotha.storage.atomic"), "give_up", None)
     all_gone = give_up is None or give_up()
     say_at_once(MESSAGE if all_gone else _LEFT)
     os._exit(128 + number)

@@ -11,7 +11,7 @@ from kotha.cli.terminal import print_json, results, table
 from kotha.cli.training_display import TrainingDisplay
 
 if TYPE_CHECKING:
-    from kotha.train.sweep.findings import SweepFindings
+    from kotha.training.sweep.findings import SweepFindings
 
 
 def sweep(
@@ -55,11 +55,11 @@ def sweep(
     changes = {**from_words(set_), **({} if steps is None else {"steps": steps})}
     with TrainingDisplay() as display:
         from kotha.text.shards import Dataset
-        from kotha.train.settings import TrainRequest
-        from kotha.train.sweep.about import SweepRequest
-        from kotha.train.sweep.findings import find
-        from kotha.train.sweep.page import sweep_page
-        from kotha.train.sweep.searching import Searching, SweepStopped
+        from kotha.training.settings import TrainRequest
+        from kotha.training.sweep.about import SweepRequest
+        from kotha.training.sweep.findings import find
+        from kotha.training.sweep.page import sweep_page
+        from kotha.training.sweep.searching import Searching, SweepStopped
 
         request = SweepRequest(
             TrainRequest(preset, recipe, minutes, changes=changes), search, prune=prune, seed=seed, trials=trials
@@ -74,7 +74,7 @@ def sweep(
     found = find(searching)
     command = train_line(data, found)
     if html is not None:
-        from kotha.files.whole import write_page
+        from kotha.storage.atomic import write_page
 
         write_page(html, sweep_page(found, command))
     if as_json:
@@ -95,7 +95,7 @@ def beside(data: Path) -> Path:
 
 def train_line(data: Path, found: "SweepFindings") -> str:
     """The line that trains with the best settings, to copy."""
-    from kotha.train.sweep.space import in_words
+    from kotha.training.sweep.space import in_words
 
     changes = dict(found.changes)
     words = ["kotha", "train", str(data), "--out", "run"]
@@ -110,7 +110,7 @@ def train_line(data: Path, found: "SweepFindings") -> str:
 
 
 def _print(found: "SweepFindings", command: str, out: Path) -> None:
-    from kotha.train.sweep.findings import mattered_rows, sentences, trial_rows
+    from kotha.training.sweep.findings import mattered_rows, sentences, trial_rows
 
     console = results()
     header = ["trial", found.unit, "ended", "settings"]

@@ -16,12 +16,12 @@ from rich.table import Table
 from kotha.cli.controls import plain_stream, visible
 from kotha.cli.naming import in_flags
 from kotha.cli.spoken import measured, said, tell
-from kotha.files.tables import as_json
+from kotha.i18n.wording import OnProgress
+from kotha.storage.json_files import as_json
 from kotha.text.corpus.problems import CorpusProblem
-from kotha.wording import OnProgress
 
 if TYPE_CHECKING:
-    from kotha.evaluate.tables import Table as Made
+    from kotha.report.table import Table as Made
 
 # Results go out at full width when they go into a file, so that no line is folded.
 _WIDE = 200

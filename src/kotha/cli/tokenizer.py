@@ -9,9 +9,9 @@ from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerN
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import notes, print_json, problems_told, results
 from kotha.cli.tokenizer_card import card
+from kotha.i18n.wording import counted
 from kotha.text.tokenizer.tokenizer import FILE_NAME, Tokenizer, check_free
 from kotha.text.tokenizer.trainers import Kind, Level
-from kotha.wording import counted
 
 Overwrite = Annotated[bool, flag("Replace a tokenizer that exists.")]
 

@@ -31,9 +31,9 @@ def card(
     as_json: Json = False,
 ) -> None:
     """Compare tokenizers on a text: tokens a word, bytes a token, unknowns, letters cut in two, round trip."""
-    from kotha.files.whole import write_page
+    from kotha.report.tokenizer_card import cards_page
+    from kotha.storage.atomic import write_page
     from kotha.text.tokenizer import card as cards_module
-    from kotha.text.tokenizer.card_page import cards_page
     from kotha.text.tokenizer.importers import import_tokenizer
 
     documents = list(_texts(text, field, errors))

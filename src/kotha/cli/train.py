@@ -66,13 +66,13 @@ def train(
         from kotha.api.images import are_images, train_on_images
         from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
         from kotha.api.run import origin_at, sampler
-        from kotha.runs import RunFolder
+        from kotha.artifacts.run_folder import RunFolder
         from kotha.text.shards import Dataset
-        from kotha.train.disks import find_disks
-        from kotha.train.distributed import joined, ranks_here
-        from kotha.train.plan.design import RECIPE
-        from kotha.train.settings import TrainRequest
-        from kotha.train.start import goes_on, train_run
+        from kotha.training.checkpoint_exchange import find_disks
+        from kotha.training.distributed import joined, ranks_here
+        from kotha.training.plan.design import RECIPE
+        from kotha.training.settings import TrainRequest
+        from kotha.training.start import goes_on, train_run
 
         folder, ranks = RunFolder(out), ranks_here(shard)
         request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=given)
@@ -80,7 +80,7 @@ def train(
         stack.enter_context(joined(ranks))
         ranks = find_disks(ranks, folder.path)
         if tensorboard and ranks.is_first:
-            from kotha.train.show.tensorboard import TensorBoard
+            from kotha.training.show.tensorboard import TensorBoard
 
             display.also = stack.enter_context(TensorBoard(out / "tensorboard"))
         again = not resume and goes_on(folder, ranks)
@@ -127,16 +127,16 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
 def _held_out(out: Path, summary: dict[str, Any]) -> set[str]:
     """Show what a run from examples reached on the part that was held out; the names of the figures that this tells."""
     if "bleu" in summary:
-        from kotha.evaluate.translation import translation_score_of
-        from kotha.evaluate.translation_page import translation_table
+        from kotha.evaluation.translation import translation_score_of
+        from kotha.evaluation.translation_page import translation_table
 
         translated = translation_score_of(summary)
         print_table(translation_table(translated, str(out)))
         return set(translated.to_dict())
     if "confusion" in summary:
-        from kotha.adapt.images import PAGE
-        from kotha.evaluate.classes_page import classes_table
-        from kotha.evaluate.classification import score_of
+        from kotha.evaluation.classes_page import classes_table
+        from kotha.evaluation.classification import score_of
+        from kotha.finetune.images import PAGE
 
         told = score_of(summary)
         print_table(classes_table(told, str(out)))

@@ -9,7 +9,7 @@ from rich.text import Text
 from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import say_at_once
 from kotha.cli.terminal import notes
-from kotha.wording import size
+from kotha.i18n.wording import size
 
 _SAMPLE_LETTERS = 110
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import kotha
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import figure, mapping
 from kotha.errors import KothaError, is_of_the_machine
 from kotha.export.huggingface.layouts import Layout
-from kotha.files.looks import reading
-from kotha.files.tables import read_table
+from kotha.i18n.wording import counted
 from kotha.model.config import ClassifierConfig, TextConfig
-from kotha.runs import figure, mapping
-from kotha.wording import counted
+from kotha.storage.json_files import read_table
+from kotha.storage.status import reading
 
 UNKNOWN = "unknown"
 _TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}

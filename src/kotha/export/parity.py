@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
-from kotha.page import Page, framed
+from kotha.report.page import Page, framed
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.ending import start_of_document

@@ -15,7 +15,7 @@ from kotha.export.parity import ParityReport
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
 
 if TYPE_CHECKING:
-    from kotha.bundle import Bundle
+    from kotha.artifacts.model_folder import Bundle
 
 Target = Literal["hf", "gguf", "onnx", "web"]
 

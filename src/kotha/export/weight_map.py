@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import shape_alone
+from kotha.artifacts.model_folder import shape_alone
 from kotha.errors import KothaError
 from kotha.model.config import ModelConfig
 

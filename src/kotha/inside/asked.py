@@ -15,16 +15,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.generate.beam import BeamSettings, beam_search
-from kotha.generate.plain import continue_plainly
-from kotha.generate.settings import SamplingSettings
+from kotha.generation.beam import BeamSettings, beam_search
+from kotha.generation.plain import continue_plainly
+from kotha.generation.settings import SamplingSettings
 from kotha.inside.inputs import ModelInput, Write, read, read_image
 from kotha.model.config import ViTConfig
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
-from kotha.pictures import read_picture
+from kotha.storage.images import read_picture
 from kotha.text.akshara import aksharas
 
 _LONGEST_TITLE, _CUT = 90, " …"

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
+from kotha.i18n.wording import counted
 from kotha.model.classifier import TextClassifier
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -26,7 +27,6 @@ from kotha.text.tokenizer.decoding import BufferedDecoder
 from kotha.text.tokenizer.ending import encode_prompt
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
-from kotha.wording import counted
 
 Write = Callable[[list[int]], Sequence[int]]
 # Past this many positions a picture of all of them is hard to read; it is still made.

@@ -28,13 +28,13 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.files.whole import whole_file
 from kotha.inside.inputs import ModelInput
 from kotha.inside.sites import ATTENTION_SITES, nearest_site, stacks
 from kotha.inside.sites import layers as model_layers
 from kotha.model.attention import Attention
 from kotha.model.block import Block
 from kotha.model.family import Model
+from kotha.storage.atomic import whole_file
 
 _NAMED = 3  # places that a trace names of itself
 _WORKED_OUT = ("scores", "masked_scores", "weights")

@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.files.places import PAGE_ENDINGS
-from kotha.files.whole import write_page
-from kotha.page import framed
+from kotha.report.page import framed
+from kotha.storage.atomic import write_page
+from kotha.storage.destinations import PAGE_ENDINGS
 
 Found = TypeVar("Found")
 

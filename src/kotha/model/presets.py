@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kotha.errors import ConfigError, nearest
+from kotha.i18n.wording import counted
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
-from kotha.wording import counted
 
 # Qwen3's layout, for the models that are trained here.
 MODERN: dict[str, Any] = {

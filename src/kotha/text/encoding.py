@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import tokenizers
 
 from kotha.text.clean.leakage import LeakIndex, batches
-from kotha.text.crew.duty import Crew, Duty
+from kotha.text.parallel.duty import Crew, Duty
 from kotha.text.tokenizer.memo import Ids, MemoEncoder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

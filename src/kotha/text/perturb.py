@@ -18,8 +18,8 @@ import unicodedata
 from collections.abc import Callable
 
 from kotha.errors import UsageError, nearest
+from kotha.i18n.wording import ascii_digits
 from kotha.text.akshara import aksharas
-from kotha.wording import ascii_digits
 
 Change = Callable[[str, random.Random], str]
 

@@ -22,7 +22,8 @@ from typing import Any, get_args
 
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError, nearest
-from kotha.files.whole import whole_folder
+from kotha.i18n.wording import OnProgress
+from kotha.storage.atomic import whole_folder
 from kotha.text.clean.copies import Duplicates, told_apart
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
 from kotha.text.clean.leakage import LeakIndex
@@ -30,13 +31,12 @@ from kotha.text.clean.shingles import GOLDEN, mix_one
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
-from kotha.text.crew.choose import check_crew, crew_on
-from kotha.text.crew.duty import Crew
 from kotha.text.encoding import EncodedDocument, encode_documents
+from kotha.text.parallel.choose import check_crew, crew_on
+from kotha.text.parallel.duty import Crew
 from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
 from kotha.text.tokenizer.framing import unframed
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.wording import OnProgress
 
 TRAIN, VALIDATION = _SPLITS = "train", "validation"
 _STDIN_FILE = "stdin.txt"

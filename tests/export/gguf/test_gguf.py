@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.conftest import SHARED_DATA
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import ConfigError, KothaError, TokenizerError, UsageError
 from kotha.export.gguf import check, vocabulary
 from kotha.export.gguf import export as door

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.export.huggingface.export import export_hf
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.targets import doors
-from kotha.generate.classes import Classifier
+from kotha.generation.classes import Classifier
 from kotha.model.config import GPTConfig, ModelConfig, classifying
 from kotha.model.family import build
 from kotha.model.presets import MODERN, preset

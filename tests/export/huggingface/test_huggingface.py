@@ -10,16 +10,16 @@ import torch
 import transformers
 from tests.export.models import ARCHITECTURES, CONFIGS, VOCABULARY, shaken
 
-from kotha.bundle import Bundle, save, unique_weights
+from kotha.artifacts.model_folder import Bundle, save, unique_weights
 from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.parity import AWKWARD_LINES, built_in_lines
 from kotha.export.targets import ExportSettings, export
-from kotha.generate.answers import Request
-from kotha.generate.engine import Engine
-from kotha.generate.settings import SamplingSettings
+from kotha.generation.answers import Request
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate, Turn
 from kotha.text.tokenizer.ending import encode_prompt, start_of_document

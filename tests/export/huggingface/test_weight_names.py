@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.export.models import ARCHITECTURES, CONFIGS, shaken
 
-from kotha.bundle import unique_weights
+from kotha.artifacts.model_folder import unique_weights
 from kotha.errors import KothaError
 from kotha.export.huggingface.layouts import BERT, GPT2, LAYOUTS, LLAMA, MARIAN, choose_layout
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.export.models import CONFIGS, shaken
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export.onnx import check
 from kotha.export.onnx import export as door

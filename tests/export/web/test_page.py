@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tests.export.models import CONFIGS, shaken
 
-from kotha import box
 from kotha.errors import ConfigError, KothaError, UsageError
 from kotha.export.card import About
 from kotha.export.parity import ParityReport
 from kotha.export.targets import ExportSettings
 from kotha.export.web import export as web
 from kotha.export.web.card import describe_card
+from kotha.storage import bundled
 
 NAME = "</script><b>"
 
@@ -78,9 +78,9 @@ def test_where_no_script_runs_the_card_is_a_table(page: str) -> None:
 
 
 def test_the_box_tells_what_its_card_does() -> None:
-    from kotha.bundle import load
+    from kotha.artifacts.model_folder import load
 
-    card = describe_card(load(box.FOLDER), About.of(box.FOLDER), None)
+    card = describe_card(load(bundled.FOLDER), About.of(bundled.FOLDER), None)
     row = next(line for line in card["own"].splitlines() if line.startswith("| all of it |"))
     assert card["bits_per_byte"] == float(row.split("|")[2])
     assert card["license"] == "cc-by-sa-4.0"

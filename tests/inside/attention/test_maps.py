@@ -20,7 +20,7 @@ from kotha.inside.inputs import ModelInput, Piece, name_piece, read, read_image
 from kotha.inside.sites import choose_layers
 from kotha.inside.trace import trace
 from kotha.model.pruning import remove_heads
-from kotha.page import as_script
+from kotha.report.page import as_script
 
 HOSTILE = "</script><b>কথা</b>&\u2028<!--"
 

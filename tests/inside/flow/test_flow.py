@@ -14,7 +14,7 @@ from kotha.inside.inputs import read, read_without_tokenizer
 from kotha.inside.trace import trace
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.studio.files import words
+from kotha.report.built import words
 
 PRE = ["attention_norm", "attention", "residual_mid", "feedforward_norm", "feedforward", "residual_out"]
 POST = ["attention", "attention_norm", "feedforward", "feedforward_norm"]

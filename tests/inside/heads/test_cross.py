@@ -15,7 +15,7 @@ from kotha.inside.heads.importance import by_ablation, every_head, mean_loss, si
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.pruning import remove_heads
-from kotha.train.objectives import teacher_forcing
+from kotha.training.objectives import teacher_forcing
 
 N_WORDS, START, END = 12, 0, 1
 PARTS = {"encoder": "encoder.", "decoder": ".attention.", "cross": ".cross."}

@@ -8,7 +8,7 @@ import torch
 from tests.inside.attention.test_maps import HOSTILE, data_in, input_of
 from tests.inside.small_models import BODIES, small
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.inside.lens.lens import Lens, lens, lens_page, lens_view
 

@@ -8,8 +8,8 @@ import tokenizers
 from tests.text.conftest import KINDS, SENTENCES, trained
 from tokenizers import decoders, models, pre_tokenizers
 
+from kotha.report.tokenizer_card import cards_page
 from kotha.text.tokenizer import card
-from kotha.text.tokenizer.card_page import cards_page
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view
 

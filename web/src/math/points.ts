@@ -1,5 +1,5 @@
 /** What a cell is worth: all of it at the first try, less with each wrong one and each hint, nothing for the worked step.
- * The library counts the same (`inside/exercises/score.py`); one list of cases holds both. */
+ * The library counts the same (`course/exercises/score.py`); one list of cases holds both. */
 
 export const FULL = 4;
 const LEAST = 1;

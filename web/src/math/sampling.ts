@@ -1,5 +1,5 @@
 /**
- * What the next token is drawn from: the twin of `generate/plain.py`, in its order. Repetition, temperature, top-k, top-p
+ * What the next token is drawn from: the twin of `generation/plain.py`, in its order. Repetition, temperature, top-k, top-p
  * of what is left, min-p. Both languages' tests read the same cases.
  */
 

@@ -1,5 +1,5 @@
 /** Score files: what was done on a sheet, to be handed to a teacher, and graded again from the numbers up. The library
- * checks them too (`inside/exercises/score.py`). The checksum finds accidents; it is no proof of anything. */
+ * checks them too (`course/exercises/score.py`). The checksum finds accidents; it is no proof of anything. */
 import { gradeCell } from "./grading";
 import { FULL, points } from "./points";
 import { asShown, compute, flow, key, slackOf, type Step } from "./sheet";

@@ -1,5 +1,5 @@
 /** A sum typed instead of its result: `1.0×0.2 + 0.5×0.1`, `0.37/1.414`, `e^0.5 / (e^0.5 + 1)`. Whoever types the way
- * has given the number exactly. The library reads the same by `inside/exercises/sums.py`; one list of cases holds both. */
+ * has given the number exactly. The library reads the same by `course/exercises/sums.py`; one list of cases holds both. */
 import { latinDigits } from "@/words/numbers";
 
 const PIECE = /\s*(\d+\.?\d*|\.\d+|[-+*/^()√e])/g;

@@ -1,4 +1,4 @@
-/** Writing with a model: the twin of `generate/plain.py`, with a cache. The same seed draws the same text as there. */
+/** Writing with a model: the twin of `generation/plain.py`, with a cache. The same seed draws the same text as there. */
 import { ranked, spread, untouched, type Sampling } from "@/math/sampling";
 import type { Gpt } from "./gpt";
 

@@ -4,16 +4,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha import box
 from kotha.cli.flags import InLanguage, Json, RunName, flag, page
 from kotha.cli.inside.opening import open_model
 from kotha.cli.naming import model_and_words, place
 from kotha.cli.spoken import said
 from kotha.cli.terminal import notes, print_json, print_table
 from kotha.errors import UsageError
+from kotha.storage import bundled
 
 if TYPE_CHECKING:
-    from kotha.evaluate.tables import Table
+    from kotha.report.table import Table
 
 
 def embeddings(
@@ -39,7 +39,7 @@ def embeddings(
     shown: list[Table | str] = []
     folder, asked = model_and_words(run, words)
     if folder is None and (map_ or text or pair):
-        folder = box.FOLDER
+        folder = bundled.FOLDER
     if map_ is not None and map_.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--map {map_}: a map is a page; name a file that ends in .html")
     if pair is not None and folder is not None:
@@ -47,7 +47,7 @@ def embeddings(
         from kotha.inside.embeddings.words import open_table
 
         runs = [folder, *map(place, asked)]
-        tables = {box.title(each): open_table(open_model(each), each) for each in runs}
+        tables = {bundled.title(each): open_table(open_model(each), each) for each in runs}
         measured = distance_at_widths(tables, *pair)
         rows = [{"run": name, **each.to_dict()} for name, each in measured.items()]
         found["pair"] = {"words": list(pair), "runs": rows}

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.terminal import print_json
 from kotha.errors import UsageError
-from kotha.files.looks import is_there
+from kotha.storage.status import is_there
 
 if TYPE_CHECKING:
-    from kotha.inside.exercises.record import AnswerFile
-    from kotha.inside.exercises.sets import QuestionChoice
-    from kotha.wording import Language
+    from kotha.course.exercises.record import AnswerFile
+    from kotha.course.exercises.sets import QuestionChoice
+    from kotha.i18n.wording import Language
 
 
 def exercise(
@@ -39,7 +39,7 @@ def exercise(
     as_json: Annotated[bool, flag("The summary on stdout; the talk goes to stderr.", name="--json")] = False,
 ) -> None:
     """Ask questions, grade the answers and say which mistake it was; an empty line passes one over, ? gives a hint."""
-    from kotha.inside.exercises.sets import QuestionChoice
+    from kotha.course.exercises.sets import QuestionChoice
 
     choice = QuestionChoice(set, wanted, preset, batch_size, steps, size, seed)
     if key or paper:
@@ -54,7 +54,7 @@ def exercise(
 
 
 def _print(choice: "QuestionChoice", language: "Language", key: bool, as_json: bool) -> None:
-    from kotha.inside.exercises.key import key_dict, paper_lines
+    from kotha.course.exercises.key import key_dict, paper_lines
 
     setting, questions = choice.prepare()
     if as_json:
@@ -71,14 +71,14 @@ def _ask(
     kept: tuple[Path | None, str | None, Path | None],
     as_json: bool,
 ) -> None:
-    from kotha.inside.exercises.outcome import Outcome
-    from kotha.inside.exercises.quiz import RULES, Quiz
-    from kotha.inside.exercises.record import save
+    from kotha.course.exercises.outcome import Outcome
+    from kotha.course.exercises.quiz import RULES, Quiz
+    from kotha.course.exercises.record import save
 
     path, name, key_file = kept
     secret = b""
     if key_file is not None:
-        from kotha.inside.exercises.record import read_key
+        from kotha.course.exercises.record import read_key
 
         secret = read_key(key_file)
     record = _begin(choice, language, path, name, secret)
@@ -107,8 +107,8 @@ def _begin(
     choice: "QuestionChoice", language: "Language", path: Path | None, name: str | None, secret: bytes
 ) -> "AnswerFile":
     """What was kept, to go on from; or a beginning."""
-    from kotha.inside.exercises.record import AnswerFile, is_sound, load
-    from kotha.inside.exercises.sets import QuestionChoice
+    from kotha.course.exercises.record import AnswerFile, is_sound, load
+    from kotha.course.exercises.sets import QuestionChoice
 
     if path is None or not is_there(path):
         return AnswerFile(name or "", language, choice)

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from kotha import box
 from kotha.cli.flags import InLanguage, Json, flag
 from kotha.cli.inside.opening import Html, Image, RunOrNone, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
 from kotha.errors import UsageError
+from kotha.storage import bundled
 
 
 def flow(
@@ -29,7 +29,7 @@ def flow(
     if run is not None and preset is not None:
         raise UsageError("name a run, or --preset NAME without one")
     asked = Asked(text=text, second=second, target=target, image=image)
-    view = flow_view(open_model(run or box.FOLDER), asked) if preset is None else preset_flow_view(preset, asked)
+    view = flow_view(open_model(run or bundled.FOLDER), asked) if preset is None else preset_flow_view(preset, asked)
     stations = rows(view.found)
     if not hand_over(view, html, as_json, f"{len(stations)} stations"):
         return

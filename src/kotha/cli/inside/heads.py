@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any
 
-from kotha import box
 from kotha.cli import spoken
 from kotha.cli.flags import Field, InLanguage, Json, Pair, RunName, TextItself, flag
 from kotha.cli.inside.opening import Html, Tokens, hand_over, open_model
 from kotha.cli.naming import model_and_file
 from kotha.cli.terminal import progress, results, table
-from kotha.wording import counted
+from kotha.i18n.wording import counted
+from kotha.storage import bundled
 
 
 def heads(
@@ -35,7 +35,7 @@ def heads(
     folder, file = model_and_file(run, path)
     source = TextSource(text=text, path=file, run=folder, field=field, pair=pair, tokens=tokens)
     with progress() as advance:
-        view = heads_view(open_model(folder), source, name=box.title(folder), on_progress=advance)
+        view = heads_view(open_model(folder), source, name=bundled.title(folder), on_progress=advance)
     if not as_json:
         _print(view.to_dict())
     hand_over(view, html, as_json, "a map of all heads")

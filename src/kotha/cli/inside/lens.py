@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from kotha import box
 from kotha.cli import spoken
 from kotha.cli.flags import InLanguage, Json, Run
 from kotha.cli.inside.opening import Generate, Html, Second, Target, Text, hand_over, open_model
 from kotha.cli.terminal import results, table
-from kotha.wording import counted
+from kotha.i18n.wording import counted
+from kotha.storage import bundled
 
 
 def lens(
-    run: Run = box.FOLDER,
+    run: Run = bundled.FOLDER,
     /,
     *,
     text: Text = None,

@@ -10,7 +10,7 @@ from kotha.cli.naming import place
 from kotha.cli.terminal import print_json, results
 
 if TYPE_CHECKING:
-    from kotha.bundle import Bundle
+    from kotha.artifacts.model_folder import Bundle
     from kotha.inside.view import View
 
 RunOrNone = Annotated[
@@ -31,7 +31,7 @@ Html = Annotated[Path | None, page("Write one offline page to this file.")]
 
 def open_model(run: Path) -> "Bundle":
     """The model of a run or model folder, with its tokenizer; narrow weights as float32, in which none is lost."""
-    from kotha import bundle
+    from kotha.artifacts import model_folder as bundle
 
     return bundle.load(run).widened()
 

@@ -8,8 +8,8 @@ from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results, table
 
 if TYPE_CHECKING:
-    from kotha.inside.exercises.classroom import FileScore
-    from kotha.wording import Language
+    from kotha.course.exercises.classroom import FileScore
+    from kotha.i18n.wording import Language
 
 
 def score(
@@ -20,10 +20,10 @@ def score(
     as_json: Annotated[bool, flag("As JSON.", name="--json")] = False,
 ) -> None:
     """Mark score files again, from the answers up, and say whether each signature fits."""
+    from kotha.course.exercises.classroom import PROOF, as_csv, read_class
+    from kotha.course.exercises.record import read_key
     from kotha.errors import DataError, UsageError
-    from kotha.files.whole import write_whole
-    from kotha.inside.exercises.classroom import PROOF, as_csv, read_class
-    from kotha.inside.exercises.record import read_key
+    from kotha.storage.atomic import write_whole
 
     if not files:
         raise UsageError("name score files, as the tutor or the page By hand saves them")
@@ -41,7 +41,7 @@ def score(
 
 
 def _print(rows: "list[FileScore]", language: "Language") -> None:
-    from kotha.inside.exercises.classroom import HEADINGS
+    from kotha.course.exercises.classroom import HEADINGS
 
     header = [HEADINGS[name].to(language) for name in ("name", "sheet", "points", "percent", "right", "state", "note")]
     lines = [

@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-from kotha import box
 from kotha.cli import spoken
 from kotha.cli.flags import InLanguage, Json, Run, flag, written
 from kotha.cli.inside.opening import Image, Second, Target, Text, open_model, tell
 from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
+from kotha.storage import bundled
 
 
 def trace(
-    run: Run = box.FOLDER,
+    run: Run = bundled.FOLDER,
     /,
     *,
     text: Text = None,

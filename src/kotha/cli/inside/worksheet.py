@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from kotha import box
 from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.inside.opening import Html, RunOrNone, open_model
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
+from kotha.storage import bundled
 
 if TYPE_CHECKING:
-    from kotha.inside.worksheet.page import SheetView
+    from kotha.course.worksheet.page import SheetView
 
 
 def worksheet(
@@ -57,20 +57,20 @@ def worksheet(
         practise(*exercise, language=language, size=size, seed=seed, as_json=as_json)
         return
     if picture is not None:
-        from kotha.inside.worksheet.places import positions_picture
+        from kotha.course.worksheet.places import positions_picture
 
         positions_picture().save(picture)
         tell(f"wrote {picture}")
         if sheet == "attention":
             return
     if sheet != "attention" or given is not None:
-        from kotha.inside.worksheet.papers import own_view, paper_view
+        from kotha.course.worksheet.papers import own_view, paper_view
 
         if run is not None or text is not None or size is not None or (given is not None and sheet != "attention"):
             raise UsageError("--sheet and --given each stand alone: leave --run, --text and --size out")
         view = own_view(given, **look) if given else paper_view(sheet, seed=seed, **look)
     elif run is None and text is None:
-        from kotha.inside.worksheet.workshop import workshop_view
+        from kotha.course.worksheet.workshop import workshop_view
 
         if target is not None:
             raise UsageError("--target is read by a Seq2Seq: name one with --run, and give it --text")
@@ -78,13 +78,13 @@ def worksheet(
             raise UsageError("--layer, --head, --stack and --part choose in a model: give it --text to read")
         view = workshop_view(size, seed, **look)
     else:
-        from kotha.inside.worksheet.model import worksheet_view
+        from kotha.course.worksheet.model import worksheet_view
 
         if size is not None:
             raise UsageError("--size draws a sheet to compute by hand; leave --run and --text out for it")
         if text is None:
             raise UsageError('give the model something to read: --text "…"')
-        view = worksheet_view(open_model(run or box.FOLDER), text, target=target, **look, **which)
+        view = worksheet_view(open_model(run or bundled.FOLDER), text, target=target, **look, **which)
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
             tell(f"wrote {write(file)}")

@@ -33,8 +33,8 @@ from kotha.export.parity import (
     with_logits,
     with_remarks,
 )
-from kotha.files.looks import is_there
 from kotha.model.gpt import GPT
+from kotha.storage.status import is_there
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Best tokens that must be the same; eight bits turn some near draws, and at four bits it is told and not judged.

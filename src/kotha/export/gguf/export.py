@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, library, nearest
 from kotha.export.card import UNKNOWN, About
 from kotha.export.gguf.check import check_file
@@ -25,11 +25,11 @@ from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.parity import ParityReport, our_side, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
-from kotha.files.looks import is_there
-from kotha.files.places import check_file_place
-from kotha.files.whole import whole_path
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
+from kotha.storage.atomic import whole_path
+from kotha.storage.destinations import check_file_place
+from kotha.storage.status import is_there
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

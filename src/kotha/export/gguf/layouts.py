@@ -9,7 +9,7 @@ anew (``qwen3`` is not: it turns halves).
 
 from torch import Tensor
 
-from kotha.bundle import unique_weights
+from kotha.artifacts.model_folder import unique_weights
 from kotha.errors import ConfigError
 from kotha.export.weight_map import THREE_IN_ONE, Renamed, WeightMap, with_zeros
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig

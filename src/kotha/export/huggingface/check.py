@@ -14,12 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export import parity
 from kotha.export.huggingface.layouts import CLASSIFIERS, Layout
 from kotha.export.parity import GREEDY_TOKENS, ParityReport
-from kotha.files.looks import is_file
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import TextConfig
@@ -27,6 +26,7 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
+from kotha.storage.status import is_file
 from kotha.text.tokenizer.importers import KNOWN_FILES
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from kotha.bundle import FORMAT
+from kotha.artifacts.model_folder import FORMAT
 from kotha.errors import ConfigError, KothaError, nearest
 from kotha.export.huggingface.layouts import ACTIVATIONS, CLASSIFIERS, LAYOUTS, MARIAN, VIT, Layout
 from kotha.model.config import (

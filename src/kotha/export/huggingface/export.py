@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import WEIGHTS_FILE, Bundle, unique_weights
+from kotha.artifacts.model_folder import WEIGHTS_FILE, Bundle, unique_weights
 from kotha.errors import KothaError, UsageError, is_short_of_memory, nearest
 from kotha.export.card import About, model_card
 from kotha.export.huggingface.check import check_hf
@@ -33,15 +33,15 @@ from kotha.export.marks import with_marks_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.weight_map import with_zeros
-from kotha.files.places import is_made_of
-from kotha.files.whole import whole_folder, write_whole
-from kotha.generate.conversation import was_taught
-from kotha.generate.engine import Engine
+from kotha.generation.conversation import was_taught
+from kotha.generation.engine import Engine
 from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.gpt import GPT
+from kotha.storage.atomic import whole_folder, write_whole
+from kotha.storage.destinations import is_made_of
+from kotha.storage.weights import write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.weights import write_weights
 
 DTYPES = ("float32", "bfloat16", "float16")
 _WRITTEN = (

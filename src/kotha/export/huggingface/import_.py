@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.box import CARD_FILE
-from kotha.bundle import DTYPES, Bundle, assemble, check_place, first_names, save, shape_alone
+from kotha.artifacts.model_folder import DTYPES, Bundle, assemble, check_place, first_names, save, shape_alone
 from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, recorded, vocabulary_mark
@@ -23,9 +22,10 @@ from kotha.export.huggingface.layouts import Layout
 from kotha.export.huggingface.weight_files import FoundWeight, find_weights, inside
 from kotha.export.parity import ParityReport, with_remarks
 from kotha.export.weight_map import Shape
-from kotha.files.looks import is_file, is_folder, is_there
-from kotha.files.tables import read_table
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
+from kotha.storage.bundled import CARD_FILE
+from kotha.storage.json_files import read_table
+from kotha.storage.status import is_file, is_folder, is_there
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.framing import framed
 from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer

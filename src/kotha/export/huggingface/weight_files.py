@@ -17,11 +17,11 @@ import safetensors
 import torch
 from torch import Tensor
 
-from kotha.bundle import DTYPES
+from kotha.artifacts.model_folder import DTYPES
 from kotha.errors import KothaError
-from kotha.files.looks import is_file, is_there
-from kotha.files.tables import read_table
-from kotha.weights import read_header, reading_weights
+from kotha.storage.json_files import read_table
+from kotha.storage.status import is_file, is_there
+from kotha.storage.weights import read_header, reading_weights
 
 # What a folder is searched for, best first: a file of weights, or an index of several.
 _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")

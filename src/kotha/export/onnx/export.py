@@ -18,16 +18,16 @@ from typing import Any
 
 import torch
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export.marks import with_marks_of
 from kotha.export.onnx.check import check_graphs
 from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
-from kotha.files.places import is_made_of
-from kotha.files.whole import whole_folder, write_whole
 from kotha.model.attention import set_reading
+from kotha.storage.atomic import whole_folder, write_whole
+from kotha.storage.destinations import is_made_of
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 
 DESCRIPTION, FORMAT = "onnx.json", "kotha-onnx"

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import mapping
 from kotha.export.card import UNKNOWN, About
-from kotha.runs import mapping
 
 
 def describe_card(bundle: Bundle, about: About, license: str | None) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from kotha.export.parity import (
     with_lines,
     with_logits,
 )
-from kotha.generate.plain import continue_plainly
-from kotha.generate.settings import SamplingSettings
+from kotha.generation.plain import continue_plainly
+from kotha.generation.settings import SamplingSettings
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

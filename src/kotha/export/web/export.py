@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from kotha import box
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import ConfigError, KothaError, UsageError
 from kotha.export.card import About
 from kotha.export.parity import ParityReport, our_side, with_remarks
@@ -21,11 +20,12 @@ from kotha.export.web.check import check_page
 from kotha.export.web.page import whole_page
 from kotha.export.web.vocabulary import describe_vocabulary
 from kotha.export.web.weights import pack, rounded
-from kotha.files.looks import is_there
-from kotha.files.places import PAGE_ENDINGS, check_file_place
-from kotha.files.whole import write_page
 from kotha.model.config import ModelConfig
 from kotha.model.gpt import GPT
+from kotha.storage import bundled
+from kotha.storage.atomic import write_page
+from kotha.storage.destinations import PAGE_ENDINGS, check_file_place
+from kotha.storage.status import is_there
 
 FILE_NAME = "model.html"
 
@@ -52,7 +52,7 @@ def export_web(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> P
     packed = pack(model)
     about = About() if settings.run is None else About.of(settings.run)
     description = {
-        "name": "model" if settings.run is None else Path(box.title(settings.run)).name,
+        "name": "model" if settings.run is None else Path(bundled.title(settings.run)).name,
         "model": bundle.config.to_dict(),
         "vocabulary": describe_vocabulary(bundle.tokenizer),
         "arrays": packed.arrays,

@@ -7,9 +7,9 @@ is ever fetched.
 import base64
 from typing import Any
 
-from kotha.page import escape
-from kotha.studio.files import words
-from kotha.studio.single import SinglePage
+from kotha.report.built import words
+from kotha.report.page import escape
+from kotha.report.single_file import SinglePage
 
 
 def whole_page(description: dict[str, Any], squeezed: bytes) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import unique_weights
+from kotha.artifacts.model_folder import unique_weights
 from kotha.model.gpt import GPT
 from kotha.model.rounding import round_rows, widen_rows
 

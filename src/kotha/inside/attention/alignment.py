@@ -11,16 +11,16 @@ from typing import Any
 
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.generate.beam import BeamSettings, beam_search
+from kotha.generation.beam import BeamSettings, beam_search
+from kotha.i18n.wording import counted
 from kotha.inside.attention.maps import attention_maps
 from kotha.inside.inputs import Piece, Write, read
 from kotha.inside.view import View
 from kotha.model.seq2seq import Seq2Seq
-from kotha.studio.single import view_page
+from kotha.report.single_file import view_page
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.wording import counted
 
 
 @dataclass(frozen=True)

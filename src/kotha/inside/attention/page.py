@@ -9,13 +9,13 @@ from typing import Any
 
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.inside.asked import Asked, as_asked, as_bytes, read_asked
 from kotha.inside.attention.maps import AttentionMap, AttentionMaps, WrittenToken, attention_maps
 from kotha.inside.inputs import Piece, name_piece
 from kotha.inside.sites import choose_layers
 from kotha.inside.view import View
-from kotha.studio.single import view_page
+from kotha.report.single_file import view_page
 
 # The largest number that a stored weight can be.
 STEPS = 65_535

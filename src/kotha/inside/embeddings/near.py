@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
-from kotha.evaluate.tables import Table
 from kotha.inside.embeddings.words import Embeddings, Word
+from kotha.report.table import Table
 
 _RANDOM_PAIRS = 2000
 _FREQUENT = 1000

@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from kotha.errors import UsageError
-from kotha.evaluate.tables import Table
 from kotha.inside.embeddings.near import Neighbour, WordMap, nearest_words, word_map
 from kotha.inside.embeddings.words import Embeddings, Word
 from kotha.inside.view import View
-from kotha.studio.single import report_page
+from kotha.report.single_file import report_page
+from kotha.report.table import Table
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import UsageError
-from kotha.evaluate.tables import Table
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
+from kotha.report.table import Table
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kotha.errors import UsageError
-from kotha.evaluate.tables import Table
+from kotha.report.table import Table
 
 # The course's own.
 WIDTHS = (128, 256, 512, 1024)

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import KothaError, UsageError
-from kotha.evaluate.baselines import find_data
 from kotha.model.family import Model
-from kotha.runs import run_config
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.inside.asked import Asked, as_asked, load_picture, read_asked
 from kotha.inside.flow.flow import Flow, flow
@@ -15,7 +15,7 @@ from kotha.inside.view import View
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.studio.single import view_page
+from kotha.report.single_file import view_page
 
 HEADER = ["station", "shape", "mean", "std", "min", "max", "length", "entropy, bits"]
 # The workshop's question 12a asks for this text.

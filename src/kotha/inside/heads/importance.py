@@ -27,9 +27,9 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
+from kotha.i18n.wording import OnProgress
 from kotha.inside.sites import attentions
 from kotha.model.evaluating import evaluating
-from kotha.wording import OnProgress
 
 # What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).
 Gate = Callable[[str, Tensor], Tensor]

@@ -18,23 +18,22 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from kotha import box
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import UsageError
-from kotha.evaluate.baselines import find_data
-from kotha.evaluate.held_out import HeldOut, Line, from_texts, read_held_out
-from kotha.files.looks import is_a_name
 from kotha.inside.heads.importance import mean_loss
 from kotha.inside.heads.kinds import rarest
 from kotha.inside.heads.sight import Passage
 from kotha.model.config import TextConfig
-from kotha.runs import run_config
+from kotha.storage import bundled
+from kotha.storage.status import is_a_name
 from kotha.text.akshara import aksharas
 from kotha.text.corpus.documents import read_pairs
+from kotha.text.held_out import HeldOut, Line, from_texts, read_held_out
 from kotha.text.tokenizer.ending import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.train.objectives import masked_words, teacher_forcing
-from kotha.train.tasks.masking import Masking
+from kotha.training.objectives import masked_words, teacher_forcing
+from kotha.training.tasks.masking import Masking
 
 # Longer ones cost a square in time and show nothing more of a head.
 _LONGEST, _FEWEST = 256, 9
@@ -142,7 +141,7 @@ def _documents(source: TextSource, tokenizer: Tokenizer) -> HeldOut:
         return read_held_out(source.path, tokenizer, field=source.field, most_bytes=most)
     data = None if source.run is None else find_data(run_config(source.run), source.run)
     if data is None:
-        name = "the model" if source.run is None else box.title(source.run)
+        name = "the model" if source.run is None else bundled.title(source.run)
         raise UsageError(f"{name} knows no data that is still there; give text='…', or the path of one")
     return read_held_out(data, tokenizer)
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
 from kotha.inside.heads.overlap import HeadWeights
@@ -12,8 +13,7 @@ from kotha.inside.heads.sight import BROAD_THRESHOLD, FEWEST_PROBED, LEANING, TH
 from kotha.inside.heads.study import HeadReport, Study, study
 from kotha.inside.inputs import speller
 from kotha.inside.view import View
-from kotha.studio.single import view_page
-from kotha.wording import OnProgress
+from kotha.report.single_file import view_page
 
 # A token's text from its id.
 Show = Callable[[int], str]

@@ -15,17 +15,17 @@ from typing import Any
 
 import torch
 
-from kotha.bundle import WEIGHTS_FILE, check_place, find_model, load, save, stored_type
+from kotha.artifacts.model_folder import WEIGHTS_FILE, check_place, find_model, load, save, stored_type
 from kotha.errors import UsageError
-from kotha.files.looks import is_there
-from kotha.generate.answers import Request
-from kotha.generate.engine import Engine
-from kotha.generate.settings import SamplingSettings
+from kotha.generation.answers import Request
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
+from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
 from kotha.inside.heads.measuring import Examined, TextSource, gather
 from kotha.inside.heads.sight import Passage
 from kotha.model.pruning import remove_heads
-from kotha.wording import OnProgress
+from kotha.storage.status import is_there
 
 # A speed is steady after a few passages and a sentence or two.
 _PASSAGES, _WRITTEN = 2, 32

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.flow.flow import FinalAnswer, final_answers

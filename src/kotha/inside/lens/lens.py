@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.bundle import Bundle
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.inputs import ModelInput, speller
@@ -25,7 +25,7 @@ from kotha.inside.view import View
 from kotha.model.bert import BERT
 from kotha.model.family import Model
 from kotha.model.vit import ViT
-from kotha.studio.single import view_page
+from kotha.report.single_file import view_page
 
 _BEST = 5
 

@@ -10,7 +10,7 @@ from typing import Literal
 from kotha.text.clean.duplicates import ExactDuplicates
 from kotha.text.clean.leakage import batches
 from kotha.text.clean.near_copies import NearCopies, Signer
-from kotha.text.crew.duty import Crew, Duty
+from kotha.text.parallel.duty import Crew, Duty
 
 Duplicates = Literal["keep", "exact", "near"]
 

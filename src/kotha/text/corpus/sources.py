@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import CorpusError, UsageError, nearest
-from kotha.files.looks import is_folder, is_link, is_there
+from kotha.storage.status import is_folder, is_link, is_there
 from kotha.text.corpus.hub import Hub, choose_files, parse_hub_name
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
 from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address

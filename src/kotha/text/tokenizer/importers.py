@@ -12,10 +12,10 @@ from pathlib import Path
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
-from kotha import box
 from kotha.errors import TokenizerError, library
-from kotha.files.looks import is_file, is_folder, matching
-from kotha.files.tables import read_table
+from kotha.storage import bundled
+from kotha.storage.json_files import read_table
+from kotha.storage.status import is_file, is_folder, matching
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.pipeline import assembled
 from kotha.text.tokenizer.special import BERT
@@ -47,7 +47,7 @@ def import_tokenizer(
     ``extra_ids`` is how many sentinels (``<extra_id_0>`` …) follow the pieces of a SentencePiece model, as T5 has 100;
     by default what the settings beside the model say, and none where there are no settings.
     """
-    path = box.place(source)
+    path = bundled.place(source)
     if is_folder(path):
         path = _best_file(path)
     if is_file(path):

@@ -12,9 +12,9 @@ import regex
 
 from kotha.text.akshara import is_whole, units
 from kotha.text.clean.leakage import batches
-from kotha.text.crew.duty import Crew, Duty
-from kotha.text.crew.local import LocalCrew
 from kotha.text.normalize import Normalizer
+from kotha.text.parallel.duty import Crew, Duty
+from kotha.text.parallel.local import LocalCrew
 from kotha.text.tokenizer.common_letters import common_letters
 
 # Private code points of plane 15, one for each letter.

@@ -20,9 +20,9 @@ import tokenizers
 
 from kotha.arguments import checked
 from kotha.errors import TokenizerError, UsageError
-from kotha.files.looks import is_file, is_folder, is_there, reading
-from kotha.files.places import check_file_place
-from kotha.files.whole import write_whole
+from kotha.storage.atomic import write_whole
+from kotha.storage.destinations import check_file_place
+from kotha.storage.status import is_file, is_folder, is_there, reading
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
 from kotha.text.tokenizer.pipeline import marks_before, rules_of, split_name_of, without_marks

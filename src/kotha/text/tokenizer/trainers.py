@@ -17,8 +17,9 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 
 from kotha.errors import TokenizerError, nearest
-from kotha.text.crew.duty import Crew
+from kotha.i18n.wording import OnProgress
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
+from kotha.text.parallel.duty import Crew
 from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
@@ -26,7 +27,6 @@ from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pipeline import assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.split import QWEN35, SPLITS, WORDS
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.wording import OnProgress
 
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
 Level = Literal["codepoint", "akshara"]

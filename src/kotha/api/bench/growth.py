@@ -1,0 +1,170 @@
+"""How cost grows: tokens a second and memory of training, as a model gets wider, deeper, longer or richer in words.
+
+One size grows at a time from a small model, with as many tokens in every step. Each point is measured in a process of
+its own, because a process keeps what it once took, and stands beside what ``kotha plan`` foretells for it.
+"""
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any, NamedTuple
+
+from kotha.api.bench.sides import alike, our_step
+from kotha.errors import ConfigError
+from kotha.i18n.wording import OnProgress, counted, page_voice, size
+from kotha.model.config import GPTConfig
+from kotha.model.presets import MODERN
+from kotha.report.chart import Chart, Series
+from kotha.report.page import Page
+from kotha.training.device.hardware import describe_machine, now, peak_memory
+from kotha.training.device.precision import Arithmetic, choose_arithmetic
+from kotha.training.plan.memory import how_planned, plan_memory
+from kotha.training.plan.step_time import predict_seconds_per_step
+
+_WARM_UP = {"cpu": 2, "cuda": 8}  # a GPU compiles first, and records what it then replays
+_LEAST_STEPS, _SECONDS = 3, 1.0
+_HEAD = 32  # the width of a head
+
+
+class Start(NamedTuple):
+    """Where all sizes begin to grow, and by what."""
+
+    width: int
+    depth: int
+    context: int
+    words: int
+    tokens: int  # of a step
+    factors: tuple[int, ...] = (1, 2, 4, 8)
+
+
+# A size that a second is enough for, at the end of each line too.
+STARTS = {"cpu": Start(64, 1, 64, 1024, 512), "cuda": Start(256, 2, 128, 4096, 16_384)}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One model's training: measured, and foretold before."""
+
+    grown: str  # width, depth, context or vocabulary
+    size: int
+    tokens_per_second: float
+    memory_bytes: int
+    foretold_tokens_per_second: float
+    foretold_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """All costs, and what they were measured on."""
+
+    costs: list[Cost]
+    start: Start
+    machine: dict[str, Any]
+    precision: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {**asdict(self), "start": self.start._asdict()}
+
+    def lines(self) -> dict[str, list[Cost]]:
+        """The costs of each size that grew."""
+        return {name: [cost for cost in self.costs if cost.grown == name] for name in grown_models(self.start)}
+
+    def page(self) -> str:
+        """One offline page: two pictures for each size, measured and foretold on the same axes."""
+        what, at = self.machine.get("gpu", self.machine["processor"]), self.start
+        lead = (
+            f"From {counted(at.depth, 'layer')} of {at.width}, context {at.context} and {at.words:,} words, one size "
+            f"grows at a time; {at.tokens:,} tokens a step in {self.precision} on {what}, each model in a process of "
+            "its own. Foretold is what `kotha plan` says."
+        )
+        page = Page("How the cost of training grows", lead)
+        for name, costs in self.lines().items():
+            page.heading(name)
+            page.figures(_pictures(name, costs))
+        return page.html()
+
+
+def measure_growth(precision: Any, tell: OnProgress, device: str | None = None, start: Start | None = None) -> Growth:
+    """Measure every point; takes a few minutes."""
+    how = choose_arithmetic(precision, device)
+    start = start or STARTS[how.device.type]
+    points = [(name, *each) for name, models in grown_models(start).items() for each in models]
+    costs = []
+    for done, (name, grown, model) in enumerate(points):
+        tell("measuring", done, len(points))
+        costs.append(Cost(name, grown, *_elsewhere(_measure, model, start.tokens, how.precision, str(how.device))))
+    tell("measuring", len(points), len(points))
+    return Growth(costs, start, describe_machine(how.device), how.precision)
+
+
+def grown_models(start: Start) -> dict[str, list[tuple[int, GPTConfig]]]:
+    """For each size its values and the models that have them.
+
+    >>> [value for value, _ in grown_models(STARTS["cpu"])["depth"]]
+    [1, 2, 4, 8]
+    """
+
+    def models(first: int, change: Callable[[int], dict[str, int]]) -> Iterator[tuple[int, GPTConfig]]:
+        sizes = {"d_model": start.width, "n_layers": start.depth, "context_length": start.context}
+        for value in (first * factor for factor in start.factors):
+            given: Any = {**sizes, "vocab_size": start.words, **change(value)}
+            yield value, GPTConfig(**given, n_heads=given["d_model"] // _HEAD, d_ff=3 * given["d_model"], **MODERN)
+
+    return {
+        "width": list(models(start.width, lambda value: {"d_model": value})),
+        "depth": list(models(start.depth, lambda value: {"n_layers": value})),
+        "context": list(models(start.context, lambda value: {"context_length": value})),
+        "vocabulary": list(models(start.words, lambda value: {"vocab_size": value})),
+    }
+
+
+def _elsewhere(work: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function gives in a new process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def _measure(model: GPTConfig, tokens: int, precision: Any, device: str) -> tuple[float, int, float, int]:
+    """Tokens a second and bytes of a model's training, measured and foretold."""
+    how = choose_arithmetic(precision, device)
+    batch_size = tokens // model.context_length
+    if not batch_size:
+        raise ConfigError(f"{tokens} tokens a step are fewer than a sequence of {model.context_length}")
+    settings = alike(batch_size, how)
+    seconds = _seconds_of_a_step(our_step(model, settings, how), how)
+    peak = peak_memory(how.device)
+    foretold = predict_seconds_per_step(model, settings, batch_size, model.context_length, how)
+    plan = plan_memory(model, settings, micro_batch_size=batch_size, **how_planned(model, settings, how))
+    return tokens / seconds, peak, tokens / foretold, plan.total
+
+
+def _seconds_of_a_step(step: Callable[[], Any], how: Arithmetic) -> float:
+    """The median of as many steps as fit into a second, after some to warm up."""
+    for _ in range(_WARM_UP[how.device.type]):
+        step()
+    taken: list[float] = []
+    while len(taken) < _LEAST_STEPS or sum(taken) < _SECONDS:
+        start = now(how.device)
+        step()
+        taken.append(now(how.device) - start)
+    return median(taken)
+
+
+def _pictures(name: str, costs: list[Cost]) -> Iterator[tuple[str, str]]:
+    speeds = [(cost.size, cost.tokens_per_second, cost.foretold_tokens_per_second) for cost in costs]
+    memory = [(cost.size, cost.memory_bytes / 1e6, cost.foretold_memory_bytes / 1e6) for cost in costs]
+    first, last = costs[0], costs[-1]
+    slower = first.tokens_per_second / last.tokens_per_second
+    more = last.memory_bytes - first.memory_bytes
+    grown = f"{last.size / first.size:.0f} times the {name}"
+    yield _picture(name, "tokens a second", speeds), f"{grown}: {slower:.3g} times as long."
+    yield _picture(name, "MB", memory), f"{grown}: {size(more)} more."
+
+
+def _picture(name: str, unit: str, points: list[tuple[int, float, float]]) -> str:
+    measured = Series("measured", [(at, value) for at, value, _ in points], dots=True)
+    foretold = Series("foretold", [(at, value) for at, _, value in points], "warm", dots=True)
+    return Chart(f"{unit} over {name}", name, unit, [measured, foretold], from_zero=True).svg(page_voice())

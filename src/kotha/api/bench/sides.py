@@ -1,0 +1,203 @@
+"""Who is measured: our training step, engine and tokenizer, and Hugging Face's for the same work.
+
+Training is the very step of our loop beside the one that users of ``transformers`` write: the same weights, tokens,
+optimizer, clipping and precision, so the same losses; dropout is off, because each draws its own; on a GPU both are
+compiled. Writing is from the same weights and prompts, tokenizing from the same tokenizer.json: ours is what ``kotha
+prepare`` does in one process, with no word remembered from another round.
+"""
+
+import itertools
+import os
+from collections.abc import Sequence
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+import tokenizers
+import torch
+from torch import Tensor, nn
+
+from kotha.api.bench.turns import Turns, Work, check_count, take_turns
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import RunFolder
+from kotha.errors import DataError, UsageError, library
+from kotha.export.huggingface.config import write_config
+from kotha.export.huggingface.export import foreign_weights
+from kotha.export.huggingface.layouts import choose_layout
+from kotha.generation.answers import Request
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
+from kotha.generation.weights import DTYPES, Weights
+from kotha.i18n.wording import OnProgress
+from kotha.model.config import GPTConfig, ModelConfig
+from kotha.model.gpt import GPT
+from kotha.text.encoding import encode_documents
+from kotha.text.parallel.local import LocalCrew
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.config import TrainConfig
+from kotha.training.device.hardware import peak_flops_per_second
+from kotha.training.device.precision import Arithmetic
+from kotha.training.loop import Training
+from kotha.training.plan.flops import count_work
+from kotha.training.plan.step_time import predict_seconds_per_step
+from kotha.training.tasks.next_token import NextToken
+from kotha.training.tasks.task import Batch
+
+DRAWN = SamplingSettings(temperature=0.8, top_k=40, repetition_penalty=None)
+_PROMPT, _MOST_ROWS = 16, 1024
+_MISSING = "it is not installed (pip install transformers)"
+
+
+class RandomTokens(NextToken):
+    """A GPT's task on random tokens: what is learned does not matter here."""
+
+    def __init__(self, model: GPTConfig) -> None:
+        self._vocab_size, self._label_smoothing, self.context_length = model.vocab_size, 0.0, model.context_length
+
+    def batch(self, step: int, first: int, count: int) -> Batch:
+        """Sequences that depend on the step alone."""
+        shape, n_targets = (count, self.context_length + 1), count * self.context_length
+        sequences = np.random.default_rng([step, first]).integers(0, self._vocab_size, shape)
+        return Batch({"sequences": torch.from_numpy(sequences)}, {"tokens": n_targets}, n_targets)
+
+
+def gpt_only(model: ModelConfig) -> GPTConfig:
+    """The config of a GPT, without dropout; another family is refused."""
+    if not isinstance(model, GPTConfig):
+        raise UsageError(f"a {model.family} was given; a GPT is measured, such as pocket, bangla-58m or gpt2")
+    return model.replace(dropout=0.0, attention_dropout=0.0)
+
+
+def bench_training(model: GPTConfig, batch_size: int, how: Arithmetic, rounds: int, tell: OnProgress) -> Turns:
+    """Tokens that are learned from in a second, what share of the machine ours uses, and what was foretold."""
+    check_count("batch_size", batch_size, _MOST_ROWS)
+    settings, context = alike(batch_size, how), model.context_length
+    outcome = Turns(f"training in {how.precision}, {batch_size} x {context} a step", "tokens", batch_size * context)
+    sides = {"kotha": our_step, "transformers": their_step}
+    makers = {name: partial(make, model, settings, how) for name, make in sides.items()}
+    take_turns(outcome, makers, how.device, rounds, tell)
+    seconds = median(outcome.seconds["kotha"])
+    foretold = predict_seconds_per_step(model, settings, batch_size, context, how)
+    products = peak_flops_per_second(how.device, how.dtype)
+    share = outcome.amount / seconds * count_work(model, context).training_per_token / products
+    outcome.figures |= {"peak_share": share, "seconds_per_step": seconds, "predicted_seconds_per_step": foretold}
+    outcome.remarks += [
+        f"Ours uses {share:.0%} of the {products / 1e9:,.0f} GFLOP/s that large products reach on this machine.",
+        f"A step took {seconds:.4g} seconds; `kotha plan` foretells {foretold:.4g}.",
+    ]
+    return outcome
+
+
+def alike(batch_size: int, how: Arithmetic) -> TrainConfig:
+    """Settings under which every step is alike: the whole batch at once, and a learning rate that stays."""
+    compiled = "on" if how.device.type == "cuda" else "off"
+    given: Any = {"schedule": "constant", "warmup_steps": 0, "precision": how.precision, "compile": compiled}
+    return TrainConfig(batch_size=batch_size, micro_batch_size=batch_size, **given)
+
+
+def our_step(model: GPTConfig, settings: TrainConfig, how: Arithmetic) -> Work:
+    """A step of our loop, which gives its loss; it writes nothing, so the run needs no folder."""
+    training = Training(model, settings, RandomTokens(model), RunFolder(os.devnull), device=str(how.device))
+    training.learner.train()
+    training.fitting.settle(training.gradients)
+    steps = itertools.count()
+    return lambda: training.update(next(steps))[0]
+
+
+def their_step(model: GPTConfig, settings: TrainConfig, how: Arithmetic) -> Work:
+    """The same in transformers: ``model(input_ids, labels)`` under autocast, clipping, AdamW."""
+    torch.manual_seed(settings.seed)
+    theirs = twin(GPT(model)).to(how.device).train()
+    rates: Any = {"lr": settings.learning_rate, "betas": (settings.beta1, settings.beta2)}
+    optimizer = torch.optim.AdamW(theirs.parameters(), **rates, fused=how.device.type == "cuda")
+    forward = torch.compile(theirs) if settings.compile == "on" else theirs
+    task, steps = RandomTokens(model), itertools.count()
+
+    def step() -> Tensor:
+        sequences = task.batch(next(steps), 0, settings.batch_size).to(how.device)["sequences"]
+        inputs, targets = sequences[:, :-1], sequences[:, 1:].contiguous()
+        optimizer.zero_grad(set_to_none=True)
+        with how.autocast():
+            # Labels that are already shifted, so that as many places are guessed as in ours.
+            loss: Tensor = forward(input_ids=inputs, labels=inputs, shift_labels=targets, use_cache=False).loss
+        torch.autograd.backward(loss)
+        nn.utils.clip_grad_norm_(theirs.parameters(), settings.gradient_clip or float("inf"))
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def twin(model: GPT) -> Any:
+    """The same model in transformers, with the same weights; refused where no layout of theirs fits."""
+    layout = choose_layout(model.config)
+    kind = getattr(library("transformers", _MISSING), layout.architecture)
+    theirs = kind(kind.config_class(**{**write_config(layout, model.config, None, "float32"), "pad_token_id": 0}))
+    found = theirs.load_state_dict(foreign_weights(Bundle(model, None), layout), strict=False)
+    # A head that is tied to the embeddings comes with them.
+    assert not found.unexpected_keys and set(found.missing_keys) <= {"lm_head.weight"}, f"other weights: {found}"
+    return theirs.eval()
+
+
+def bench_writing(model: GPT, weights: Weights, batch_size: int, n_tokens: int, rounds: int, tell: OnProgress) -> Turns:
+    """Tokens that are written in a second, in rows side by side; transformers has no int8, and takes float32."""
+    check_count("batch_size", batch_size, _MOST_ROWS)
+    room = model.config.context_length - _PROMPT
+    if room < 1:
+        raise UsageError(
+            f"a model that sees {model.config.context_length} tokens has no room for a prompt of {_PROMPT} and what is "
+            "written after it; measure one that sees more"
+        )
+    check_count("tokens", n_tokens, room)
+    outcome = Turns(f"writing {batch_size} x {n_tokens} in {weights}", "tokens", batch_size * n_tokens)
+    sides = {"kotha": our_writer, "transformers": their_writer}
+    makers = {name: partial(make, model, weights, batch_size, n_tokens) for name, make in sides.items()}
+    take_turns(outcome, makers, model.tokens.weight.device, rounds, tell)
+    return outcome
+
+
+def our_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int, compiled: bool = False) -> Work:
+    """Writes with the engine; gives the ids of every row. Prompts are read within the time, and nothing ends early."""
+    engine = Engine(model, None, max_batch=batch_size, weights=weights, compiled=compiled)
+    asked = [Request(prompt=tuple(ids), tokens=n_tokens, settings=DRAWN) for ids in prompts(model, batch_size).tolist()]
+    return lambda: [list(result.ids) for result in engine.generate(asked)]
+
+
+def their_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int) -> Work:
+    """The same with transformers."""
+    ids = prompts(model, batch_size)
+    theirs = twin(model).to(ids.device, DTYPES[weights])
+    drawing: Any = {"do_sample": True, "temperature": DRAWN.temperature, "top_k": DRAWN.top_k}
+    drawing |= {"attention_mask": torch.ones_like(ids), "max_new_tokens": n_tokens}
+    return lambda: theirs.generate(ids, **drawing)[:, _PROMPT:].tolist()
+
+
+def prompts(model: GPT, n_rows: int) -> Tensor:
+    """The same random ids for everybody: (B, T)."""
+    drawn = torch.randint(1, model.config.vocab_size, (n_rows, _PROMPT), generator=torch.Generator().manual_seed(0))
+    return drawn.to(model.tokens.weight.device)
+
+
+def bench_tokenizing(tokenizer: Tokenizer, texts: Sequence[str], rounds: int, tell: OnProgress) -> Turns:
+    """Megabytes of texts that become ids in a second."""
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    if not megabytes:
+        raise DataError("there is no text to measure on; name a file or a folder of texts")
+    outcome = Turns(f"tokenizing {megabytes:.3g} MB, {tokenizer.vocab_size:,} pieces", "MB", megabytes)
+    makers = {"kotha": partial(our_encoder, tokenizer, texts), "transformers": partial(their_encoder, tokenizer, texts)}
+    take_turns(outcome, makers, torch.device("cpu"), rounds, tell)
+    return outcome
+
+
+def our_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
+    """Encodes as ``prepare`` does, word by remembered word; gives the ids of every text."""
+    labelled = [("", text) for text in texts]
+    return lambda: [each.ids.tolist() for each in encode_documents(labelled, tokenizer, "uint32", None, LocalCrew(1))]
+
+
+def their_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
+    """The same with transformers; a special token that a text spells is text, as in ours."""
+    same = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
+    theirs = library("transformers", _MISSING).PreTrainedTokenizerFast(tokenizer_object=same)
+    return lambda: theirs(list(texts), add_special_tokens=False, split_special_tokens=True)["input_ids"]

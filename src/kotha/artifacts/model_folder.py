@@ -1,0 +1,353 @@
+"""A model folder: config, weights and tokenizer that belong together.
+
+::
+
+    config.json          format, the model's config, the type of its numbers, the tokenizer's fingerprint, and the
+                         chat template of a model that was taught to take turns
+    model.safetensors    every weight once; a tied one under its first name
+    tokenizer.json       where the model reads text
+
+Stored as int8, a matrix is whole numbers with a float16 scale for each row (``model/rounding.py``), everything else
+float32: a quarter of the bytes. It is widened where it is loaded, here, so nothing else knows of it.
+
+A run folder keeps its best model as such a folder under ``best/``; whoever reads a model may name either.
+
+A folder appears whole or not at all. Nothing in it is ever executed: the weights' header is read and compared with
+what the config asks for, name by name and shape by shape, before a single weight is given memory.
+"""
+
+import math
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from kotha.errors import ConfigError, KothaError
+from kotha.model.config import ModelConfig, TextConfig, config_from_dict
+from kotha.model.family import Model, build
+from kotha.model.rounding import round_rows, widen_rows
+from kotha.storage.atomic import whole_folder, write_whole
+from kotha.storage.bundled import CARD_FILE
+from kotha.storage.destinations import check_folder_place, is_made_of
+from kotha.storage.json_files import as_json, read_table
+from kotha.storage.status import is_file, is_folder, is_there, matching
+from kotha.storage.weights import read_header, reading_weights, write_weights
+from kotha.text.tokenizer.chat import ChatTemplate
+from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+# Of a run folder: where its best model is, and what it has from the start.
+RUN_MODEL, RUN_MARK = "best", "checkpoints"
+FORMAT = "kotha-model"
+FORMAT_VERSION = 1
+# Types of numbers that a model computes with, and what safetensors calls them.
+DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
+Stored = Literal["float32", "bfloat16", "float16", "float64", "int8"]
+_TYPES = ", ".join(get_args(Stored))
+_SCALE = ".scale"
+_TENSORS_PER_LAYER = 8  # at least: four of attention, two of the feed-forward, two norms
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A model with the tokenizer that it was trained with, if it reads text."""
+
+    model: Model
+    tokenizer: Tokenizer | None
+    chat: ChatTemplate | None = None  # how it was taught to take turns; None: it was not, or nobody wrote it down
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's config."""
+        return self.model.config
+
+    def widened(self) -> "Bundle":
+        """The same numbers, as float32 where a CPU would be slow with narrower ones; none is lost."""
+        weight = next(self.model.parameters())
+        if weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float16):
+            self.model.float()
+        return self
+
+
+def save(
+    folder: str | Path,
+    model: Model,
+    tokenizer: Tokenizer | None = None,
+    overwrite: bool = False,
+    whatever_it_holds: bool = False,
+    stored: Stored | None = None,
+    chat: ChatTemplate | None = None,
+    card: str | None = None,
+) -> Path:
+    """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else.
+
+    ``stored`` is the type of its numbers there; left out, the type that they have. ``card`` is what it came with, as
+    Markdown. What someone put into that folder is in the way, but for ``whatever_it_holds``: a training does not end at
+    that.
+    """
+    out = Path(folder)
+    if tokenizer is not None:
+        _check_vocabulary(tokenizer, model.config)
+    weights = unique_weights(model)
+    dtypes = {stored} if stored else {str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()}
+    if len(dtypes) != 1 or not dtypes <= set(get_args(Stored)):
+        raise KothaError(f"a model folder holds weights of one type out of {_TYPES}; these are {dtypes}")
+    kind = dtypes.pop()
+    description = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "model": model.config.to_dict(),
+        "dtype": kind,
+        "tokenizer": None if tokenizer is None else tokenizer.fingerprint,
+        **({} if chat is None else {"chat_template": dict(chat.marks)}),
+    }
+    with whole_folder(out, lambda old: overwrite and _is_ours(old, whatever_it_holds)) as partial:
+        if tokenizer is not None:
+            tokenizer.save(partial)
+        write_weights(partial / WEIGHTS_FILE, _narrowed(weights, kind))
+        if card is not None:
+            write_whole(partial / CARD_FILE, card)
+        write_whole(partial / CONFIG_FILE, as_json(description, indent=1) + "\n")
+    return out
+
+
+def check_place(folder: str | Path, overwrite: bool = False) -> None:
+    """Refuse a folder in which ``save`` would not write, before the work for it."""
+    check_folder_place(Path(folder), lambda old: overwrite and _is_ours(old, whatever_it_holds=False))
+
+
+def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
+    """Read a model folder, or a run folder's best model; checked, in evaluation mode."""
+    path, model, tokenizer, chat = _open(folder)
+    with reading_weights(path / WEIGHTS_FILE) as file:
+        weights = _widened(safetensors.torch.load_file(file, device=str(device)))
+    try:
+        return Bundle(assemble(model, weights), tokenizer, chat)
+    except KothaError as error:
+        raise KothaError(f"{path / WEIGHTS_FILE}: {error}") from error
+
+
+def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
+    """A model that was a shape alone, with its weights; what is tied to a first name shares that one's numbers."""
+    for name, tensor in weights.items():
+        # A sum is quick and shows what is not finite; one that is too large for its type is looked at again.
+        if not tensor.sum(dtype=torch.float32).isfinite() and not tensor.isfinite().all():
+            raise KothaError(
+                f"the weights hold NaN or infinity ({name}), so nothing can be computed with them; take an earlier "
+                "checkpoint, or train again with a lower learning_rate"
+            )
+    parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
+    model.load_state_dict({name: parameters[first] for name, first in first_names(model).items()}, assign=True)
+    return model.eval()
+
+
+def stored_type(folder: str | Path) -> Stored:
+    """The type of the numbers in a model folder, or in that of a run's best model."""
+    found: Stored = _read_description(find_model(folder))["dtype"]
+    return found
+
+
+def verify(folder: str | Path) -> ModelConfig:
+    """Check a model folder without giving its weights memory: config, header, sizes, tokenizer."""
+    return _open(folder)[1].config
+
+
+def find_model(folder: str | Path) -> Path:
+    """The model folder that a path means: itself, or the best model of a run folder."""
+    path = Path(folder)
+    if not is_there(path):
+        raise KothaError(f"there is no {path}; name a run folder or a model folder")
+    if _is_model_folder(path):
+        return path
+    if _is_model_folder(path / RUN_MODEL):
+        return path / RUN_MODEL
+    if is_folder(path / RUN_MARK):
+        raise KothaError(f"{path} holds a run that has kept no model yet; let it reach its first evaluation")
+    return path  # not a model folder; what is missing is said where it is read
+
+
+def first_names(model: nn.Module) -> dict[str, str]:
+    """Each weight's name, and the name under which it is stored: its own, or the first of those tied to it."""
+    stored: dict[nn.Parameter, str] = {}
+    named = model.named_parameters(remove_duplicate=False)
+    return {name: stored.setdefault(parameter, name) for name, parameter in named}
+
+
+def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
+    """A model without memory for its weights, once its layers can all be among so many tensors of a file."""
+    n_layers = config.n_layers + getattr(config, "n_decoder_layers", 0)
+    if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before so many blocks are built
+        raise KothaError(f"{n_layers:,} layers in its config, and {n_tensors:,} tensors")
+    try:
+        return build(config, "meta")
+    except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
+        raise KothaError(
+            f"its config asks for matrices beyond any machine, and there are {n_tensors:,} tensors"
+        ) from error
+
+
+def unique_weights(model: nn.Module) -> dict[str, Tensor]:
+    """The weights to store: each once, under its first name."""
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTemplate | None]:
+    """Where a model is, the model as its shape alone, its tokenizer and chat template, once all the files agree."""
+    path = find_model(folder)
+    description = _read_description(path)
+    if not is_file(path / WEIGHTS_FILE):
+        raise KothaError(f"{path} is not a model folder: it has no {WEIGHTS_FILE}")
+    header, n_bytes = read_header(path / WEIGHTS_FILE)
+    try:
+        model = shape_alone(description["model"], len(header))
+    except KothaError as error:
+        raise KothaError(f"{path}: {error} in {WEIGHTS_FILE}") from error
+    tensors = _tensors(model, description["dtype"])
+    _check_header(path / WEIGHTS_FILE, header, tensors)
+    widths = {short: getattr(torch, _spelled(short)).itemsize for short in [*DTYPES.values(), "I8"]}
+    n_expected = sum(math.prod(each["shape"]) * widths[each["dtype"]] for each in tensors.values())
+    if n_bytes != n_expected:
+        raise KothaError(
+            f"{path / WEIGHTS_FILE} is truncated or broken: {n_bytes:,} bytes of weights instead of {n_expected:,}"
+        )
+    tokenizer = _load_tokenizer(path, model.config, description.get("tokenizer"))
+    return path, model, tokenizer, _chat_template(path, description.get("chat_template"), tokenizer)
+
+
+def _spelled(short: str) -> str:
+    """A type as torch calls it, by safetensors' name."""
+    return next((name for name, each in DTYPES.items() if each == short), "int8")
+
+
+def _tensors(model: Model, dtype: Stored) -> dict[str, dict[str, Any]]:
+    """What the header of a weights file must say: shape and type of each tensor, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, parameter in model.named_parameters():
+        shape = list(parameter.shape)
+        if dtype == "int8" and parameter.ndim == 2:
+            found[name] = {"shape": shape, "dtype": "I8"}
+            found[name + _SCALE] = {"shape": shape[:1], "dtype": "F16"}
+        else:
+            found[name] = {"shape": shape, "dtype": DTYPES["float32" if dtype == "int8" else dtype]}
+    return found
+
+
+def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
+    """Weights as they are stored."""
+    if dtype != "int8":
+        return {name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()}
+    found: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if tensor.ndim == 2:
+            found[name], found[name + _SCALE] = round_rows(tensor, torch.float16)
+        else:
+            found[name] = tensor.float()
+    return found
+
+
+def _widened(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Stored weights with those that are whole numbers given back their size."""
+    whole = [name for name, tensor in weights.items() if tensor.dtype == torch.int8]
+    wide = {name: widen_rows(weights[name], weights.pop(name + _SCALE)) for name in whole}
+    return {**weights, **wide}
+
+
+def _check_header(where: Path, header: dict[str, Any], expected: dict[str, dict[str, Any]]) -> None:
+    for name in [*expected, *header]:
+        if name not in header:
+            raise KothaError(f"{where} lacks {name}, which its config asks for")
+        if name not in expected:
+            raise KothaError(f"{where} has {name}, which its config has no place for")
+        found, wanted = header[name], expected[name]
+        if found.get("shape") != wanted["shape"]:
+            raise KothaError(
+                f"{where}: {name} has shape {found.get('shape')}, and its config asks for {wanted['shape']}"
+            )
+        if found.get("dtype") != wanted["dtype"]:
+            said = _spelled(wanted["dtype"])
+            raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {said}")
+
+
+def _instead(path: Path) -> str:
+    """What a folder without a model holds instead, as the end of a sentence."""
+    with suppress(OSError):  # a hint: what cannot be looked at gives none
+        for each in matching(path):
+            if os.path.isfile(each / CONFIG_FILE):  # noqa: PTH113 - of a closed one it says no
+                return f"; did you mean {each}?"
+    alone = is_file(path / TOKENIZER_FILE) and not is_there(path / WEIGHTS_FILE)
+    return "; this is the folder of a tokenizer alone" if alone else ""
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    """What config.json says, with the model's config read."""
+    file = path / CONFIG_FILE
+    if not is_file(file):
+        raise KothaError(f"{path} is not a model folder: it has no {CONFIG_FILE}{_instead(path)}")
+    values = read_table(file)
+    if values.get("format") != FORMAT:
+        raise KothaError(f"{file} does not describe a Kotha model")
+    if values.get("format_version") != FORMAT_VERSION:
+        raise KothaError(
+            f"{file} has format version {values.get('format_version')!r}, and this Kotha reads {FORMAT_VERSION}"
+        )
+    if not isinstance(values.get("model"), dict) or values.get("dtype") not in get_args(Stored):
+        raise KothaError(f"{file} needs a model, and a dtype out of {_TYPES}")
+    if not isinstance(values.get("tokenizer"), str | None):
+        raise KothaError(f"{file}: tokenizer={values['tokenizer']!r} is no fingerprint")
+    try:
+        return {**values, "model": config_from_dict(values["model"])}
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) -> Tokenizer | None:
+    if fingerprint is None:
+        return None
+    tokenizer = Tokenizer.load(path / TOKENIZER_FILE)
+    if tokenizer.fingerprint != fingerprint:
+        raise KothaError(
+            f"{path / TOKENIZER_FILE} has fingerprint {tokenizer.fingerprint}, and the model was trained with "
+            f"{fingerprint}; put that tokenizer back"
+        )
+    _check_vocabulary(tokenizer, config)
+    return tokenizer
+
+
+def _chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatTemplate | None:
+    """The template that a folder speaks of, once its tokenizer has the very marks."""
+    if marks is None:
+        return None
+    known = None if tokenizer is None else ChatTemplate.of(tokenizer)
+    if known is None or known.marks != marks:
+        raise KothaError(f"{path / CONFIG_FILE}: chat_template={marks!r} has marks that its tokenizer lacks")
+    return known
+
+
+def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
+    if isinstance(config, TextConfig) and tokenizer.vocab_size > config.vocab_size:
+        raise KothaError(
+            f"the tokenizer has {tokenizer.vocab_size:,} tokens, and the model vocab_size={config.vocab_size:,}; "
+            f"train with vocab_size={tokenizer.vocab_size}, or use the tokenizer that the model was made for"
+        )
+
+
+def _is_model_folder(folder: Path) -> bool:
+    return is_file(folder / CONFIG_FILE) and is_file(folder / WEIGHTS_FILE)
+
+
+def _is_ours(folder: Path, whatever_it_holds: bool) -> bool:
+    """Whether a folder is one that this file wrote; others have files of the same names."""
+    written = ["*"] if whatever_it_holds else [WEIGHTS_FILE, TOKENIZER_FILE, CARD_FILE]
+    return _is_model_folder(folder) and is_made_of(
+        folder, CONFIG_FILE, lambda values: values.get("format") == FORMAT, written
+    )

@@ -1,0 +1,89 @@
+"""What became of each question, and of all: the same whether the tutor asks, or a teacher checks a file."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kotha.course.exercises.grading import Verdict
+from kotha.course.exercises.judging import Judged, judge
+from kotha.course.exercises.points import earned
+from kotha.course.exercises.setting import Question
+from kotha.course.worksheet.sheet import Sheet
+from kotha.i18n.wording import Language
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one question."""
+
+    question: str
+    tries: tuple[str, ...]
+    hints: int
+    verdict: Verdict
+    points: float
+    possible: int
+    bonus: bool = False
+    said: tuple[str, ...] = ()  # of the last answer: mistakes that were recognised, and what is missing
+    expected: list[float | None] | None = None  # the right numbers, −∞ as null; None where there are none
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; ``typed`` is the last answer."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {**plain, "typed": self.tries[-1] if self.tries else ""}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The whole quiz."""
+
+    outcomes: tuple[Outcome, ...]
+    asked: int
+    possible: int  # points of all questions, the bonus left out
+
+    @property
+    def right(self) -> int:
+        """How many were wholly right."""
+        return sum(outcome.verdict is Verdict.RIGHT for outcome in self.outcomes)
+
+    @property
+    def points(self) -> float:
+        """All of them, a bonus among them."""
+        return sum(outcome.points for outcome in self.outcomes)
+
+    @property
+    def bonus(self) -> float:
+        """Those that come on top."""
+        return sum(outcome.points for outcome in self.outcomes if outcome.bonus)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "questions": self.asked,
+            "graded": len(self.outcomes),
+            "right": self.right,
+            "points": self.points,
+            "possible": self.possible,
+            "bonus": self.bonus,
+            "ended_early": len(self.outcomes) < self.asked,
+            "answers": [outcome.to_dict() for outcome in self.outcomes],
+        }
+
+
+def mark(question: Question, tries: tuple[str, ...], hints: int, sheet: Sheet, language: Language) -> Outcome:
+    """What answers to a question come to: the same whoever asks, the tutor or a teacher who checks a file."""
+    judged = [judge(question, typed, sheet) for typed in tries] or [Judged(Verdict.SKIPPED, 0.0)]
+    best = max(judged, key=lambda each: each.credit) if judged[-1].verdict is not Verdict.SKIPPED else judged[-1]
+    credits = [each.credit for each in judged]
+    expected = None
+    if question.expected is not None:
+        expected = [None if value == float("-inf") else value for value in question.expected.values]
+    return Outcome(
+        question.id,
+        tries,
+        hints,
+        (best if best.credit else judged[-1]).verdict,
+        earned(question.points, credits, hints),
+        question.points,
+        question.bonus,
+        tuple(words.to(language) for words in judged[-1].said),
+        expected,
+    )

@@ -1,0 +1,145 @@
+"""A file of somebody's answers: kept after each question, gone on from, handed in, and checked again.
+
+It says who, which questions and numbers, and everything that was typed; the points are counted anew from that by
+whoever reads it, so a file cannot claim more than its answers are worth. A keyed digest (HMAC-SHA256) stands over it.
+With a teacher's key it shows that the file was written by a program that had the key, and was not changed after by
+somebody without it. It does not show who sat there, whether a book or the answer key lay beside, or anything at all
+where the student could read the key: a class that needs more than that must be watched. Without a key the digest finds
+accidents only.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kotha.course.exercises.outcome import Outcome, mark
+from kotha.course.exercises.sets import QuestionChoice
+from kotha.errors import DataError, UsageError
+from kotha.i18n.wording import Language
+from kotha.storage.atomic import write_whole
+
+KIND, VERSION = "kotha-exercise", 1
+_MOST_BYTES, _FEWEST_KEY_BYTES = 4 << 20, 16
+_MOST_TRIES, _LONGEST = 2, 20_000
+
+
+@dataclass(frozen=True)
+class GivenAnswer:
+    """What was typed for one question."""
+
+    question: str
+    tries: tuple[str, ...]
+    hints: int
+
+
+@dataclass(frozen=True)
+class AnswerFile:
+    """Whose answers, to which questions."""
+
+    name: str
+    language: Language
+    choice: QuestionChoice
+    answers: tuple[GivenAnswer, ...] = ()
+
+    def with_answer(self, outcome: Outcome) -> "AnswerFile":
+        """The same, and one more."""
+        return replace(self, answers=(*self.answers, GivenAnswer(outcome.question, outcome.tries, outcome.hints)))
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Every answer marked anew."""
+        setting, questions = self.choice.prepare()
+        known = {question.id: question for question in questions}
+        unknown = [answer.question for answer in self.answers if answer.question not in known]
+        if unknown:
+            raise DataError(f"the file answers questions that were not asked: {', '.join(unknown[:5])}")
+        return tuple(
+            mark(known[each.question], each.tries, each.hints, setting.sheet, self.language) for each in self.answers
+        )
+
+    def to_dict(self, key: bytes = b"") -> dict[str, Any]:
+        """Ready for JSON, with its digest."""
+        told = {
+            "kind": KIND,
+            "version": VERSION,
+            "name": self.name,
+            "language": self.language,
+            "choice": self.choice.to_dict(),
+            "answers": [{**vars(each), "tries": list(each.tries)} for each in self.answers],
+            "signed": bool(key),
+        }
+        return {**told, "digest": digest(told, key)}
+
+
+def digest(told: Mapping[str, Any], key: bytes = b"") -> str:
+    """The keyed digest of all that a file tells, but for the digest itself."""
+    plain = {name: value for name, value in told.items() if name != "digest"}
+    spelled = json.dumps(plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hmac.new(key or KIND.encode(), spelled.encode(), hashlib.sha256).hexdigest()
+
+
+def read_key(path: Path) -> bytes:
+    """A key: the bytes of a file, long enough to be none that can be guessed."""
+    try:
+        key = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"the key file {path} could not be read: {error.strerror}") from error
+    if len(key) < _FEWEST_KEY_BYTES:
+        raise UsageError(
+            f"{path} has {len(key)} bytes; a key needs {_FEWEST_KEY_BYTES} or more that nobody can guess: "
+            "head -c 32 /dev/urandom > class.key"
+        )
+    return key
+
+
+def save(record: AnswerFile, path: Path, key: bytes = b"") -> None:
+    """Write a record, whole or not at all."""
+    write_whole(path, json.dumps(record.to_dict(key), ensure_ascii=False, indent=1) + "\n", ".json")
+
+
+def load(path: Path) -> tuple[AnswerFile, dict[str, Any]]:
+    """A record, and the file as it was, for its digest to be looked at."""
+    return parse(read_json(path))
+
+
+def read_json(path: Path) -> Any:
+    """What a score file of either kind tells."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise DataError(f"{path} is too large for a score file")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} could not be read as a score file: {error}") from error
+
+
+def parse(told: Any) -> tuple[AnswerFile, dict[str, Any]]:
+    """A record from what a file tells."""
+    if not isinstance(told, dict) or told.get("kind") != KIND:
+        raise DataError("this is no file of answers; kotha inside exercise writes them")
+    if told.get("version") != VERSION:
+        raise DataError(f"this file of answers has version {told.get('version')!r}; version {VERSION} is known here")
+    try:
+        answers = tuple(_answer(each) for each in told["answers"])
+        language: Language = "bn" if told["language"] == "bn" else "en"
+        record = AnswerFile(str(told["name"]), language, QuestionChoice.from_dict(told["choice"]), answers)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DataError(f"the file of answers is not whole: {error!r}") from error
+    if len({answer.question for answer in answers}) < len(answers):
+        raise DataError("the file of answers has a question twice")
+    return record, told
+
+
+def _answer(told: Mapping[str, Any]) -> GivenAnswer:
+    tries = tuple(str(each)[:_LONGEST] for each in told["tries"])
+    hints = int(told["hints"])
+    if len(tries) > _MOST_TRIES or hints < 0:
+        raise ValueError(f"{len(tries)} tries and {hints} hints are not possible")
+    return GivenAnswer(str(told["question"]), tries, hints)
+
+
+def is_sound(told: Mapping[str, Any], key: bytes = b"") -> bool:
+    """Whether the digest of a file is the one that this key gives."""
+    return hmac.compare_digest(str(told.get("digest", "")), digest(told, key))

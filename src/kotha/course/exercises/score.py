@@ -1,0 +1,207 @@
+"""Score files: what a pupil did on a sheet, to be handed to a teacher, and checked again from the numbers up.
+
+The page writes one (``web/src/math/score.ts``): the numbers that were given, and for each cell what was typed, how many
+hints were taken and whether the machine filled it in. Here the sheet is computed anew, every answer graded anew, and
+the points counted anew; nothing that the file says of itself is believed. The checksum finds what was changed by
+accident. It is no proof: whoever can write a file can write its checksum.
+"""
+
+import json
+import math
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kotha.course.exercises.grading import Expected, Verdict, grade, readings
+from kotha.course.exercises.sums import worked_sum
+from kotha.course.worksheet.operations import Array, Product, written
+from kotha.course.worksheet.papers import PAPERS, paper_sheet
+from kotha.course.worksheet.sheet import Sheet, SheetStep, recomputed
+from kotha.course.worksheet.workshop import Given, workshop_sheet
+from kotha.errors import DataError, UsageError
+
+FULL_POINTS = 4
+_LEAST, _MOST_LOST_BY_TRIES = 1, 2
+# Whoever carries three decimals along, or 1.414 for a root, stays within this.
+_CARRIED = 0.0005
+_SHOWN_DECIMALS = 4
+# Products of numbers that were rounded before; the page knows the same names (``slackOf`` in web/src/math/sheet.ts).
+_OF_ROUNDED = ("output", "attended", "wide", "fed", "logits")
+_HEADS_NUMBER = re.compile(r"_\d$")
+KIND, VERSION = "kotha-score", 1
+_MOST_BYTES, _MOST_SIDE = 4 << 20, 12
+_GIVEN = ("X", "W_Q", "W_K", "W_V")
+NO_PROOF = "A checksum finds accidents; it is no proof of who did the work."
+
+
+def points_for(wrong: int, hints: int, shown: bool) -> int:
+    """What a cell brings: all at the first try, less with each wrong one and each hint, nothing if it was shown.
+
+    >>> points_for(0, 0, False), points_for(1, 1, False), points_for(9, 3, False), points_for(0, 0, True)
+    (4, 2, 1, 0)
+    """
+    return 0 if shown else max(_LEAST, FULL_POINTS - min(wrong, _MOST_LOST_BY_TRIES) - hints)
+
+
+@dataclass(frozen=True)
+class StepScore:
+    """One step of the sheet."""
+
+    name: str
+    right: int
+    shown: int
+    cells: int
+    points: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a file comes to when it is graded again."""
+
+    name: str
+    sheet: str
+    steps: tuple[StepScore, ...]
+    claimed: int
+    checksum_fits: bool
+    refused: tuple[str, ...]  # cells that the file calls right, and that are not
+
+    @property
+    def points(self) -> int:
+        """All of them."""
+        return sum(step.points for step in self.steps)
+
+    @property
+    def possible(self) -> int:
+        """What the whole sheet is worth."""
+        return FULL_POINTS * sum(step.cells for step in self.steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "name": self.name,
+            "sheet": self.sheet,
+            "points": self.points,
+            "possible": self.possible,
+            "claimed": self.claimed,
+            "checksum_fits": self.checksum_fits,
+            "not_right": list(self.refused),
+            "steps": [vars(step) for step in self.steps],
+            "note": NO_PROOF,
+        }
+
+
+def read_score(path: str | Path) -> Score:
+    """Grade a score file again."""
+    file = Path(path)
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise DataError(f"{file} is too large for a score file")
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} could not be read as a score file: {error}") from error
+    return check_score(told)
+
+
+def check_score(told: Any) -> Score:
+    """Grade what a score file tells."""
+    if not isinstance(told, dict) or told.get("kind") != KIND:
+        raise DataError("this is no score file; the page By hand of the studio writes them")
+    if told.get("version") != VERSION:
+        raise DataError(f"this score file has version {told.get('version')!r}; version {VERSION} is known here")
+    try:
+        sheet = _sheet(told["given"], str(told["sheet"]))
+        answers: dict[str, Any] = {str(each["cell"]): each for each in told["answers"]}
+        steps, refused = _grade_all(sheet, answers)
+        return Score(
+            str(told.get("name", "")),
+            str(told["sheet"]),
+            steps,
+            int(told["points"]),
+            checksum(told) == told.get("checksum"),
+            refused,
+        )
+    except (KeyError, TypeError, ValueError, IndexError, UsageError) as error:
+        raise DataError(f"the score file is not whole: {error!r}") from error
+
+
+def checksum(told: Mapping[str, Any]) -> str:
+    """The CRC-32 of what counts, spelled out line by line, so that any program can say it again."""
+    lines = [str(told[name]) for name in ("kind", "version", "name", "sheet", "points")]
+    lines += [f"{name}:{' '.join(' '.join(row) for row in told['given'][name])}" for name in sorted(told["given"])]
+    lines += [
+        f"{each['cell']}|{'|'.join(each['tries'])}|{each['hints']}|{each['verdict']}|{each['points']}"
+        for each in told["answers"]
+    ]
+    return f"{zlib.crc32(chr(10).join(lines).encode()):08x}"
+
+
+def _sheet(given: Mapping[str, Any], name: str) -> Sheet:
+    """The sheet of the numbers that a file gives, each a text; one with a name has its own steps."""
+    paper = next((each for each in PAPERS if each == name.split(",")[0]), None)
+    if paper is not None:
+        return recomputed(paper_sheet(paper), {each: _matrix(rows) for each, rows in given.items()})
+    matrices = [_matrix(given[name]) for name in _GIVEN]
+    if {matrix.shape[0] for matrix in matrices[1:]} != {matrices[0].shape[1]}:
+        raise ValueError("the given matrices do not fit")
+    return workshop_sheet(Given(tuple(f"token {row + 1}" for row in range(len(matrices[0]))), *matrices))
+
+
+def _matrix(rows: Any) -> Array:
+    matrix = np.array([[float(value) for value in row] for row in rows])
+    if matrix.ndim != 2 or max(matrix.shape) > _MOST_SIDE or not np.isfinite(matrix).all():
+        raise ValueError("the given numbers are no matrices")
+    return matrix
+
+
+def _grade_all(sheet: Sheet, answers: Mapping[str, Any]) -> tuple[tuple[StepScore, ...], tuple[str, ...]]:
+    """Each step, and the cells that are not as right as the file says."""
+    own = {name: _as_shown(step.values) for name, step in sheet.steps.items()}
+    scores, refused = [], []
+    for step in sheet.steps.values():
+        if step.operation is None:
+            continue
+        from_own = step.operation.compute(own)
+        right = shown = points = 0
+        for row, column in np.ndindex(step.values.shape):
+            cell = f"{step.name}[{row + 1},{column + 1}]"
+            answer = answers.get(cell)
+            if answer is None or answer["verdict"] not in ("right", "shown"):
+                continue
+            tries, hints = [str(each) for each in answer["tries"]], int(answer["hints"])
+            if answer["verdict"] == "shown":
+                shown += 1
+            elif tries and _is_right(step, tries[-1], float(step.values[row, column]), float(from_own[row, column])):
+                right += 1
+                points += points_for(len(tries) - 1, hints, shown=False)
+                own[step.name][row, column] = _typed(tries[-1], float(step.values[row, column]))
+            else:
+                refused.append(cell)
+        scores.append(StepScore(step.name, right, shown, step.values.size, points))
+    return tuple(scores), tuple(refused)
+
+
+def _is_right(step: SheetStep, typed: str, *values: float) -> bool:
+    """Whether an answer fits the true number, or what one's own earlier numbers lead to."""
+    rounded = _HEADS_NUMBER.sub("", step.name) in _OF_ROUNDED
+    carried = 0.0 if isinstance(step.operation, Product) and not rounded else _CARRIED
+    return any(grade(typed, Expected((value,), slack=carried)).verdict is Verdict.RIGHT for value in values)
+
+
+def _typed(text: str, value: float) -> float:
+    """The number to go on with: as it was typed."""
+    if value == -math.inf:  # which -999 stands for
+        return value
+    worked = worked_sum(text)
+    return worked if worked is not None else next((way[0].value for way in readings(text) if len(way) == 1), value)
+
+
+def _as_shown(values: Array) -> Array:
+    """Numbers as the page shows them where one has none of one's own."""
+    shown = np.vectorize(lambda value: float(written(value, _SHOWN_DECIMALS).replace("−", "-").replace("∞", "inf")))
+    rounded: Array = shown(values).astype(np.float64)
+    return rounded

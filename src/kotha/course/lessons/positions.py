@@ -1,0 +1,65 @@
+"""Lesson: the same model with positions and without, one layer deep and two.
+
+Attention is a weighted sum, and a sum does not know the order of what it adds. With one layer and no positions, the
+guess is the same whatever order the past comes in. With two layers the causal mask lets some order through: what a
+place saw depends on what stood before it (Haviv et al. 2022, https://arxiv.org/abs/2203.16634).
+"""
+
+from functools import partial
+
+from torch import nn
+
+from kotha.course.lessons.classroom import Classroom
+from kotha.course.lessons.learning import curves, held_out_loss, learn_all
+from kotha.course.lessons.measuring import moved_by_shuffling
+from kotha.course.lessons.occasion import Occasion
+from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
+from kotha.course.lessons.wordbook import Wordbook
+from kotha.i18n.wording import Words
+from kotha.model.gpt import GPT
+
+_WORDS = Wordbook("positions")
+_CONDITIONS = {
+    "one_with": (1, "learned"),
+    "one_without": (1, "none"),
+    "two_with": (2, "learned"),
+    "two_without": (2, "none"),
+}
+_FIGURES = (Figure("held_out", _WORDS["held_out"]), Figure("moved", _WORDS["moved"], better=None))
+
+
+def teach(occasion: Occasion) -> LessonResult:
+    """Train all four, measure their loss and whether order matters to them."""
+    room, windows = occasion.room, occasion.room.windows()
+    found = learn_all(occasion, {key: partial(make, room, *how) for key, how in _CONDITIONS.items()})
+    conditions = [
+        Condition(
+            key,
+            _WORDS[key],
+            {
+                "held_out": [held_out_loss(run.model, windows) for run in runs],
+                "moved": [moved_by_shuffling(run.model, windows) for run in runs],
+            },
+        )
+        for key, runs in found.items()
+    ]
+    drawing = Drawing(_WORDS["on_the_way"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions))
+    return LessonResult("positions", _FIGURES, conditions, read(*conditions), drawing)
+
+
+def make(room: Classroom, n_layers: int, positions: str) -> nn.Module:
+    """A GPT so deep, with positions of a kind."""
+    return GPT(room.gpt(n_layers=n_layers, positions=positions))
+
+
+def read(one: Condition, one_without: Condition, two: Condition, two_without: Condition) -> list[Words]:
+    """What the figures say, whatever they are."""
+    losses = {"one": one, "one_without": one_without, "two": two, "two_without": two_without}
+    clear = below(one, one_without, "held_out") and below(two, two_without, "held_out")
+    said = [
+        _WORDS.say("bag", moved=one_without.mean("moved"), told=one.mean("moved")),
+        _WORDS.say("worth" if clear else "unclear", **{name: each.mean("held_out") for name, each in losses.items()}),
+    ]
+    if below(one_without, two_without, "moved"):
+        said.append(_WORDS.say("leak", moved=two_without.mean("moved")))
+    return said

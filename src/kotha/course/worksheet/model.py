@@ -1,0 +1,197 @@
+"""The sheet of a head of the user's own model for a text of their own, and the proof that torch computed the same.
+
+Vectors, masks and results come from ``inside.trace``; weights are the head's slices of the model's matrices. The sheet
+then works everything out by itself, and every quantity that torch also has must agree.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.course.worksheet.operations import Array
+from kotha.course.worksheet.page import SheetView, sheet_view
+from kotha.course.worksheet.sheet import Head, Projection, Sheet, lay_out
+from kotha.course.worksheet.showing import Look
+from kotha.errors import UsageError, nearest
+from kotha.i18n.wording import Language
+from kotha.inside.inputs import read
+from kotha.inside.sites import attentions, layers, stacks
+from kotha.inside.trace import trace
+from kotha.model.attention import Attention
+from kotha.model.norm import RMSNorm
+from kotha.model.position import RotaryPositions
+from kotha.model.vit import ViT
+
+# Steps of the sheet, and the places of a trace that show the same.
+SAME = {
+    "Q": "queries",
+    "K": "keys",
+    "V": "values",
+    "scores": "scores",
+    "masked": "masked_scores",
+    "weights": "weights",
+    "output": "head_outputs",
+}
+# How far a model's own arithmetic may be off, beside the largest number around: float32 keeps seven digits, and sums of
+# a few hundred products lose two or three of them.
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+# Angles of rotary positions are float32 in every model, and grow with the place.
+_TURN_PER_PLACE = 2e-7
+
+
+def worksheet_view(
+    bundle: Bundle,
+    text: str,
+    *,
+    language: Language = "en",
+    rows: int | None = None,
+    precision: int | None = None,
+    **which: Any,
+) -> SheetView:
+    """One head as arithmetic over a text, to look at; ``which`` head as in ``model_sheet``.
+
+    ``rows`` are those whose arithmetic is written out, ``precision`` how many decimals are shown, of small
+    numbers how many digits that count.
+    """
+    # A sheet of a model has more numbers than the workshop's, and each needs less room.
+    return sheet_view(model_sheet(bundle, text, **which), Look(4 if precision is None else precision, rows), language)
+
+
+def model_sheet(
+    bundle: Bundle,
+    text: str,
+    *,
+    target: str | None = None,
+    stack: str | None = None,
+    part: str = "attention",
+    layer: int = 0,
+    head: int = 0,
+) -> Sheet:
+    """The sheet of one head for a text; ``stack`` is left out where there is only one, or means the decoder."""
+    if isinstance(bundle.model, ViT):
+        raise UsageError("this model is a ViT, it reads images; a worksheet is laid out for models that read text")
+    model = bundle.widened().model
+    given = read(model, bundle.tokenizer, text, target=target)
+    place = find_site(list(attentions(model)), list(stacks(model)), stack, layer, part)
+    asking, looked_at = (tuple(piece.text for piece in given.lines[line]) for line in given.lines_of(place))
+    inputs = [each.to(next(model.parameters()).device) for each in given.inputs]
+    sheet = read_head(model, inputs, place, head, asking, looked_at)
+    return replace(sheet, text=text, target=target, remarks=(*sheet.remarks, *given.remarks))
+
+
+def find_site(known: list[str], stack_names: list[str], stack: str | None, layer: int, part: str) -> str:
+    """The name of an attention from its parts; what does not exist is refused with what does.
+
+    >>> find_site(["blocks.0.attention"], ["blocks"], None, 0, "attention")
+    'blocks.0.attention'
+    """
+    if stack is not None and stack not in stack_names:
+        if len(stack_names) == 1:
+            raise UsageError(f"stack={stack} is for a Seq2Seq; this model has one stack, so leave it out")
+        raise UsageError(f"there is no stack {stack!r} in this model{nearest(stack, stack_names)}")
+    chosen = stack or stack_names[-1]
+    of_stack = [name for name in known if name.startswith(f"{chosen}.")]
+    n_layers = len([name for name in of_stack if name.endswith(".attention")])
+    if not 0 <= layer < n_layers:
+        raise UsageError(f"layer={layer} is not there; {chosen} has layers 0 to {n_layers - 1}")
+    place = f"{chosen}.{layer}.{part}"
+    if place not in of_stack:
+        raise UsageError(f"{chosen} has no cross-attention; only the decoder of a Seq2Seq looks at another text")
+    return place
+
+
+def read_head(
+    model: nn.Module,
+    inputs: Sequence[Tensor],
+    place: str,
+    head: int,
+    tokens: Sequence[str],
+    key_tokens: Sequence[str] | None = None,
+    shifted: bool = True,
+) -> Sheet:
+    """The sheet of one head at one attention, for inputs of a batch of one; float32 or float64."""
+    attention = attentions(model)[place]
+    query, key, sharing = _slices(attention, place, head)
+    layer, _, part = place.rpartition(".")
+    crosses = part == "cross"
+    with torch.no_grad(), trace(model, layers=[layer]) as seen:
+        model(*inputs)
+    # The attention is handed vectors that are normed before it, or as they come.
+    stream = "residual_mid" if crosses else "residual_in"
+    x = _numbers(seen[f"{layer}.{f'{part}_norm' if layers(model)[layer].norm_order == 'pre' else stream}"][0])
+    hidden = torch.isneginf(seen[f"{place}.masked_scores"][0, query])
+    norm = attention.query_norm
+    given = Head(
+        x=x,
+        query=_projection(attention.query, query, attention.d_head, norm),
+        key=_projection(attention.key, key, attention.d_head, attention.key_norm),
+        value=_projection(attention.value, key, attention.d_head, None),
+        memory=_numbers(seen["encoder.norm"][0]) if crosses else None,
+        mask=_numbers(~hidden) if bool(hidden.any()) else None,
+        speeds=None if crosses else _speeds(model, attention.d_head),
+        eps=norm.eps if isinstance(norm, RMSNorm) else 0.0,
+    )
+    remarks = [f"Heads {', '.join(map(str, sharing))} share these keys and values."] if len(sharing) > 1 else []
+    remarks += ["Queries come from the target, keys and values from the source."] if crosses else []
+    sheet = Sheet(
+        steps=lay_out(given, tokens, key_tokens, shifted),
+        tokens=tuple(tokens),
+        key_tokens=tuple(tokens if key_tokens is None else key_tokens),
+        text="",
+        place=place,
+        layer=int(layer.rpartition(".")[2]),
+        head=head,
+        remarks=tuple(remarks),
+    )
+    heads = {name: key if name in ("K", "V") else query for name in SAME}
+    check(sheet, {name: seen[f"{place}.{where}"][0, heads[name]] for name, where in SAME.items()})
+    return sheet
+
+
+def _slices(attention: Attention, place: str, head: int) -> tuple[int, int, list[int]]:
+    """Where a head's numbers stand among the queries and the keys (some heads may be pruned); who shares its keys."""
+    if head not in attention.heads:
+        raise UsageError(f"there is no head {head} in {place}; it has {', '.join(map(str, attention.heads))}")
+    query = attention.heads.index(head)
+    key_heads = [key for key, n_sharing in enumerate(attention.shares) for _ in range(n_sharing)]
+    key = key_heads[query]
+    return query, key, [each for each, of in zip(attention.heads, key_heads, strict=True) if of == key]
+
+
+def check(sheet: Sheet, computed: dict[str, Tensor]) -> None:
+    """Assert that the sheet's numbers are torch's."""
+    turned = _TURN_PER_PLACE * len(sheet.key_tokens) if "angles" in sheet.steps else 0.0
+    for name, tensor in computed.items():
+        ours, theirs = sheet.masked if name == "masked" else sheet.steps[name].values, _numbers(tensor)
+        hidden = np.isneginf(theirs)
+        assert ours.shape == theirs.shape and np.array_equal(np.isneginf(ours), hidden), (
+            f"{name}: another shape or mask"
+        )
+        allowed = (_TOLERANCE[tensor.dtype] + turned) * max(1.0, float(np.abs(theirs[~hidden]).max(initial=0.0)))
+        off = float(np.abs(ours[~hidden] - theirs[~hidden]).max(initial=0.0))
+        assert off <= allowed, f"{name}: the sheet is {off:.1e} off what torch computed; {allowed:.1e} is allowed"
+
+
+def _speeds(model: nn.Module, width: int) -> Array | None:
+    """How fast each pair of numbers turns from place to place, (1, D/2); None where places do not turn."""
+    rotary = next((module for module in model.modules() if isinstance(module, RotaryPositions)), None)
+    return None if rotary is None else (1.0 / rotary.base ** (np.arange(0, width, 2) / width))[None]
+
+
+def _projection(matrix: nn.Linear, head: int, width: int, norm: nn.Module | None) -> Projection:
+    """A head's slice of one matrix; torch keeps matrices turned."""
+    own = slice(head * width, (head + 1) * width)
+    return Projection(
+        weight=_numbers(matrix.weight[own].mT),
+        bias=None if matrix.bias is None else _numbers(matrix.bias[own])[None],
+        gain=_numbers(norm.weight)[None] if isinstance(norm, RMSNorm) else None,
+    )
+
+
+def _numbers(tensor: Tensor) -> Array:
+    return tensor.detach().double().cpu().numpy()

@@ -1,0 +1,149 @@
+"""The sheet as a reader sees it: tables of readable numbers with the arithmetic of some cells.
+
+Where a step is worked out, small numbers have more decimals, so that it comes out by hand; in a table all have as many
+as its largest needs. A small matrix is shown whole, with every cell worked out; of a large one the first and last
+columns and rows, with a remark, and the arithmetic of its last row: where nobody looks ahead, that is the one that sees
+all. Terminal and page show the same.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from kotha.course.worksheet.operations import decimals_for, with_decimals, written
+from kotha.course.worksheet.sheet import Sheet, SheetStep
+from kotha.errors import UsageError
+from kotha.i18n.wording import Words
+
+# Up to this many cells each one is worked out; above, only first rows.
+_ALL_CELLS = 24
+_GAP = "…"
+# What has no decimals to show.
+_WHOLE = ("mask", "places", "pairs", "width", "d_k", "eps", "guess")
+_PART = Words(
+    "Part of {height:,} × {width:,} numbers; the JSON has them all.",
+    "{height:,} × {width:,} সংখ্যার একটি অংশ; JSON-এ সব আছে।",
+)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How much of a sheet to show."""
+
+    precision: int = 6
+    rows: int | None = None
+    """Rows whose arithmetic is written out, counted from the last; left out: all of a small matrix, one of a large."""
+    most_columns: int = 10
+    most_rows: int = 16
+    most_weight_rows: int = 8  # of weights, which have a row for each number of a vector and nothing to work out
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and self.rows < 0:
+            raise UsageError(f"rows={self.rows} is less than none; use 0 or more")
+        if not 0 <= self.precision <= 15:
+            raise UsageError(f"precision={self.precision} cannot be shown; use 0 to 15 decimals")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A step as strings."""
+
+    name: str
+    title: str
+    is_given: bool
+    header: list[str]  # the column labels, after an empty corner
+    rows: list[list[str]]  # each with its label first
+    shares: list[list[float | None]]  # for weights, each shown cell's share of its row; empty for other steps
+    sums: list[str]  # lines such as Q[1,1] = 1.0×0.1 + 0.5×0.3 = 0.25
+    remark: str
+
+
+def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
+    """One step of a sheet."""
+    height, width = step.values.shape
+    most_rows = look.most_weight_rows if step.name.startswith("W_") else look.most_rows
+    rows, columns = _some(height, most_rows), _some(width, look.most_columns)
+    values = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
+    # Counts and marks have no decimals to show, and ε would round to nothing.
+    spell = "{:g}".format
+    if step.name not in _WHOLE:
+        largest = max((abs(value) for row in values for value in row if value not in (None, -math.inf)), default=0.0)
+        spell = partial(with_decimals, decimals=decimals_for(largest, look.precision))
+    cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
+    labels = [_GAP if row is None else step.rows[row] for row in rows]
+    return Shown(
+        name=step.name,
+        title=step.title,
+        is_given=step.operation is None,
+        header=["", *(_GAP if column is None else step.columns[column] for column in columns)],
+        rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
+        shares=values if step.name.startswith(("weights", "chances")) else [],
+        sums=list(worked_out(sheet, step, look, columns)),
+        remark=_PART.fill(height=height, width=width).to(sheet.language) if None in (*rows, *columns) else "",
+    )
+
+
+def worked_out(sheet: Sheet, step: SheetStep, look: Look, columns: list[int | None] | None = None) -> Iterator[str]:
+    """The arithmetic of the cells that are written out."""
+    if step.operation is None:
+        return
+    height, width = step.values.shape
+    few = look.rows if look.rows is not None else (height if height * width <= _ALL_CELLS else 1)
+    for row in range(max(0, height - few), height):
+        for column in columns if columns is not None else range(width):
+            yield "…" if column is None else arithmetic(sheet, step, row, column, look.precision)
+
+
+def arithmetic(sheet: Sheet, step: SheetStep, row: int, column: int, precision: int) -> str:
+    """One cell, worked out: its name, what is done, and the result."""
+    assert step.operation is not None, f"{step.name} is given, not worked out"
+    place = f"{row + 1}" if step.values.shape[1] == 1 else f"{row + 1},{column + 1}"
+    done = step.operation.arithmetic(sheet.matrices, row, column, precision)
+    return f"{step.name}[{place}] = {done} = {written(step.values[row, column], precision)}"
+
+
+def as_json(sheet: Sheet) -> dict[str, object]:
+    """All numbers in full; what is hidden (−∞) is null."""
+    matrices = {name: _plain(step.values.tolist()) for name, step in sheet.steps.items()}
+    return {
+        "text": sheet.text,
+        "target": sheet.target,
+        "place": sheet.place or None,
+        "layer": sheet.layer,
+        "head": sheet.head,
+        "tokens": list(sheet.tokens),
+        "key_tokens": list(sheet.key_tokens),
+        "remarks": list(sheet.remarks),
+        **matrices,
+        **({"masked": _plain(sheet.masked.tolist())} if "scores" in sheet.steps else {}),
+        "steps": {name: step.title for name, step in sheet.steps.items()},
+    }
+
+
+def _plain(rows: list[list[float]]) -> list[list[float | None]]:
+    return [[None if value == -math.inf else value for value in row] for row in rows]
+
+
+def _aligned(cells: list[list[str]]) -> list[list[str]]:
+    """Numbers with equally many decimals, so that their points stand below each other.
+
+    >>> _aligned([["0.3", "−∞"], ["0.55", "…"]])
+    [['0.30', '−∞'], ['0.55', '…']]
+    """
+    most = max((len(cell.partition(".")[2]) for row in cells for cell in row), default=0)
+    return [
+        [cell.ljust(len(cell.partition(".")[0]) + 1 + most, "0") if "." in cell else cell for cell in row]
+        for row in cells
+    ]
+
+
+def _some(count: int, most: int) -> list[int | None]:
+    """All indexes, or of many the first ones, a gap, and the last two.
+
+    >>> _some(9, 6)
+    [0, 1, 2, None, 7, 8]
+    """
+    if count <= most:
+        return list(range(count))
+    return [*range(max(1, most - 3)), None, count - 2, count - 1]

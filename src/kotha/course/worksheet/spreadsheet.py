@@ -1,0 +1,190 @@
+"""The sheet as a spreadsheet whose cells are live formulas: change a number, and see it flow.
+
+What is given stands as numbers, in blue; every other cell is a formula of cells above it, with the value that it has
+today beside it for programs that do not compute. A small sheet is one page from top to bottom. Of a wide model the
+given matrices have a page of their own, weights turned so that a row of one meets a row of the other.
+"""
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from kotha.course.worksheet.operations import MINUS_INFINITY, SPELLED_OUT
+from kotha.course.worksheet.sheet import Sheet, SheetStep
+from kotha.errors import KothaError, UsageError
+
+STEPS, INPUTS, README = "steps", "inputs", "Read me"
+MOST_TOKENS, MOST_HEAD_WIDTH, MOST_WIDTH = 16, 128, 2048
+# One row for the title of a page; its labels start in the second column, after the rows' own.
+_TOP, _LEFT = 2, 1
+
+
+@dataclass(frozen=True)
+class Area:
+    """Where a matrix stands: its first number's page, row and column."""
+
+    page: str
+    row: int
+    column: int
+    height: int
+    width: int
+    turned: bool
+
+    @property
+    def prefix(self) -> str:
+        """What an address on the page of steps begins with."""
+        return f"{self.page}!" if self.page == INPUTS else ""
+
+
+class Areas:
+    """Where every matrix of a sheet stands; answers as `Addresses` for formulas on the page of steps."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.is_wide = any(max(step.values.shape) > SPELLED_OUT for step in sheet.steps.values())
+        self.of: dict[str, Area] = {}
+        next_row = {STEPS: _TOP, INPUTS: _TOP}
+        for name, step in sheet.steps.items():
+            given_apart = self.is_wide and step.operation is None
+            page = INPUTS if given_apart else STEPS
+            height, width = step.values.shape
+            turned = given_apart and name.startswith("W_")
+            if turned:
+                height, width = width, height
+            # A line for the title and one for the column labels above, one empty below.
+            self.of[name] = Area(page, next_row[page] + 2, _LEFT, height, width, turned)
+            next_row[page] += height + 3
+
+    def cell(self, name: str, row: int, column: int) -> str:
+        """The address of a cell."""
+        area = self.of[name]
+        row, column = (column, row) if area.turned else (row, column)
+        return area.prefix + _address(area.row + row, area.column + column)
+
+    def row(self, name: str, row: int) -> str:
+        """The address of a row."""
+        area = self.of[name]
+        assert not area.turned, f"{name} stands turned; ask for a column"
+        return self._line(area, row)
+
+    def column(self, name: str, column: int) -> str:
+        """The address of a column that stands as a row."""
+        area = self.of[name]
+        assert area.turned, f"{name} does not stand turned; ask for a row"
+        return self._line(area, column)
+
+    def _line(self, area: Area, line: int) -> str:
+        first = _address(area.row + line, area.column)
+        return f"{area.prefix}{first}:{_address(area.row + line, area.column + area.width - 1)}"
+
+
+def spreadsheet(sheet: Sheet) -> bytes:
+    """The sheet as the bytes of an .xlsx file."""
+    _refuse_large(sheet)
+    try:
+        import xlsxwriter  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise KothaError("a spreadsheet needs XlsxWriter: pip install xlsxwriter") from error
+    stream = BytesIO()
+    book = xlsxwriter.Workbook(stream, {"in_memory": True})
+    areas, formats = Areas(sheet), _formats(book)
+    pages = {STEPS: book.add_worksheet(STEPS)}
+    if areas.is_wide:
+        pages[INPUTS] = book.add_worksheet(INPUTS)
+    for page in pages.values():
+        page.write_string(0, 0, sheet.title, formats["title"])
+        page.set_column(0, 0, 24)
+        page.set_column(1, max(step.values.shape[1] for step in sheet.steps.values()) + 1, 11)
+        page.freeze_panes(1, 1)
+    for name, step in sheet.steps.items():
+        _write(pages[areas.of[name].page], sheet, step, areas, formats)
+    _write_readme(book.add_worksheet(README), sheet, areas, formats)
+    pages[STEPS].activate()
+    book.close()
+    return stream.getvalue()
+
+
+def _refuse_large(sheet: Sheet) -> None:
+    n_tokens, given = max(len(sheet.tokens), len(sheet.key_tokens)), sheet.matrices
+    width = given["X"].shape[1] if "X" in given else max(each.shape[1] for each in given.values())
+    head_width = given["Q"].shape[1] if "Q" in given else 0
+    for size, most, what, instead in (
+        (n_tokens, MOST_TOKENS, "tokens", "give a shorter text"),
+        (head_width, MOST_HEAD_WIDTH, "numbers a head", "look at the page or the JSON"),
+        (width, MOST_WIDTH, "numbers a token", "look at the page or the JSON"),
+    ):
+        if size > most:
+            raise UsageError(f"a spreadsheet of {size:,} {what} is too large to follow; up to {most:,}: {instead}")
+
+
+def _formats(book: Any) -> dict[str, Any]:
+    number = {"num_format": "0.000000", "align": "right"}
+    return {
+        "title": book.add_format({"bold": True, "font_size": 15}),
+        "about": book.add_format({"text_wrap": True, "valign": "top"}),
+        "step": book.add_format({"bold": True, "font_size": 12}),
+        "label": book.add_format({"font_color": "#6b665b", "align": "right"}),
+        "token": book.add_format({"font_color": "#6b665b"}),
+        # Whole numbers and given ones as they are typed.
+        "given": book.add_format({"font_color": "#0b57b3", "bg_color": "#eef4fb", "align": "right"}),
+        "formula": book.add_format(number),
+        "result": book.add_format({**number, "bold": True, "bg_color": "#e8f3ee"}),
+    }
+
+
+def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any]) -> None:
+    """One matrix: its title, its labels, its numbers or formulas."""
+    area = areas.of[step.name]
+    title = f"{step.title} (turned: one row for each of its columns)" if area.turned else step.title
+    page.write_string(area.row - 2, 0, title, formats["step"])
+    rows, columns = (step.columns, step.rows) if area.turned else (step.rows, step.columns)
+    for place, label in enumerate(columns):
+        page.write_string(area.row - 1, area.column + place, label, formats["label"])
+    for place, label in enumerate(rows):
+        page.write_string(area.row + place, 0, label, formats["token"])
+    style = formats[
+        "given" if step.operation is None else "result" if step.name == list(sheet.steps)[-1] else "formula"
+    ]
+    for row in range(area.height):
+        for column in range(area.width):
+            at = (column, row) if area.turned else (row, column)
+            where, value = (area.row + row, area.column + column), float(step.values[at])
+            if step.operation is None:
+                page.write_number(*where, value, style)
+                continue
+            formula = step.operation.formula(areas, sheet.matrices, *at)
+            page.write_formula(*where, f"={formula}", style, MINUS_INFINITY if value == float("-inf") else value)
+    if step.name.startswith(("weights", "chances")):
+        last = (area.row + area.height - 1, area.column + area.width - 1)
+        shading = {"type": "2_color_scale", "min_color": "#ffffff", "max_color": "#8fcdb4"}
+        page.conditional_format(area.row, area.column, *last, {**shading, "min_type": "num", "min_value": 0})
+
+
+def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any]) -> None:
+    page.set_column(0, 0, 90)
+    inputs = INPUTS if areas.is_wide else STEPS
+    lines = [
+        f"Blue numbers (page “{inputs}”) are given: change one, and every formula after it follows.",
+        "Black numbers are formulas: click on one to see which cells it reads.",
+        *([] if sheet.heading else ["The last matrix, output, is what this head hands on."]),
+        f"{MINUS_INFINITY} is what the mask hides: a word, since a spreadsheet has no infinity; e to it is 0.",
+        "Text: " + sheet.text + ("" if sheet.target is None else f" → {sheet.target}"),
+        *sheet.remarks,
+        "Made by kotha inside worksheet"
+        + ("; every value was compared with what torch computes." if sheet.place else "."),
+    ]
+    page.write_string(0, 0, sheet.title, formats["title"])
+    for row, line in enumerate(lines, 2):
+        page.write_string(row, 0, line, formats["about"])
+
+
+def _address(row: int, column: int) -> str:
+    """The address of a cell counted from 0.
+
+    >>> _address(0, 0), _address(9, 27)
+    ('A1', 'AB10')
+    """
+    letters, left = "", column + 1
+    while left:
+        left, place = divmod(left - 1, 26)
+        letters = chr(ord("A") + place) + letters
+    return f"{letters}{row + 1}"

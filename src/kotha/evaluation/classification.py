@@ -1,0 +1,163 @@
+"""How well texts are told apart: accuracy, macro-F1, each class by itself, and which are taken for which.
+
+Beside it what a sceptic would ask for: always the commonest class (majority), and a line through word and letter counts
+(TF-IDF and logistic regression, by scikit-learn: ``pip install kotha[baselines]``), learned from the same examples.
+Macro-F1 is the mean of F1 over all classes that the model knows, so a rare class counts as much as a common one.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.errors import DataError
+from kotha.generation.classes import Classifier
+from kotha.i18n.wording import OnProgress, some_of
+from kotha.text.corpus.labelled import LabelledTexts
+
+# A word or letter sequence of a single text says nothing of others.
+_LEAST_TEXTS = 2
+
+# Of a thousand classes nobody looks at a million cells, and the summary of a run would be too large to be read again.
+MOST_IN_MATRIX = 100
+# So many of the most frequent confusions are named.
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """One class by itself."""
+
+    label: str
+    precision: float  # of those that it was said of, the share that are it
+    recall: float  # of those that are it, the share that it was said of
+    f1: float  # their harmonic mean
+    support: int  # how many are it
+
+
+@dataclass(frozen=True)
+class ClassificationScore:
+    """How well texts were told apart."""
+
+    accuracy: float
+    macro_f1: float
+    examples: int
+    classes: tuple[ClassScore, ...]
+    confusion: tuple[tuple[int, ...], ...]  # rows: what they are; columns: what was said; empty for very many classes
+    baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: accuracy, macro_f1
+    mistaken: tuple[tuple[str, str, int], ...] = ()  # most frequent confusions: what they are, what was said, how many
+    seen: int | None = None  # how many of the texts the model has learned from; None where that is not known
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes, in the order of the confusion matrix."""
+        return tuple(each.label for each in self.classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**asdict(self), "labels": list(self.labels)}
+
+
+def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str]) -> ClassificationScore:
+    """Compare what was said with what is.
+
+    >>> score = score_answers(["a", "b"], ["a", "a", "b"], ["a", "b", "b"])
+    >>> round(score.accuracy, 3), round(score.macro_f1, 3), score.confusion
+    (0.667, 0.667, ((1, 1), (0, 1)))
+    """
+    numbers = {label: number for number, label in enumerate(labels)}
+    place = {_composed(label): number for label, number in numbers.items()} | numbers
+    true = [label if label in place else _composed(label) for label in true]
+    unknown = sorted(set(true) - place.keys())
+    if unknown:
+        raise DataError(f"class {unknown[0]!r} is none of the model's: {some_of(labels)}; leave it out, or rename it")
+    if not true:
+        raise DataError("there are no examples to measure on; give at least one")
+    counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    np.add.at(counts, ([place[label] for label in true], [place[label] for label in said]), 1)
+    classes = []
+    for number, label in enumerate(labels):
+        right, are, were = int(counts[number, number]), int(counts[number].sum()), int(counts[:, number].sum())
+        classes.append(
+            ClassScore(label, right / max(1, were), right / max(1, are), 2 * right / max(1, are + were), are)
+        )
+    return ClassificationScore(
+        accuracy=float(np.trace(counts) / len(true)),
+        macro_f1=sum(each.f1 for each in classes) / len(classes),
+        examples=len(true),
+        classes=tuple(classes),
+        confusion=tuple(tuple(int(count) for count in row) for row in counts) if len(labels) <= MOST_IN_MATRIX else (),
+        mistaken=_most_mistaken(labels, counts),
+    )
+
+
+def _most_mistaken(labels: Sequence[str], counts: "np.ndarray[Any, Any]") -> tuple[tuple[str, str, int], ...]:
+    wrong = counts - np.diag(np.diag(counts))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:_NAMED]
+    places = [divmod(int(place), len(labels)) for place in order]
+    return tuple((labels[row], labels[column], int(wrong[row, column])) for row, column in places if wrong[row, column])
+
+
+def _composed(label: str) -> str:
+    """A label with its letters put together (NFC), as tables give it; a model that came from elsewhere may have not."""
+    return unicodedata.normalize("NFC", label)
+
+
+def score_of(summary: dict[str, Any]) -> ClassificationScore:
+    """A score back from what ``to_dict`` gave, as a run's summary holds it."""
+    classes = tuple(ClassScore(**each) for each in summary["classes"])
+    confusion = tuple(tuple(row) for row in summary["confusion"])
+    figures = {name: summary[name] for name in ("accuracy", "macro_f1", "examples", "baselines", "seen")}
+    mistaken = tuple((is_, said, n) for is_, said, n in summary.get("mistaken", ()))  # an older run names none
+    return ClassificationScore(classes=classes, confusion=confusion, mistaken=mistaken, **figures)
+
+
+def evaluate_classifier(
+    bundle: Bundle,
+    held_out: LabelledTexts,
+    learned: LabelledTexts | None = None,
+    on_progress: OnProgress | None = None,
+) -> ClassificationScore:
+    """Measure a classifier on labelled texts; with what it learned from, beside what others make of that."""
+    classifier = Classifier(bundle)
+    best = classifier.probabilities(held_out.texts, on_progress).argmax(dim=-1).tolist()
+    score = score_answers(classifier.labels, held_out.labels, [classifier.labels[each] for each in best])
+    if learned is None:
+        return score
+    known = set(learned.texts)
+    seen = sum(text in known for text in held_out.texts)
+    return replace(score, baselines=baselines(classifier.labels, learned, held_out), seen=seen)
+
+
+def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
+    """What the commonest class reaches, and a line through counts where scikit-learn is installed."""
+    counts = {label: learned.labels.count(label) for label in labels}
+    commonest = max(counts, key=lambda label: counts[label])
+    found = {"majority": _figures(score_answers(labels, held_out.labels, [commonest] * len(held_out)))}
+    said = tf_idf_answers(learned, held_out.texts)
+    if said is not None:
+        found["TF-IDF + logistic regression"] = _figures(score_answers(labels, held_out.labels, said))
+    return found
+
+
+def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | None:
+    """What a logistic regression on TF-IDF of words and letters says; None without scikit-learn."""
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline, make_union
+    except ImportError:
+        return None
+    least = _LEAST_TEXTS if len(learned) > 100 else 1
+    words = TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2), min_df=least, sublinear_tf=True)
+    letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), min_df=least, sublinear_tf=True)
+    line = make_pipeline(make_union(words, letters), LogisticRegression(max_iter=1000, class_weight="balanced"))
+    line.fit(list(learned.texts), list(learned.labels))
+    return [str(label) for label in line.predict(list(texts))]
+
+
+def _figures(score: ClassificationScore) -> dict[str, float]:
+    return {"accuracy": score.accuracy, "macro_f1": score.macro_f1}

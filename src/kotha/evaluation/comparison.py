@@ -1,0 +1,220 @@
+"""Several models in one table, and what may be set side by side.
+
+Perplexity is per token: a tokenizer that cuts a word in two makes two easier guesses of it, and looks better for it. So
+perplexities stand in the table only where all models share one tokenizer and were measured on one text; bits per byte
+and per character are of the text itself, and compare across tokenizers. They too need the same text, and the table says
+so where it was not, or where nobody can tell any more.
+
+A best one is named only where that is fair and no chance: no model has learned from the text, and the difference to the
+next, summed over documents, is twice its standard error at least (a paired test: both read the same documents).
+"""
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kotha.artifacts.run_folder import RunFolder, figure, mapping, words
+from kotha.errors import KothaError
+from kotha.evaluation.perplexity import Nats, TextScore, perplexity
+from kotha.evaluation.seen import Familiarity
+from kotha.evaluation.tables import comparison_table
+from kotha.model.config import config_from_dict
+from kotha.model.parameters import count_parameters
+from kotha.text.shards import Dataset
+
+# The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
+_SAME_BYTES = 0.01
+_WORD_TASK = "next-token"
+_FIGURES = ("bits_per_byte", "bits_per_character", "perplexity")
+# Standard errors that a difference must have, and documents from which on one can be worked out.
+_ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The text that a model was measured on, as far as it is known."""
+
+    documents: int
+    bytes: int
+
+    def same_as(self, other: "Measured") -> bool:
+        """Whether it is one text; two tokenizers may normalize a few letters of it differently."""
+        return self.documents == other.documents and abs(self.bytes - other.bytes) <= _SAME_BYTES * self.bytes
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model: what it is, how long it learned, how well it does."""
+
+    name: str
+    model: str
+    parameters: int | None
+    task: str | None = None
+    tokenizer: str | None = None
+    measured: Measured | None = None
+    steps: int | None = None
+    tokens: int | None = None
+    best_step: int | None = None
+    bits_per_byte: float | None = None
+    bits_per_character: float | None = None
+    perplexity: float | None = None
+    seen: Familiarity | None = None  # whether it has learned from the text; None where that cannot be told
+
+
+# What a reason says in English; {names} are those it is about, {count} how many of them there are.
+_SAID = {
+    "tokenizers": "Perplexity is left out: the models read with {count} tokenizers ({names}), and perplexity is per "
+    "token. Who cuts a word in two makes two easier guesses of it. Bits per byte and per character are of the text, "
+    "and can be compared.",
+    "texts": "The models were measured on {count} different texts, so bits per byte and per character do not compare "
+    "either; measure all on one text.",
+    "lost": "On which text {names} was measured is not known any more (its data folder is gone); measure all on one "
+    "text.",
+    "tasks": "Perplexity is of next tokens, and these learned {names}; it is left out.",
+    "trainings": "No best one is named: what training measured does not say how much is chance; measure on a text.",
+    "learned": "No best one is named: {names} learned from this text, or from a part of it.",
+    "untold": "No best one is named: whether {names} learned from this text cannot be told.",
+    "few": "No best one is named: {count} documents are too few to tell a difference from chance.",
+    "chance": "No best one is named: {names} differ by no more than chance.",
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why something is left out, or no best one named: by its kind, so that it can be said in any language."""
+
+    kind: str
+    names: tuple[str, ...] = ()
+    count: int = 0
+
+    def __str__(self) -> str:
+        joined = " and ".join(self.names) if self.kind == "chance" else ", ".join(self.names)
+        return _SAID[self.kind].format(names=joined, count=self.count)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The table, and what must be said about it."""
+
+    rows: list[Row]
+    remarks: list[str]
+    best: str | None = None  # the model that foretells the text best; None where nobody should say so
+    undecided: str = ""  # why no best one is named
+    text: str | None = None  # what all were measured on; None where each has the figures of its own training
+    reasons: tuple[Reason, ...] = ()  # remarks, and why it is undecided, by their kinds
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return comparison_table(self).framed()
+
+
+def reached(run: Path) -> dict[str, Any]:
+    """How far a run has come, finished or not, and the figures of its best model."""
+    folder = RunFolder(run)
+    best = folder.best() or {}
+    last: dict[str, Any] = next((row for row in reversed(folder.metrics()) if "validation" not in row), {})
+    return {**best, "best_step": best.get("step"), "steps": last.get("step"), "tokens": last.get("tokens")}
+
+
+def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data: Path | None = None) -> Row:
+    """A row from the files of a run folder, or a model's config alone; ``data`` is the data folder, if it exists."""
+    training = figure(summary, "loss_nats")
+    found = ((key, figure(summary, key)) for key in ("steps", "tokens", "best_step"))
+    counts: dict[str, Any] = {key: None if value is None else int(value) for key, value in found}
+    return Row(
+        name,
+        *_describe(config.get("model")),
+        task=words(config, "task"),
+        tokenizer=words(mapping(config, "data"), "tokenizer"),
+        measured=None if data is None else validation_of(data),
+        bits_per_byte=figure(summary, "bits_per_byte"),
+        bits_per_character=figure(summary, "bits_per_character"),
+        perplexity=None if training is None else perplexity(training),
+        **counts,
+    )
+
+
+def row_of_score(row: Row, score: TextScore) -> Row:
+    """A row with the figures of a fresh measurement in place of the training's own."""
+    fresh = {name: getattr(score, name) for name in ("seen", "tokenizer", *_FIGURES)}
+    return replace(row, task=_WORD_TASK, measured=Measured(score.documents, score.bytes), **fresh)
+
+
+def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:
+    """Keep what may be set side by side, and say why the rest is left out.
+
+    ``nats`` are those of each document of the ``text``, model by model, where all were measured on it.
+    """
+    reasons = []
+    tokenizers = list(dict.fromkeys(row.tokenizer or "unknown" for row in rows))
+    texts, lost = _texts(rows)
+    if len(tokenizers) > 1:
+        reasons.append(Reason("tokenizers", tuple(each[:8] for each in tokenizers), len(tokenizers)))
+    if texts > 1:
+        reasons.append(Reason("texts", count=texts))
+    if lost:
+        reasons.append(Reason("lost", tuple(lost)))
+    tasks = sorted({str(row.task) for row in rows})
+    if tasks not in ([], [_WORD_TASK]):
+        reasons.append(Reason("tasks", tuple(tasks)))
+    if reasons:
+        rows = [replace(row, perplexity=None) for row in rows]
+    remarks = [str(reason) for reason in reasons]
+    if len(rows) < 2:
+        return Comparison(list(rows), remarks, text=text, reasons=tuple(reasons))
+    best = _best(rows, nats)
+    if isinstance(best, Reason):
+        return Comparison(list(rows), remarks, None, str(best), text, (*reasons, best))
+    return Comparison(list(rows), remarks, best, "", text, tuple(reasons))
+
+
+def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | Reason:
+    """The best model, or why none is named."""
+    if nats is None:
+        return Reason("trainings")
+    learned = [row.name for row in rows if row.seen is not None and row.seen.trained]
+    if learned:
+        return Reason("learned", tuple(learned))
+    untold = [row.name for row in rows if row.seen is None]
+    if untold:
+        return Reason("untold", tuple(untold))
+    first, second = sorted(range(len(rows)), key=lambda place: float(nats[place].sum()))[:2]
+    if len(nats[first]) != len(nats[second]) or len(nats[first]) < _FEWEST_DOCUMENTS:
+        return Reason("few", count=len(nats[first]))
+    differences = nats[second] - nats[first]
+    if differences.sum() <= _ERRORS * differences.std(ddof=1) * math.sqrt(len(differences)):
+        return Reason("chance", (rows[first].name, rows[second].name))
+    return rows[first].name
+
+
+def validation_of(data: Path) -> Measured | None:
+    """What the validation split of a data folder holds."""
+    with suppress(KothaError):
+        info = Dataset(data, verify=False)["validation"].info
+        return Measured(info.documents, info.bytes)
+    return None
+
+
+def _texts(rows: Sequence[Row]) -> tuple[int, list[str]]:
+    """How many different texts were measured on, and the models of which it is not known."""
+    different: list[Measured] = []
+    for row in rows:
+        if row.measured is not None and not any(row.measured.same_as(each) for each in different):
+            different.append(row.measured)
+    unknown = [row.name for row in rows if row.measured is None]
+    return len(different), unknown if len(rows) > 1 else []
+
+
+def _describe(model: Any) -> tuple[str, int | None]:
+    if not isinstance(model, dict):
+        return "?", None
+    words = f"{model.get('family', '?')} {model.get('n_layers', '?')}x{model.get('d_model', '?')}"
+    with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version
+        return words, count_parameters(config_from_dict(model)).total
+    return words, None

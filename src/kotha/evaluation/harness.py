@@ -1,0 +1,131 @@
+"""EleutherAI's lm-evaluation-harness drives a model of ours, on task files of one's own.
+
+A task is a YAML file that names its documents (a local jsonl file, say) and how a question is put and judged; see
+https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/new_task_guide.md. The harness asks three things of a
+model, and nothing else: how likely a continuation is after a context, how likely a whole text is, and what it writes.
+
+Install it with ``pip install kotha[harness]``. A task file can name Python functions, which the harness then runs: use
+only files that you trust.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from kotha.errors import KothaError, UsageError
+from kotha.evaluation.perplexity import check_windows, token_nats
+from kotha.generation.answers import Request
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
+from kotha.model.gpt import GPT
+from kotha.storage.status import is_file
+from kotha.text.held_out import end_token
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+# What a task that does not say otherwise lets a model write.
+_WRITTEN_TOKENS = 256
+
+
+class Answers:
+    """The three questions of the harness, answered by a GPT; every text starts as a document does, after an end."""
+
+    def __init__(self, model: GPT, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.end = end_token(tokenizer)
+        self.context, self.stride = check_windows(model, None, None)
+
+    def likelihood(self, context: str, continuation: str) -> tuple[float, bool]:
+        """Log-probability of a continuation, and whether it is what the model finds likeliest, token by token.
+
+        Both are encoded as one text, and the context's tokens are those it has alone; spaces between the two belong to
+        the continuation. Of a context that is too long, the end is kept.
+        """
+        bare = context.rstrip()
+        before = len(self.tokenizer.encode(bare))
+        ids = [self.end, *self.tokenizer.encode(context + continuation)]
+        n_asked = max(1, len(ids) - 1 - before)
+        if n_asked > self.context:
+            raise UsageError(f"a continuation of {n_asked:,} tokens does not fit the model's context of {self.context}")
+        seen = torch.tensor([ids[-self.context - 1 :]], device=self.model.tokens.weight.device)
+        with torch.no_grad():
+            logits = self.model(seen[:, :-1])[0, -n_asked:].float()  # (n, V)
+        asked = seen[0, -n_asked:]
+        chances = logits.log_softmax(-1).gather(1, asked[:, None])
+        return float(chances.double().sum()), bool((logits.argmax(-1) == asked).all())
+
+    def whole_likelihoods(self, texts: Sequence[str]) -> list[float]:
+        """Log-probability of each text, in the windows of ``kotha evaluate``; the end is not asked for."""
+        sequences = [np.array([self.end, *self.tokenizer.encode(text)]) for text in texts]
+        return [-float(nats.sum()) for nats in token_nats(self.model, sequences, self.context, self.stride)]
+
+    def writings(self, asked: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
+        """What the model writes after each context; greedily, unless the task says to draw."""
+        engine = Engine(self.model, self.tokenizer)
+        return [result.text for result in engine.generate([_request(*each) for each in asked])]
+
+
+def harness_model(model: GPT, tokenizer: Tokenizer) -> Any:
+    """The model as the harness wants it: an ``lm_eval.api.model.LM``."""
+    try:
+        from lm_eval.api.model import LM
+    except ImportError as error:
+        raise KothaError("task files need lm-evaluation-harness: pip install 'kotha[harness]'") from error
+    answers = Answers(model, tokenizer)
+
+    class Adapter(LM):  # type: ignore[misc]
+        def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+            return [answers.likelihood(*request.args) for request in requests]
+
+        def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
+            return answers.whole_likelihoods([request.args[0] for request in requests])
+
+        def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
+            return answers.writings([request.args for request in requests])
+
+        @property
+        def tokenizer_name(self) -> str:
+            return tokenizer.fingerprint
+
+    return Adapter()
+
+
+def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | None = None) -> dict[str, Any]:
+    """The results of a task file, by the names of its metrics; ``limit`` takes its first documents only."""
+    driven = harness_model(model, tokenizer)
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    path = Path(file).resolve()
+    manager = TaskManager(include_path=str(path.parent), include_defaults=False)
+    name = _task_name(path)
+    found = simple_evaluate(
+        driven, tasks=[name], task_manager=manager, limit=limit, log_samples=False, bootstrap_iters=0, verbosity="ERROR"
+    )
+    figures: dict[str, Any] = found["results"][name]
+    return {key.split(",")[0]: value for key, value in figures.items() if "stderr" not in key and key != "alias"}
+
+
+def _task_name(path: Path) -> str:
+    if not is_file(path):
+        raise UsageError(f"there is no task file {path}")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    named = next((line for line in lines if line.startswith("task:")), None)
+    if named is None:
+        raise UsageError(f"{path} names no task; a line such as `task: my_task` is needed")
+    return named.removeprefix("task:").split("#")[0].strip(" '\"")
+
+
+def _request(context: str, asked: dict[str, Any]) -> Request:
+    until = asked.get("until") or []
+    temperature = float(asked.get("temperature", 1.0)) if asked.get("do_sample") else 0.0
+    cut: dict[str, Any] = {name: asked.get(name) for name in ("top_k", "top_p", "repetition_penalty")}
+    settings = SamplingSettings(temperature=max(0.0, temperature), **cut)
+    return Request(
+        prompt=context,
+        tokens=int(asked.get("max_gen_toks", asked.get("max_new_tokens", _WRITTEN_TOKENS))),
+        settings=settings,
+        stop=tuple(each for each in ([until] if isinstance(until, str) else until) if each),
+    )

@@ -1,0 +1,167 @@
+"""How many questions are answered right: exact match, word F1, and what a sceptic would ask for beside them.
+
+Each conversation is given up to its last turn, the model writes that turn by its best tokens, and what it wrote is
+compared with what stands there, white space, case and the mark at the end aside. Word F1 (that of SQuAD) counts words
+in common, for answers that can be put in several ways. A model that was never taught to take turns is not asked in
+marks that it does not know: it goes on with the question as a text, and its first sentence is taken for its answer.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.errors import DataError, UsageError
+from kotha.generation.answers import Request
+from kotha.generation.conversation import was_taught
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
+from kotha.i18n.wording import OnProgress
+from kotha.model.gpt import GPT
+from kotha.report.table import Table
+from kotha.text.corpus.dialogues import Dialogue, Dialogues
+from kotha.text.tokenizer.chat import ChatTemplate
+
+_ROWS = 16
+# Tokens that may be written beyond the longest answer that is wanted: enough to be wrong in, few enough to be quick.
+_MORE_TOKENS = 8
+_MARKS = "।.!?,;:“”\"'‘’ "
+_DEVIATIONS = 1.96  # of a normal distribution: an interval that holds in 95 of 100 cases
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Replied:
+    """A question, the answer that is wanted, and what was said."""
+
+    question: str
+    wanted: str
+    said: str
+    right: bool
+
+
+@dataclass(frozen=True)
+class InstructionScore:
+    """How many questions were answered right."""
+
+    right: float  # share of exact matches
+    low: float  # … and where that share lies in 95 of 100 cases (Wilson)
+    high: float
+    word_f1: float
+    examples: int
+    taught: bool  # whether it was asked in turns; else it went on with the question as a text
+    baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
+    replies: tuple[Replied, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def score_in(summary: dict[str, Any]) -> InstructionScore:
+    """A score back from what ``to_dict`` gave, as a run's summary holds it."""
+    values = {each.name: summary[each.name] for each in fields(InstructionScore)}
+    return InstructionScore(**{**values, "replies": tuple(Replied(**each) for each in values["replies"])})
+
+
+def evaluate_instructions(
+    bundle: Bundle,
+    held_out: Dialogues,
+    learned: Dialogues | None = None,
+    on_progress: OnProgress | None = None,
+) -> InstructionScore:
+    """Ask a GPT the last question of each conversation; beside it, where known, the commonest answer it learned."""
+    if not isinstance(bundle.model, GPT) or bundle.tokenizer is None:
+        raise UsageError(f"a {bundle.config.family} model does not answer; ask a gpt with a tokenizer")
+    if not len(held_out):
+        raise DataError("there are no questions to measure on; give at least one")
+    tokenizer, wanted = bundle.tokenizer, [turns[-1].text for turns in held_out.turns]
+    engine = Engine(bundle.model, tokenizer, max_batch=_ROWS, chat=bundle.chat)
+    template = ChatTemplate.of(tokenizer) if was_taught(engine) else None
+    room = max(map(len, tokenizer.encode_batch(wanted))) + _MORE_TOKENS
+    room = min(room, bundle.model.config.context_length)
+    greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # an answer repeats words of what was read
+    said: list[str] = []
+    for start in range(0, len(held_out), _ROWS):
+        some = held_out.turns[start : start + _ROWS]
+        prompts = [_prompt(turns[:-1], engine, template) for turns in some]
+        results = engine.generate([Request(prompt=prompt, tokens=room, settings=greedy) for prompt in prompts])
+        said += [each.text.strip() if template is not None else _first_sentence(each.text) for each in results]
+        if on_progress is not None:
+            on_progress("asking", len(said), len(held_out))
+    return score_replies([turns[-2].text for turns in held_out.turns], wanted, said, template is not None, learned)
+
+
+def score_replies(
+    questions: Sequence[str],
+    wanted: Sequence[str],
+    said: Sequence[str],
+    taught: bool = True,
+    learned: Dialogues | None = None,
+) -> InstructionScore:
+    """Compare what was said with what is wanted.
+
+    >>> score = score_replies(["?", "?"], ["পাঁচটি।", "মা।"], ["পাঁচটি", "বাবা।"])
+    >>> score.right, round(score.low, 3), round(score.high, 3)
+    (0.5, 0.095, 0.905)
+    """
+    right = [_plain(a) == _plain(b) for a, b in zip(wanted, said, strict=True)]
+    share = sum(right) / len(right)
+    low, high = wilson_interval(share, len(right))
+    beside = {}
+    if learned is not None and len(learned):
+        commonest = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
+        beside["commonest answer"] = sum(_plain(each) == commonest for each in wanted) / len(wanted)
+    replies = tuple(Replied(*each) for each in zip(questions, wanted, said, right, strict=True))
+    f1 = sum(_word_f1(a, b) for a, b in zip(wanted, said, strict=True)) / len(right)
+    return InstructionScore(share, low, high, f1, len(right), taught, beside, replies)
+
+
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """Where a share that was seen in so many cases lies, in 95 of 100 (https://www.jstor.org/stable/2276774).
+
+    >>> [round(each, 3) for each in wilson_interval(0.0, 10)]
+    [0.0, 0.278]
+    """
+    squared = _DEVIATIONS**2
+    middle = (share + squared / (2 * count)) / (1 + squared / count)
+    half = _DEVIATIONS / (1 + squared / count) * math.sqrt(share * (1 - share) / count + squared / (4 * count**2))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
+    """The share that was right, what it is compared with (``before`` it was taught, too), and the first replies."""
+    asked = "asked in turns" if score.taught else "never taught to converse: its first sentence counts"
+    interval = f"{score.right:.1%} ({score.low:.1%} to {score.high:.1%})"
+    rows = [["answered right", interval], ["words in common (F1)", f"{score.word_f1:.3f}"]]
+    rows += [] if before is None else [["before it was taught", f"{before:.1%}"]]
+    rows += [[f"beside it: {other}", f"{share:.1%}"] for other, share in score.baselines.items()]
+    rows += [["questions", f"{score.examples:,}; {asked}"]]
+    for reply in score.replies[:_SHOWN]:
+        verdict = "right" if reply.right else f"wanted {reply.wanted}"
+        rows.append([reply.question.split("\n")[-1], f"{reply.said} ({verdict})"])
+    return Table(name, ["", ""], rows, labels=[0, 1])
+
+
+def _prompt(turns: Dialogue, engine: Engine, template: ChatTemplate | None) -> str | tuple[int, ...]:
+    assert engine.tokenizer is not None, "checked before"
+    if template is not None:
+        return tuple(template.prompt(engine.tokenizer, turns))
+    return "\n".join(turn.text for turn in turns) + "\n"
+
+
+def _first_sentence(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    return line.partition("।")[0].strip()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(_MARKS)
+
+
+def _word_f1(wanted: str, said: str) -> float:
+    words = [Counter(word.strip(_MARKS) for word in _plain(text).split()) for text in (wanted, said)]
+    common = (words[0] & words[1]).total()
+    return 2 * common / max(1, words[0].total() + words[1].total())

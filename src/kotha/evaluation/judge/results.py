@@ -1,0 +1,146 @@
+"""What a judging comes to: who won how often, how strong each is, and how far judges agree."""
+
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from kotha.errors import DataError
+from kotha.evaluation.judge.agreement import Agreement, agreement
+from kotha.evaluation.judge.bradley_terry import fit_strengths
+from kotha.evaluation.judge.session import BlindPair, Choice, Judging
+from kotha.i18n.wording import counted
+from kotha.report.table import Table
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One model among those that were judged."""
+
+    model: str
+    strength: float  # in nats of odds; 0 is the mean of all
+    low: float  # … and where it lies in 95 of 100 cases
+    high: float
+    wins: int
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Two models against each other."""
+
+    one: str
+    other: str
+    wins: int  # of the first
+    ties: int
+    losses: int
+    chance: float  # that the first wins, by the strengths of both
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class JudgingResult:
+    """All of it; the strongest first."""
+
+    standings: tuple[Standing, ...]
+    meetings: tuple[Meeting, ...]
+    agreement: Agreement
+    judges: dict[str, int]  # how many pairs each judged
+    pairs: int
+    same: int  # pairs where both wrote the same; nobody was asked
+    first_chosen: float | None  # share of decided judgements for the text shown first: near a half, unless order sways
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def judging_result(judging: Judging) -> JudgingResult:
+    """What has been said so far."""
+    said = judging.judgements()
+    by_id = {pair.id: pair for pair in judging.pairs}
+    judged = [(by_id[pair], choice) for choices in said.values() for pair, choice in choices.items()]
+    if not judged:
+        raise DataError(f"nobody has judged anything in {judging.path} yet")
+    number = {name: place for place, name in enumerate(judging.models)}
+    outcomes = np.zeros((len(number), len(number), 3), dtype=np.int64)  # row's wins, ties, losses against column
+    for pair, choice in judged:
+        left, right = (number[name] for name in pair.models)
+        place = ("left", "tie", "right").index(choice)
+        outcomes[left, right, place] += 1
+        outcomes[right, left, 2 - place] += 1
+    strengths = fit_strengths(outcomes[..., 0] + outcomes[..., 1] / 2)
+    standings = [
+        Standing(
+            name, float(strengths.values[place]), *strengths.interval(place), *_counts(outcomes[place].sum(axis=0))
+        )
+        for name, place in number.items()
+    ]
+    meetings = []
+    for one, other in combinations(sorted(standings, key=lambda each: -each.strength), 2):
+        places = number[one.model], number[other.model]
+        if outcomes[places].any():
+            counts = _counts(outcomes[places])
+            meetings.append(Meeting(one.model, other.model, *counts, *strengths.chance(*places)))
+    return JudgingResult(
+        standings=tuple(sorted(standings, key=lambda each: -each.strength)),
+        meetings=tuple(meetings),
+        agreement=agreement(_by_pair(said).values()),
+        judges={judge: len(choices) for judge, choices in said.items()},
+        pairs=len(judging.pairs),
+        same=judging.same,
+        first_chosen=_first_chosen(judged),
+    )
+
+
+def judging_tables(result: JudgingResult) -> list[Table]:
+    """Standings, and who won against whom, with what must be said below."""
+    rows = [
+        [each.model, f"{each.strength:+.2f}", f"{each.low:+.2f} to {each.high:+.2f}", *_shown(each)]
+        for each in result.standings
+    ]
+    remarks = [f"strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {_judges(result)}"]
+    found = result.agreement
+    if found.share is not None:
+        alpha = "" if found.alpha is None else f", Krippendorff's alpha {found.alpha:.2f}"
+        remarks.append(f"judges agree on {found.share:.0%} of {counted(found.things, 'shared pair')}{alpha}")
+    if result.first_chosen is not None:
+        remarks.append(f"the text shown first was chosen in {result.first_chosen:.0%} of the decided judgements")
+    header = ["model", "strength", "interval", "wins", "ties", "losses"]
+    met = [
+        [each.one, each.other, *_shown(each), f"{each.chance:.0%} ({each.low:.0%} to {each.high:.0%})"]
+        for each in result.meetings
+    ]
+    against = ["model", "against", "wins", "ties", "losses", "chance to win"]
+    return [Table("", header, rows, remarks, labels=[2]), Table("", against, met, labels=[5])]
+
+
+def _judges(result: JudgingResult) -> str:
+    return ", ".join(f"{judge} judged {count:,} of {result.pairs:,}" for judge, count in result.judges.items())
+
+
+def _shown(each: Standing | Meeting) -> list[str]:
+    return [f"{each.wins:,}", f"{each.ties:,}", f"{each.losses:,}"]
+
+
+def _counts(outcomes: Any) -> tuple[int, int, int]:
+    wins, ties, losses = (int(count) for count in outcomes)
+    return wins, ties, losses
+
+
+def _by_pair(said: dict[str, dict[str, Choice]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for choices in said.values():
+        for pair, choice in choices.items():
+            found[pair].append(choice)
+    return found
+
+
+def _first_chosen(judged: list[tuple[BlindPair, Choice]]) -> float | None:
+    counts = Counter(choice for _, choice in judged)
+    decided = counts["left"] + counts["right"]
+    return counts["left"] / decided if decided else None

@@ -1,0 +1,209 @@
+"""A judging: blind pairs of continuations in a folder, and what each judge said of them (human evaluation).
+
+::
+
+    JUDGING/pairs.json            prompts, what each model wrote, and in which order a pair is shown
+    JUDGING/judgements/NAME.json  what one judge said; the same file that the page returns
+
+Every two models meet at every prompt. Which of them stands first is drawn once; in which order a judge sees the pairs
+is drawn from the judge's name. A judgement is on the disk before the next pair is shown, so whoever stops goes on
+later, and judges who work at the same time never write into one file. Two texts that are the same are not asked about.
+"""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from kotha.errors import DataError, KothaError, UsageError
+from kotha.i18n.wording import counted
+from kotha.storage.atomic import whole_folder, write_page, write_whole
+from kotha.storage.destinations import checked_path
+from kotha.storage.json_files import as_json, read_table
+from kotha.storage.status import is_file, matching
+
+if TYPE_CHECKING:
+    from kotha.evaluation.judge.results import JudgingResult
+
+PAIRS, JUDGEMENTS = "pairs.json", "judgements"
+_FORMAT, SAID, _VERSION = "kotha-judging", "kotha-judgements", 1
+_MOST_BYTES = 1 << 28
+
+Choice = Literal["left", "right", "tie"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+
+
+@dataclass(frozen=True)
+class BlindPair:
+    """Two continuations of one prompt; whose they are is never shown."""
+
+    id: str
+    prompt: str
+    left: str
+    right: str
+    models: tuple[str, str]  # who wrote the left one, who the right one
+
+    @classmethod
+    def read(cls, told: dict[str, Any]) -> "BlindPair":
+        """A pair of a file: texts that can be shown and hashed, by two models."""
+        pair = cls(**{**told, "models": tuple(told["models"])})
+        texts = (pair.id, pair.prompt, pair.left, pair.right, *pair.models)
+        if not all(isinstance(text, str) for text in texts) or not len(pair.models) == len(set(pair.models)) == 2:
+            raise ValueError("a pair has a name, a prompt and two texts, by two models")
+        "".join(texts).encode()  # half a letter (a lone surrogate) is a ValueError too
+        return pair
+
+
+@dataclass
+class Judging:
+    """The pairs of a folder, and what has been said of them."""
+
+    path: Path
+    models: tuple[str, ...]
+    pairs: tuple[BlindPair, ...]
+    same: int = 0  # pairs that were no pairs: both models wrote the same
+    about: dict[str, Any] = field(default_factory=dict)  # how the continuations were written
+
+    @classmethod
+    def start(
+        cls,
+        path: Path,
+        prompts: Sequence[str],
+        written: Mapping[str, Sequence[str]],
+        seed: int = 0,
+        about: Mapping[str, Any] | None = None,
+    ) -> "Judging":
+        """Make the folder, from what each model wrote after each prompt."""
+        models = tuple(written)
+        if len(models) < 2 or not prompts:
+            raise UsageError("a judging needs two models or more, and a prompt at least")
+        chance = np.random.default_rng(seed)
+        pairs, same = [], 0
+        for number, prompt in enumerate(prompts):
+            for one, other in itertools.combinations(models, 2):
+                left, right = (one, other) if chance.random() < 0.5 else (other, one)
+                texts = written[left][number], written[right][number]
+                same += texts[0] == texts[1]
+                if texts[0] != texts[1]:
+                    pairs.append(BlindPair(_name(number, prompt, *texts), prompt, *texts, (left, right)))
+        if not pairs:
+            raise DataError("all the models wrote the same everywhere, so there is nothing to judge")
+        made = cls(path, models, tuple(pairs), same, dict(about or {}))
+        with whole_folder(checked_path(path), lambda _: False) as partial:
+            write_whole(partial / PAIRS, as_json(made._to_dict(), indent=1) + "\n")
+            (partial / JUDGEMENTS).mkdir()
+        return made
+
+    @classmethod
+    def open(cls, path: Path) -> "Judging":
+        """A judging that was begun before."""
+        file = path / PAIRS
+        if not is_file(file):
+            raise KothaError(f"{path} holds no judging: it has no {PAIRS}; begin one with models and prompts")
+        values = read_table(file, most_bytes=_MOST_BYTES)
+        try:
+            if (values["format"], values["format_version"]) != (_FORMAT, _VERSION):
+                raise ValueError("it is of another kind, or of another version")
+            pairs = tuple(map(BlindPair.read, values["pairs"]))
+            models = tuple(map(str, values["models"]))
+            if len(set(models)) < len(models):
+                raise ValueError("a model is named twice")
+            if not {name for pair in pairs for name in pair.models} <= set(models):
+                raise ValueError("a pair is by a model that is not among its models")
+            return cls(path, models, pairs, int(values["same"]), dict(values["about"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise KothaError(f"{file} is no judging that this Kotha reads: {error}") from error
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for the same pairs; a judge's file says which ones it is about."""
+        return hashlib.sha256(as_json([asdict(pair) for pair in self.pairs]).encode()).hexdigest()[:16]
+
+    # -- judging ----------------------------------------------------------------------------------------------------
+
+    def said_by(self, judge: str) -> dict[str, Choice]:
+        """What a judge has said so far, by pair."""
+        file = self._file(judge)
+        return self._read(file)[1] if is_file(file) else {}
+
+    def left_for(self, judge: str) -> list[BlindPair]:
+        """The pairs that a judge has not judged, in that judge's order."""
+        said = self.said_by(judge)
+        digest = hashlib.sha256(f"{self.fingerprint} {judge}".encode()).digest()
+        order = np.random.default_rng(int.from_bytes(digest[:8], "big")).permutation(len(self.pairs))
+        return [self.pairs[place] for place in order if self.pairs[place].id not in said]
+
+    def record(self, judge: str, pair: str, choice: Choice) -> None:
+        """Keep a judgement; a second one of the same pair takes the place of the first."""
+        self._write(judge, {**self.said_by(judge), pair: choice})
+
+    def collect(self, file: Path) -> tuple[str, int]:
+        """Take in what a page returned: whose it is, and how many judgements; what was there of that judge stays."""
+        judge, said = self._read(file)
+        self._write(judge, {**self.said_by(judge), **said})
+        return judge, len(said)
+
+    def judgements(self) -> dict[str, dict[str, Choice]]:
+        """What each judge said, by pair."""
+        found = (self._read(file) for file in matching(self.path / JUDGEMENTS, "*.json"))
+        return dict(found)
+
+    def result(self) -> "JudgingResult":
+        """Who won so far, and how far judges agree."""
+        from kotha.evaluation.judge.results import judging_result  # which reads what stands here
+
+        return judging_result(self)
+
+    def page(self, path: Path) -> Path:
+        """Write the page for judges without Kotha."""
+        from kotha.evaluation.judge.page import judging_page
+
+        write_page(path, judging_page(self))
+        return path
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def _file(self, judge: str) -> Path:
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", judge)[:40]
+        if not judge.strip():
+            raise UsageError("a judge needs a name")
+        if plain != judge:  # two names must not become one file
+            plain += "-" + hashlib.sha256(judge.encode()).hexdigest()[:8]
+        return self.path / JUDGEMENTS / f"{plain}.json"
+
+    def _write(self, judge: str, said: Mapping[str, Choice]) -> None:
+        values = {"format": SAID, "pairs": self.fingerprint, "judge": judge, "judgements": dict(said)}
+        write_whole(self._file(judge), as_json(values, indent=1) + "\n")
+
+    def _read(self, file: Path) -> tuple[str, dict[str, Choice]]:
+        values = read_table(file, most_bytes=_MOST_BYTES)
+        judge, said = values.get("judge"), values.get("judgements")
+        if values.get("format") != SAID or not isinstance(judge, str) or not isinstance(said, dict):
+            raise KothaError(f"{file} holds no judgements; give a file that the page of this judging has returned")
+        if values.get("pairs") != self.fingerprint:
+            raise KothaError(f"{file} is about other pairs than {self.path}; it belongs to another judging")
+        known = {pair.id for pair in self.pairs}
+        for pair, choice in said.items():
+            if pair not in known or choice not in CHOICES:
+                raise KothaError(f"{file}: {pair}={choice!r} is no judgement; a pair has {', '.join(CHOICES)}")
+        return judge, said
+
+    def _to_dict(self) -> dict[str, Any]:
+        pairs = [asdict(pair) for pair in self.pairs]
+        about = {"models": list(self.models), "same": self.same, "about": self.about}
+        return {"format": _FORMAT, "format_version": _VERSION, **about, "pairs": pairs}
+
+    def __repr__(self) -> str:
+        judges = counted(len(self.judgements()), "judge")
+        return f"Judging({str(self.path)!r}: {len(self.models)} models, {counted(len(self.pairs), 'pair')}, {judges})"
+
+
+def _name(number: int, *texts: str) -> str:
+    """What a pair is called: it says nothing of whose its texts are."""
+    return f"{number}-{hashlib.sha256(as_json(sorted(texts)).encode()).hexdigest()[:12]}"

@@ -1,0 +1,253 @@
+"""How well a BERT guesses hidden words, and whether two stretches of text belong together, beside what counting does.
+
+Each document is cut into windows that fit the context, all of about one length. Every window is read twice: once whole,
+as ``[CLS] A [SEP] B [SEP]`` with 15 % of its words hidden, all by the mask; and once to be judged, every second time
+with a B of the same length from another document. What is drawn is drawn from the number of the window, so that two
+models are asked the same. Words are pieces of the tokenizer: shares of two tokenizers are not comparable.
+
+Beside the words: the commonest piece, and the commonest after the piece before, both counted in what the model has
+learned from. Beside the pairs: a coin, and whether A and B have more pieces in common than half of all pairs have.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kotha.errors import DataError
+from kotha.i18n.wording import OnProgress
+from kotha.model.bert import BERT
+from kotha.model.evaluating import evaluating
+from kotha.report.table import Table
+from kotha.text.held_out import HeldOut, Line
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+_HIDDEN = 0.15
+_MARKS = 3  # [CLS], and [SEP] twice
+_SHORTEST = 4  # tokens that a window must have, to be cut in two and to have something hidden
+_ROWS = 16
+_TOP = 5
+_DRAWS = 20
+_ROLES = ("cls", "sep", "mask", "pad")
+
+
+@dataclass(frozen=True)
+class MaskedScore:
+    """What was guessed right of hidden words, and of pairs."""
+
+    words_accuracy: float
+    words_top5: float  # the word is among the five likeliest
+    words_nats: float
+    words: int
+    pairs_accuracy: float | None  # None where there is one document: no other to take a stretch from
+    pairs: int
+    documents: int
+    text: str
+    baselines: dict[str, float] = field(default_factory=dict)  # by name: share that was right
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A stretch of a document, cut in two."""
+
+    first: Line
+    second: Line
+    document: int
+    number: int
+
+    @property
+    def chance(self) -> np.random.Generator:
+        return np.random.default_rng([0, self.number])
+
+
+@dataclass
+class _Sums:
+    """What is counted on the way."""
+
+    right: int = 0
+    near: int = 0
+    nats: float = 0.0
+    words: int = 0
+    pairs_right: int = 0
+    pairs: int = 0
+
+
+def evaluate_masked(
+    model: BERT,
+    tokenizer: Tokenizer,
+    held_out: HeldOut,
+    learned: Line | None = None,
+    on_progress: OnProgress | None = None,
+) -> MaskedScore:
+    """Measure a BERT on documents; ``learned`` are tokens that it has learned from, to count in."""
+    marks = {role: tokenizer.special[role] for role in _ROLES}
+    ordinary = np.ones(max(model.config.vocab_size, tokenizer.vocab_size), bool)
+    ordinary[sorted(set(tokenizer.special.values()))] = False
+    windows = list(_windows(held_out, model.config.context_length - _MARKS))
+    if not windows:
+        raise DataError(f"{held_out.name}: no document has {_SHORTEST} tokens or more; give more text")
+    pairs = _pairs(windows)
+    sums, asked = _Sums(), list[tuple[int, int]]()  # of each hidden word: what stood before it, and itself
+    with evaluating(model), torch.inference_mode():
+        for start in range(0, len(windows), _ROWS):
+            some = windows[start : start + _ROWS]
+            asked += _guess_words(model, some, marks, ordinary, sums)
+            _judge_pairs(model, pairs[start : start + _ROWS], marks, sums)
+            if on_progress is not None:
+                on_progress("windows", min(start + _ROWS, len(windows)), len(windows))
+    beside = {} if learned is None else _by_counting(learned, asked, ordinary)
+    if pairs:
+        beside |= {"pairs: a coin": 0.5, "pairs: pieces in common": _by_common_pieces(pairs)}
+    return MaskedScore(
+        words_accuracy=sums.right / sums.words,
+        words_top5=sums.near / sums.words,
+        words_nats=sums.nats / sums.words,
+        words=sums.words,
+        pairs_accuracy=sums.pairs_right / sums.pairs if sums.pairs else None,
+        pairs=sums.pairs,
+        documents=held_out.documents,
+        text=held_out.name,
+        baselines=beside,
+    )
+
+
+def masked_table(score: MaskedScore, name: str) -> Table:
+    """Hidden words and pairs, and what they are compared with."""
+    rows = [
+        ["hidden words guessed right", f"{score.words_accuracy:.1%}"],
+        ["… among the five likeliest", f"{score.words_top5:.1%}"],
+        ["loss, nats a word", f"{score.words_nats:.3f}"],
+    ]
+    if score.pairs_accuracy is not None:
+        rows.append(["pairs judged right", f"{score.pairs_accuracy:.1%}"])
+    rows += [[f"beside it: {other}", f"{share:.1%}"] for other, share in score.baselines.items()]
+    rows.append(["hidden words, pairs, documents", f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
+    return Table(name, ["", ""], rows, labels=[0])
+
+
+# -- what is asked ----------------------------------------------------------------------------------------------------
+
+
+def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
+    number = 0
+    for document, tokens in enumerate(held_out):
+        text = tokens[:-1]  # without its end
+        if len(text) < _SHORTEST:
+            continue
+        for window in np.array_split(text, -(-len(text) // longest)):
+            if len(window) >= _SHORTEST:
+                chance = np.random.default_rng([1, number])
+                cut = int(chance.integers(max(1, len(window) // 4), len(window) - max(1, len(window) // 4) + 1))
+                yield _Window(window[:cut], window[cut:], document, number)
+                number += 1
+
+
+def _pairs(windows: Sequence[_Window]) -> list[tuple[Line, Line, bool]]:
+    """A, B and whether B is from elsewhere, for each window; none where all are of one document."""
+    if len({window.document for window in windows}) < 2:
+        return []
+    made = []
+    for window in windows:
+        if window.number % 2 == 0:
+            made.append((window.first, window.second, False))
+            continue
+        made.append((window.first, _elsewhere(window, windows), True))
+    return made
+
+
+def _elsewhere(window: _Window, windows: Sequence[_Window]) -> Line:
+    """A stretch of another document, as long as the window's second where one of a few draws is."""
+    text, chance, draws = np.empty(0, np.int64), window.chance, 0
+    while not len(text) or (len(text) < len(window.second) and draws < _DRAWS):
+        other = windows[int(chance.integers(len(windows)))]
+        if other.document != window.document:
+            text, draws = np.concatenate([other.first, other.second]), draws + 1
+    return text[: len(window.second)]
+
+
+def _hide(window: _Window, ordinary: NDArray[np.bool_]) -> Line:
+    """Places in A and B, counted through, whose words are hidden."""
+    text = np.concatenate([window.first, window.second])
+    found = np.flatnonzero(ordinary[text])
+    found = found if len(found) else np.arange(len(text))
+    return np.sort(window.chance.choice(found, max(1, round(_HIDDEN * len(found))), replace=False)).astype(np.int64)
+
+
+def _as_rows(texts: Sequence[tuple[Line, Line]], marks: dict[str, int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens, segments and which are real, filled up to the longest: three of (B, T)."""
+    longest = max(len(first) + len(second) for first, second in texts) + _MARKS
+    tokens = np.full((len(texts), longest), marks["pad"])
+    segments, real = np.zeros_like(tokens), np.zeros(tokens.shape, bool)
+    for row, (first, second) in enumerate(texts):
+        n_first, n_all = len(first) + 2, len(first) + len(second) + _MARKS
+        tokens[row, :n_all] = [marks["cls"], *first, marks["sep"], *second, marks["sep"]]
+        segments[row, n_first:n_all] = 1
+        real[row, :n_all] = True
+    return torch.from_numpy(tokens), torch.from_numpy(segments), torch.from_numpy(real)
+
+
+def _guess_words(
+    model: BERT, windows: Sequence[_Window], marks: dict[str, int], ordinary: NDArray[np.bool_], sums: _Sums
+) -> list[tuple[int, int]]:
+    hidden = [_hide(window, ordinary) for window in windows]
+    tokens, segments, real = _as_rows([(window.first, window.second) for window in windows], marks)
+    rows = torch.cat([torch.full((len(each),), row) for row, each in enumerate(hidden)])
+    # A's words stand behind [CLS], B's behind a [SEP] as well.
+    places = torch.cat(
+        [torch.from_numpy(each + 1 + (each >= len(window.first))) for window, each in zip(windows, hidden, strict=True)]
+    )
+    wanted = tokens[rows, places].clone()
+    asked = list(zip(tokens[rows, places - 1].tolist(), wanted.tolist(), strict=True))
+    tokens[rows, places] = marks["mask"]
+    device = next(model.parameters()).device
+    read = model.hidden(tokens.to(device), segments.to(device), real.to(device))
+    logits = model.head(model.guess(read[rows.to(device), places.to(device)])).float().cpu()  # (N, V)
+    logits[:, np.flatnonzero(~ordinary[: logits.shape[1]])] = -torch.inf  # marks are never what is asked for
+    best = logits.topk(min(_TOP, logits.shape[1])).indices
+    sums.right += int((best[:, 0] == wanted).sum())
+    sums.near += int((best == wanted[:, None]).any(dim=1).sum())
+    sums.nats += float(torch.nn.functional.cross_entropy(logits, wanted, reduction="sum"))
+    sums.words += len(wanted)
+    return asked
+
+
+def _judge_pairs(model: BERT, pairs: Sequence[tuple[Line, Line, bool]], marks: dict[str, int], sums: _Sums) -> None:
+    if not pairs:
+        return
+    device = next(model.parameters()).device
+    tokens, segments, real = (each.to(device) for each in _as_rows([pair[:2] for pair in pairs], marks))
+    said = model.pair_head(model.pool(model.hidden(tokens, segments, real))).argmax(dim=-1).cpu()
+    sums.pairs_right += int((said == torch.tensor([int(pair[2]) for pair in pairs])).sum())
+    sums.pairs += len(pairs)
+
+
+# -- what counting does -----------------------------------------------------------------------------------------------
+
+
+def _by_counting(learned: Line, asked: Sequence[tuple[int, int]], ordinary: NDArray[np.bool_]) -> dict[str, float]:
+    size = len(ordinary)
+    counts = np.bincount(learned, minlength=size) * ordinary
+    commonest = int(counts.argmax())
+    following, numbers = np.unique(learned[:-1].astype(np.int64) * size + learned[1:], return_counts=True)
+    before, after = following // size, following % size
+    numbers = numbers * ordinary[after]
+    # The most frequent pair of each piece before comes last in its group, and stays.
+    order = np.lexsort((numbers, before))
+    best = dict(zip(before[order].tolist(), after[order].tolist(), strict=True))
+    by_pair = sum(best.get(prior, commonest) == word for prior, word in asked)
+    by_one = sum(word == commonest for _, word in asked)
+    return {"the commonest piece": by_one / len(asked), "the commonest after the one before": by_pair / len(asked)}
+
+
+def _by_common_pieces(pairs: Sequence[tuple[Line, Line, bool]]) -> float:
+    shares = np.array([len({*first.tolist()} & {*second.tolist()}) / len(second) for first, second, _ in pairs])
+    unrelated = np.array([pair[2] for pair in pairs])
+    return float(((shares <= np.median(shares)) == unrelated).mean())

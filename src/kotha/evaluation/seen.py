@@ -1,0 +1,121 @@
+"""Whether a run has learned from a text: its documents, looked up in the shards that the run was trained on.
+
+A figure on a text that was learned from says how well a model remembers, not how well it foretells, so nobody should
+have to guess. A document counts as seen where nearly all of its windows of tokens stand somewhere in the shards, so a
+text that was cut into documents elsewhere is still found; one shorter than a window is found by its equal.
+
+The windows of the text are kept as sorted hashes (polynomials, doubled in length step by step) and the shards pass by
+once, so memory does not grow with the data.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kotha.artifacts.run_folder import find_all_data, run_config
+from kotha.text.held_out import HeldOut, Line
+from kotha.text.shards import Dataset, Split
+
+Hashes = NDArray[np.uint64]
+
+# Windows are two to this power tokens long. Of the built-in stories, which share whole sentences, no document has more
+# than half of such windows in 3,000 others.
+_DOUBLINGS = 4
+_WINDOW = 1 << _DOUBLINGS
+# Share of its windows that makes a document a seen one.
+_NEARLY_ALL = 0.8
+_CHUNK = 1 << 22
+_FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+
+
+@dataclass(frozen=True)
+class Familiarity:
+    """How many documents of a text a run knows, and from where."""
+
+    documents: int
+    trained: int  # documents that it was trained on
+    held_out: int  # others that its data folder held out: not learned from, but its best step was chosen by them
+    verdict: str  # the same in words
+
+
+def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
+    """What a run knows of a text; None where that cannot be told: no run, or a data folder of its is gone."""
+    trained = held_out = np.zeros(text.documents, np.bool_)
+    for data in [None] if run is None else find_all_data(run_config(run), run):
+        folder = None if data is None else Dataset(data, verify=False)
+        if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
+            return None
+        trained = trained | _found(text, folder["train"])
+        held_out = held_out | _found(text, folder["validation"])
+    counts = text.documents, int(trained.sum()), int((held_out & ~trained).sum())
+    return Familiarity(*counts, _verdict(*counts))
+
+
+def _verdict(documents: int, trained: int, held_out: int) -> str:
+    if trained == documents:
+        return "seen in training"
+    if trained:
+        return f"{max(0.01, trained / documents):.0%} seen in training"
+    if held_out == documents:
+        return "held out"
+    return f"{max(0.01, held_out / documents):.0%} held out, the rest new" if held_out else "new"
+
+
+def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
+    """Which documents of a text a split holds: (documents,)."""
+    lengths = np.diff(text.offsets)
+    long = lengths >= _WINDOW
+    found = np.zeros(len(lengths), np.bool_)
+    if long.any():
+        hashes = window_hashes(text.line)
+        n_windows = np.where(long, lengths - _WINDOW + 1, 0)
+        owners = np.repeat(np.arange(len(lengths)), n_windows)  # the document of each window that crosses no end
+        starts = np.arange(n_windows.sum()) - np.repeat(np.cumsum(n_windows) - n_windows, n_windows)
+        wanted = hashes[text.offsets[:-1][owners] + starts]
+        held = np.isin(wanted, _among(split, np.unique(wanted)))
+        shares = np.bincount(owners, held, len(lengths)) / np.maximum(1, n_windows)
+        found = long & (shares >= _NEARLY_ALL)
+    offsets: Line = np.asarray(split.offsets, np.int64)
+    short = np.flatnonzero(np.isin(np.diff(offsets), lengths[~long]))
+    equals = {np.asarray(split[int(place)], np.int64).tobytes() for place in short}
+    for place in np.flatnonzero(~long):
+        found[place] = text.line[text.offsets[place] : text.offsets[place + 1]].tobytes() in equals
+    return found
+
+
+def window_hashes(line: Line) -> Hashes:
+    """A hash of each window of a line: (n,) -> (n - 15,); twice as long at each step.
+
+    >>> twice = np.tile(np.arange(40), 2)
+    >>> hashes = window_hashes(twice)
+    >>> len(hashes), bool(hashes[0] == hashes[40]), bool(hashes[0] == hashes[1])
+    (65, True, False)
+    """
+    hashes = (line.astype(np.uint64) + np.uint64(1)) * np.uint64(_SPREAD)
+    hashes ^= hashes >> np.uint64(32)
+    for doubling in range(_DOUBLINGS):
+        size = 1 << doubling
+        hashes = hashes[:-size] * np.uint64(pow(_FACTOR, size, 1 << 64)) + hashes[size:]
+    return hashes
+
+
+def _among(split: Split, wanted: Hashes) -> Hashes:
+    """Those of some windows, sorted, that stand in a split."""
+    held = np.zeros(len(wanted), np.bool_)
+    for chunk in _chunks(split):
+        hashes = window_hashes(chunk)
+        places = np.searchsorted(wanted, hashes).clip(max=len(wanted) - 1)
+        held[places[wanted[places] == hashes]] = True
+    return wanted[held]
+
+
+def _chunks(split: Split) -> Iterator[Line]:
+    """The tokens of a split, piece by piece; a piece begins where the last has its last window."""
+    for shard in split.shards:
+        for start in range(0, max(1, len(shard) - _WINDOW + 1), _CHUNK):
+            chunk = shard[start : start + _CHUNK + _WINDOW - 1]
+            if len(chunk) >= _WINDOW:
+                yield np.asarray(chunk, np.int64)

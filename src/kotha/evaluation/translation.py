@@ -1,0 +1,138 @@
+"""How close translations come to those of people: BLEU and chrF++, by sacrebleu.
+
+BLEU (https://aclanthology.org/P02-1040) counts runs of words in common, chrF++ (https://aclanthology.org/W17-4770) runs
+of letters and words; for a language that inflects as Bangla does the second is the fairer one. Two figures can be
+compared only where cutting into words, case and references were the same, so each comes with sacrebleu's signature
+(https://aclanthology.org/W18-6319). Install it with ``pip install kotha[scores]``.
+
+Beside it stands what a sceptic would ask for: one who only remembers, and for each source gives the translation of the
+source that he has read with the most and the rarest words in common (nearest neighbour, a translation memory).
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.errors import DataError, KothaError
+from kotha.generation.translating import translate
+from kotha.i18n.wording import OnProgress
+from kotha.model.seq2seq import Seq2Seq
+from kotha.text.corpus.pairs import TextPairs
+
+# chrF with words is chrF++: runs of up to two.
+_WORDS = 2
+
+
+@dataclass(frozen=True)
+class TranslationScore:
+    """Two figures from 0 to 100, each with what must agree before it is compared."""
+
+    bleu: float
+    bleu_signature: str
+    chrf: float  # chrF++
+    chrf_signature: str
+    sentences: int
+    translations: tuple[str, ...] = ()  # what was compared
+    fields: tuple[str, str] | None = None  # those of source and target, where they came out of a table
+    seen: int | None = None  # pairs of which the model has learned the source or the target, where that is known
+    baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: bleu, chrf
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures and how they were measured, without the texts."""
+        found = asdict(self)
+        del found["translations"]
+        return found
+
+
+def translation_score_of(summary: Mapping[str, Any]) -> TranslationScore:
+    """A score back from what ``to_dict`` gave, as a run's summary holds it."""
+    names = (each.name for each in fields(TranslationScore) if each.name != "translations")
+    return TranslationScore(**{name: summary[name] for name in names if name in summary})
+
+
+def can_score() -> bool:
+    """Whether sacrebleu is here."""
+    return find_spec("sacrebleu") is not None
+
+
+def score_translations(translations: Sequence[str], *references: Sequence[str]) -> TranslationScore:
+    """Compare translations with one or several sets of references, sentence by sentence."""
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ImportError as error:
+        raise KothaError("BLEU and chrF++ need sacrebleu: pip install 'kotha[scores]'") from error
+    if not translations or not references:
+        raise DataError("there is nothing to compare; give translations, and references for them")
+    for each in references:
+        if len(each) != len(translations):
+            raise DataError(
+                f"{len(translations):,} translations and {len(each):,} references; give a reference to each"
+            )
+    bleu, chrf = BLEU(), CHRF(word_order=_WORDS)
+    given = [list(each) for each in references]
+    found = bleu.corpus_score(list(translations), given), chrf.corpus_score(list(translations), given)
+    return TranslationScore(
+        bleu=float(found[0].score),
+        bleu_signature=str(bleu.get_signature()),
+        chrf=float(found[1].score),
+        chrf_signature=str(chrf.get_signature()),
+        sentences=len(translations),
+        translations=tuple(translations),
+    )
+
+
+def evaluate_pairs(
+    bundle: Bundle,
+    pairs: TextPairs,
+    learned: TextPairs | None = None,
+    on_progress: OnProgress | None = None,
+) -> TranslationScore:
+    """Translate the sources and compare with their targets; ``learned`` is what the model learned from, if known."""
+    assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "asked of a model that translates"
+    found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
+    score = score_translations(found, pairs.targets)
+    score = replace(score, fields=(pairs.source_field, pairs.target_field))
+    if learned is None:
+        return score
+    known = {*learned.sources}, {*learned.targets}
+    both = zip(pairs.sources, pairs.targets, strict=True)
+    seen = sum(source in known[0] or target in known[1] for source, target in both)
+    remembered = score_translations(remembered_targets(learned, pairs.sources), pairs.targets)
+    baselines = {"nearest neighbour": {"bleu": remembered.bleu, "chrf": remembered.chrf}}
+    return replace(score, seen=seen, baselines=baselines)
+
+
+def remembered_targets(learned: TextPairs, sources: Sequence[str]) -> list[str]:
+    """For each source the target of the learned source that is most alike: the share of their words, by rarity.
+
+    >>> learned = TextPairs(("a red house", "a blue river"), ("একটি লাল বাড়ি", "একটি নীল নদী"))
+    >>> remembered_targets(learned, ["the river is blue"])
+    ['একটি নীল নদী']
+    """
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, source in enumerate(learned.sources):
+        for word in set(_words(source)):
+            places[word].append(place)
+    rarity = {word: math.log(1 + len(learned) / len(found)) for word, found in places.items()}
+    sizes = np.array([sum(rarity[word] for word in set(_words(source))) for source in learned.sources])
+    answers = []
+    for source in sources:
+        words = set(_words(source))
+        shared = np.zeros(len(learned))
+        for word in words & places.keys():
+            shared[places[word]] += rarity[word]
+        asked = sum(rarity.get(word, 0.0) for word in words)
+        alike = shared / np.maximum(asked + sizes - shared, 1e-9)  # of all their words, those in common
+        answers.append(learned.targets[int(alike.argmax())])
+    return answers
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().split()

@@ -1,0 +1,129 @@
+"""What a classifier says of a text: the probability of each class, and on request why.
+
+Why is answered by silencing (occlusion; Zeiler and Fergus 2013, https://arxiv.org/abs/1311.2901): each token in turn is
+hidden from the model, and what the probability of its answer loses is what that token was worth. A BERT knows a mark
+for a hidden word; for a GPT, which never saw one, the token is left out. Tokens work together, so what they are worth
+alone does not add up to the whole.
+
+A text that does not fit into the context is read in stretches (``text/tokenizer/marked.py``): the probabilities are the
+mean of theirs, and a token is worth what it is worth to its stretch, divided by their number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.errors import UsageError
+from kotha.i18n.wording import OnProgress
+from kotha.model.bert import BERT
+from kotha.model.classifier import TextClassifier
+from kotha.text.tokenizer.marked import MarkedTexts
+
+# Positions that go through the model at once.
+_POSITIONS = 1 << 13
+
+
+@dataclass(frozen=True)
+class Influence:
+    """A token of a text, and what it was worth to the answer."""
+
+    text: str
+    change: float  # what the answer's probability loses without it; below 0: it spoke against the answer
+
+
+@dataclass(frozen=True)
+class Classified:
+    """What a model says of a text."""
+
+    label: str
+    probabilities: dict[str, float]  # the likeliest first
+    why: tuple[Influence, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; ``why`` only where it was asked for."""
+        values = asdict(self)
+        return values if self.why else {name: value for name, value in values.items() if name != "why"}
+
+
+class Classifier:
+    """A model that names classes, with the tokenizer that it reads with."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        if not isinstance(bundle.model, TextClassifier):
+            raise UsageError(
+                f"this is a {bundle.config.family} model, and no classifier; make one of it with adapt classify"
+            )
+        if bundle.tokenizer is None:
+            raise UsageError("this classifier has no tokenizer, so it cannot read text; save them together")
+        self.model, self.tokenizer = bundle.model, bundle.tokenizer
+        self.labels = bundle.model.config.labels
+        self._reader = MarkedTexts(bundle.tokenizer, bundle.model.config.marks, bundle.model.config.context_length)
+        self._device = next(bundle.model.parameters()).device
+
+    @property
+    def truncated(self) -> int:
+        """Texts so far that were too long to be read whole, even in stretches."""
+        return self._reader.truncated
+
+    def probabilities(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Tensor:
+        """The probability of each class for each text: -> (N, K)."""
+        stretches = self._reader.encode(texts)
+        found = self._of_ids([each for some in stretches for each in some], on_progress)
+        parts = torch.split(found, [len(each) for each in stretches])
+        return torch.stack([some.mean(dim=0) for some in parts])
+
+    def classify(self, texts: Sequence[str], why: bool = False) -> list[Classified]:
+        """What it says of each text."""
+        if not texts:
+            return []
+        found = self.probabilities(texts)
+        return [self._answer(row, self._why(text, row) if why else ()) for text, row in zip(texts, found, strict=True)]
+
+    def _answer(self, row: Tensor, why: tuple[Influence, ...]) -> Classified:
+        order = row.argsort(descending=True).tolist()
+        return Classified(self.labels[order[0]], {self.labels[place]: float(row[place]) for place in order}, why)
+
+    def _why(self, text: str, row: Tensor) -> tuple[Influence, ...]:
+        spans, best = self.tokenizer.spans(text), int(row.argmax())
+        written = self.tokenizer.normalize(text) if self.tokenizer.normalizer is not None else text
+        ends = [start for _, start, _ in spans[1:]] + [len(written)]  # what stands between two tokens is the first's
+        parts, found = self._reader.stretches(len(spans)), []
+        for first, last in parts:
+            changes = self._worth([token for token, _, _ in spans[first:last]], best) / len(parts)
+            pieces = zip(spans[first:last], ends[first:last], changes.tolist(), strict=True)
+            found += [Influence(written[start:end], change) for (_, start, _), end, change in pieces]
+        return tuple(found)
+
+    def _worth(self, ids: list[int], best: int) -> Tensor:
+        """What the answer's probability loses in a stretch without each of its tokens: -> (n_tokens,)."""
+        mask = self.tokenizer.special.get("mask") if isinstance(self.model.body, BERT) else None
+        hidden = [] if mask is None else [mask]
+        silenced = ([*ids[:place], *hidden, *ids[place + 1 :]] for place in range(len(ids)))
+        found = self._of_ids([self._reader.surround(each) for each in (ids, *silenced)])[:, best]
+        return found[0] - found[1:]
+
+    @torch.no_grad()
+    def _of_ids(self, ids: list[list[int]], on_progress: OnProgress | None = None) -> Tensor:
+        """Those of a like length together, since the shorter are filled up."""
+        order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
+        found = torch.zeros(len(ids), len(self.labels))
+        done = 0
+        while done < len(order):
+            size = max(1, _POSITIONS // max(len(ids[order[min(done + 64, len(order)) - 1]]), 1))
+            places = order[done : done + min(size, 64)]
+            tokens, real = self._padded([ids[place] for place in places])
+            found[places] = self.model(tokens, real).float().softmax(dim=-1).cpu()
+            done += len(places)
+            if on_progress is not None:
+                on_progress("classifying", done, len(order))
+        return found
+
+    def _padded(self, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
+        width = max(map(len, rows))
+        tokens = torch.tensor([[*row, *[self._reader.pad] * (width - len(row))] for row in rows], device=self._device)
+        lengths = torch.tensor([len(row) for row in rows], device=self._device)
+        return tokens, torch.arange(width, device=self._device) < lengths[:, None]

@@ -1,0 +1,326 @@
+"""The engine: many requests in one batch, a token a step, a free row to whoever waits (continuous batching).
+
+A request waits until a row is free. Its prompt is read, all but the last token, which is the first that a step reads:
+a short one at once, a long one a piece a step (``prompts.py``). From then on every row goes one token further in each
+step, draws with its own settings and ends for its own reasons, and its row is given to the next request. A text does
+not depend on who else is in the batch.
+
+A text is read as a document's beginning: behind the token that starts one, as in training and in measuring. Without it
+the first word has nothing to stand on, and small models lose their way at once (``docs/experiments.md``). Token ids are
+taken as they are.
+
+When a row's context is full, its older half is forgotten: it waits, before all others, until the rest is read again as
+a prompt is. Which tokens these are depends on the text alone (``plain.first_in_sight``).
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from kotha.errors import UsageError
+from kotha.generation.answers import Answer, Request, Result, Written
+from kotha.generation.cache import RowCache
+from kotha.generation.prompts import Prompt, PromptReader
+from kotha.generation.rows import Flight, Plan, Rows
+from kotha.generation.steps import Steps, at_work
+from kotha.generation.weights import Weights, prepare
+from kotha.model.gpt import GPT
+from kotha.text.tokenizer.chat import ChatTemplate
+from kotha.text.tokenizer.ending import encode_prompt, start_of_document
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+# Steps that are done before the host looks for ends, and whether it looks while the next ones are under way. A GPU
+# is kept at work by both; a CPU would gain nothing.
+_PACE = {"cuda": (32, True), "cpu": (1, False)}
+# Cached positions that a GPU's step looks at, at least; beyond, the next power of two, so that few steps are recorded.
+_SHORTEST_SPAN = 64
+
+
+@dataclass(frozen=True)
+class Event:
+    """News of one request: letters that are now certain, or its end."""
+
+    number: int
+    text: str
+    result: Result | None = None
+    written: tuple[Written, ...] = ()  # the tokens since the last news, where probabilities were asked for
+
+
+class Engine:
+    """Writes with a model.
+
+    ``weights`` is None (as they are), "float32", "bfloat16", "int8" or "auto" (see ``weights.py``); the model itself
+    is left as it was. ``compiled`` makes a GPU's steps faster for a minute's wait. ``kept_bytes`` may be used to
+    remember prompts for others that begin alike. Without a tokenizer, requests and results are token ids.
+    """
+
+    def __init__(
+        self,
+        model: GPT,
+        tokenizer: Tokenizer | None,
+        *,
+        max_batch: int = 16,
+        weights: Weights | None = None,
+        compiled: bool = False,
+        chat: ChatTemplate | None = None,
+        kept_bytes: int = 0,
+    ) -> None:
+        if not isinstance(model, GPT):
+            raise UsageError(f"a {type(model).__name__} does not continue text; use a GPT")
+        if max_batch < 1:
+            raise UsageError(f"max_batch={max_batch} has no room for a request; use 1 or more")
+        self.model = prepare(model, weights)
+        self.tokenizer, self.chat = tokenizer, chat
+        device, dtype = self.model.tokens.weight.device, self.model.tokens.weight.dtype
+        config = self.model.config
+        vocab_size = config.vocab_size if tokenizer is None else min(config.vocab_size, tokenizer.vocab_size)
+        roles = {} if tokenizer is None else tokenizer.special
+        self._ends = frozenset(roles[role] for role in ("eos", "end") if role in roles)
+        self._start = None if tokenizer is None else start_of_document(tokenizer)
+        self._cache = RowCache(config, max_batch, dtype, device)
+        block, self._lags = _PACE.get(device.type, _PACE["cpu"])
+        self._rows = Rows(max_batch, vocab_size, block, device, self._ends)
+        self._steps = Steps(self.model, self._cache, self._rows, compiled)
+        self.prompts = PromptReader(self._steps.read_on, self._cache, kept_bytes)
+        self._max_batch = max_batch
+        self._numbers = itertools.count()
+        self._waiting: deque[Answer] = deque()
+        self._reading: deque[tuple[Answer, Prompt]] = deque()
+        self._active: list[Answer] = []
+        self._paused: dict[int, Answer] = {}
+        self._news: list[Event] = []
+        self._flight: Flight | None = None
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    def submit(self, request: Request, streams: bool = False) -> int:
+        """Take a request; its number comes back with each event. ``streams``: letters come as they are written."""
+        request.settings.check_vocabulary(self._rows.vocab_size)
+        # Nothing beyond the context is read; but what was said there counts where saying it again is made less likely.
+        most = self.model.config.context_length if request.settings.repetition_penalty is None else None
+        answer = Answer(next(self._numbers), request, self._ids(request.prompt, most), self.tokenizer, streams)
+        if request.tokens == 0:
+            answer.finish("length")
+            self._news.append(Event(answer.number, "", answer.result()))
+        else:
+            self._waiting.append(answer)
+        return answer.number
+
+    def cancel(self, number: int) -> None:
+        """End a request in the middle; what it has written comes with the next step's events."""
+        reading = (answer for answer, _ in self._reading)
+        for answer in [*self._active, *self._waiting, *reading, *self._paused.values()]:
+            if answer.number == number:
+                rest = answer.finish("cancelled")
+                self._news.append(Event(number, rest, answer.result()))
+        self._waiting = deque(answer for answer in self._waiting if answer.stopped is None)
+        self._reading = deque(pair for pair in self._reading if pair[0].stopped is None)
+        self._paused.pop(number, None)
+        self._free_rows()
+
+    def pause(self, number: int) -> bool:
+        """Take a request off its row; what it has written stands. False where it has none: it is read, or over."""
+        self._settle()
+        answer = next((each for each in self._active if each.number == number), None)
+        if answer is None:
+            return False
+        self._free_rows([answer])
+        self._paused[number] = answer
+        return True
+
+    def resume(self, number: int) -> None:
+        """Let a request that was paused go on when there is a row; it is read again as a prompt is."""
+        self._waiting.append(self._paused.pop(number))
+
+    def step(self) -> list[Event]:
+        """Go a step further with every request that has a row; the news of it."""
+        with at_work(self.model):
+            self._admit()
+            self._read_on()
+            if self._active:
+                self._advance()
+        news, self._news = self._news, []
+        return news
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step would bring something."""
+        return bool(self._active or self._reading or self._waiting or self._news)
+
+    @property
+    def n_free(self) -> int:
+        """Rows that nobody has, and nobody waits for."""
+        return max(0, self._max_batch - len(self._active) - len(self._reading) - len(self._waiting))
+
+    def stream(self, *requests: Request) -> Iterator[Event]:
+        """Answer requests, their letters as they come; each one's last event carries its result."""
+        numbers = {self.submit(request, streams=True): place for place, request in enumerate(requests)}
+        try:
+            while self.busy:
+                for event in self.step():
+                    yield replace(event, number=numbers[event.number])
+        finally:  # whoever listened may have gone
+            for number in numbers:
+                self.cancel(number)
+            self._news.clear()
+
+    def generate(self, requests: Iterable[Request]) -> list[Result]:
+        """Answer requests; as many results in their order."""
+        numbers = [self.submit(request) for request in requests]
+        results: dict[int, Result] = {}
+        while self.busy:
+            results |= {event.number: event.result for event in self.step() if event.result is not None}
+        return [results[number] for number in numbers]
+
+    # -- answering --------------------------------------------------------------------------------------------------
+
+    def _ids(self, prompt: str | tuple[int, ...], most: int | None) -> list[int]:
+        """A prompt's tokens; of one that is far longer than ``most``, no more than its end."""
+        if isinstance(prompt, str) and prompt and self.tokenizer is None:
+            raise UsageError("a prompt of text needs a tokenizer; give token ids")
+        if isinstance(prompt, str):
+            ids: list[int] = []
+            if self.tokenizer is not None:
+                ids, _ = encode_prompt(self.tokenizer, prompt, len(prompt) if most is None else most)
+        else:
+            ids = list(prompt)
+        wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)
+        if wrong is not None:
+            raise UsageError(f"token id {wrong} of the prompt is outside the vocabulary of {self._rows.vocab_size:,}")
+        if not ids and self._start is None:
+            raise UsageError("the prompt is empty, and this vocabulary has no token that starts a document; write one")
+        return ids or [self._start or 0]
+
+    def _admit(self) -> None:
+        """Give free rows to those that wait, and read their prompts; those that are long are begun."""
+        new: list[Answer] = []
+        while self._waiting and len(self._active) + len(self._reading) + len(new) < self._max_batch:
+            ids = self._before_last(self._waiting[0])
+            self._make_room(len(ids) + 1)  # what cannot be held is refused before any of it is read
+            answer, prompt = self._waiting.popleft(), self.prompts.begin(ids)
+            if prompt is None:
+                new.append(answer)
+            else:
+                self._reading.append((answer, prompt))
+        if new:
+            self._read(new)
+
+    def _before_last(self, answer: Answer) -> list[int]:
+        """What a row holds before its first step: all in sight but the last token, which is that step's."""
+        return answer.in_sight(self.model.config.context_length)[:-1]
+
+    def _read(self, answers: Sequence[Answer]) -> None:
+        """Read short prompts into rows."""
+        texts = [self._before_last(answer) for answer in answers]
+        self._steps.fill(self._seat(answers, [len(text) for text in texts]), texts)
+
+    def _read_on(self) -> None:
+        """Read a piece of the long prompt that has waited longest for its next; one that is done gets its row."""
+        if not self._reading:
+            return
+        answer, prompt = self._reading.popleft()
+        if not prompt.done:  # it may have been taken over whole
+            self.prompts.go_on(prompt)
+        if not prompt.done:
+            self._reading.append((answer, prompt))
+            return
+        self._cache.put(self._seat([answer], [prompt.read]), prompt.keys, prompt.values)
+
+    def _seat(self, answers: Sequence[Answer], lengths: Sequence[int]) -> Tensor:
+        """The rows of new answers, which will hold so many tokens."""
+        self._make_room(max(lengths))
+        first = len(self._active)
+        self._active += answers
+        self._rows.put(first, answers)
+        rows = torch.arange(first, len(self._active), device=self._rows.device)
+        self._cache.lengths[rows] = torch.tensor(lengths, device=self._rows.device)
+        for answer, length in zip(answers, lengths, strict=True):
+            answer.read = length
+        return rows
+
+    def _advance(self) -> None:
+        """Send the next steps off, then read what the last ones drew: a GPU works while the host reads."""
+        context = self.model.config.context_length
+        furthest = max(answer.read for answer in self._active)
+        self._make_room(furthest + self._rows.block)
+        if furthest >= context:
+            self._settle()  # what is read again must be known
+            full = [answer for answer in self._active if answer.read >= context]
+            self._waiting.extendleft(reversed(full))
+            self._free_rows(full)
+        if not self._active:
+            return
+        landing = self._take_off() if any(answer.unasked for answer in self._active) else None
+        if self._lags:
+            landing, self._flight = self._flight, landing
+        self._land(landing)
+
+    def _take_off(self) -> Flight:
+        """Start some steps for every row."""
+        room = self.model.config.context_length - max(answer.read for answer in self._active)
+        count = min(self._rows.block, room, max(answer.unasked for answer in self._active))
+        plan = self._plan(count)
+        self._rows.load(self._active, count, plan)
+        self._steps.run(plan, count)
+        for answer in self._active:
+            answer.read += count
+            answer.asked += count
+        return self._rows.catch(self._active, count, plan)
+
+    def _land(self, flight: Flight | None) -> None:
+        """Give answers what was drawn for them; those that end leave their rows."""
+        if flight is None:
+            return
+        for answer, tokens, seen in flight.land():
+            if answer.stopped is not None:  # it ended, or was cancelled, while this was under way
+                continue
+            told = len(answer.written)
+            text = answer.extend(tokens, seen if answer.request.alternatives is not None else [], self._ends)
+            written = tuple(answer.written[told:])
+            if text or written or answer.stopped is not None:
+                result = answer.result() if answer.stopped else None
+                self._news.append(Event(answer.number, text, result, written))
+        self._free_rows()
+
+    def _settle(self) -> None:
+        """Read what the steps under way draw; rows may change hands by it."""
+        self._land(self._flight)
+        self._flight = None
+
+    def _make_room(self, positions: int) -> None:
+        """Let the cache hold so many positions, as far as the context goes."""
+        wanted = min(positions, self.model.config.context_length)
+        if wanted > self._cache.size:
+            self._settle()
+            self._cache.make_room(wanted)
+            self._steps.point()
+
+    def _plan(self, count: int) -> Plan:
+        """On a GPU, sizes in few steps: each other size would be recorded anew. A CPU takes them as they are."""
+        read, n_rows = [answer.read for answer in self._active], len(self._active)
+        span = min(max(read) + count, self._cache.size)
+        if self._rows.device.type == "cuda":
+            n_rows = min(_doubled(n_rows), self._max_batch)
+            span = min(max(_SHORTEST_SPAN, _doubled(span)), self._cache.size)
+            return self._rows.plan(self._active, n_rows, span)
+        even = read[0] if count == 1 and min(read) == max(read) < self._cache.size else None
+        return self._rows.plan(self._active, n_rows, span, even)
+
+    def _free_rows(self, leaving: Sequence[Answer] = ()) -> None:
+        """Rows in use are the first ones: the last takes the place of one that ended, or leaves to be read again."""
+        for row in range(len(self._active) - 1, -1, -1):
+            if self._active[row].stopped is not None or self._active[row] in leaving:
+                last = self._active.pop()
+                if row < len(self._active):
+                    self._active[row] = last
+                    self._rows.move(len(self._active), row)
+                    self._cache.move(len(self._active), row)
+
+
+def _doubled(size: int) -> int:
+    """The power of two that holds a size."""
+    return 1 << (size - 1).bit_length()

@@ -1,0 +1,158 @@
+"""The engine's own weights: as they are, narrower, or in eight bits (int8, quantization).
+
+At one token a step all weights but the embeddings are read once, so a step takes at least their bytes over the memory's
+bandwidth. Narrower weights are fewer bytes, where the machine has fast products for them; that is measured, not
+assumed. Eight bits are a quarter of the bytes, for some one percent of error a product. Queries, keys and values are
+made by one product instead of three. The model that was given stays as it was.
+"""
+
+import copy
+import ctypes
+import math
+from collections.abc import Callable
+from timeit import repeat
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from kotha.errors import UsageError, nearest
+from kotha.generation.native import Own, matrix, native
+from kotha.model.attention import Attention, Memory
+from kotha.model.gpt import GPT
+from kotha.model.masks import Mask
+from kotha.model.rounding import round_rows
+
+Weights = Literal["auto", "float32", "bfloat16", "int8"]
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
+# Faster by this much, or it is not worth the lost digits.
+_WORTHWHILE = 1.3
+# Below this many weights, calls take longer than reading.
+_SMALL = 8_000_000
+_PROBE_SHAPE = (8192, 512)
+_PROBE_ROUNDS = 8
+
+
+def prepare(model: GPT, weights: Weights | None) -> GPT:
+    """A copy of the model for the engine; the model itself where nothing is to change."""
+    if weights is None:
+        return model
+    if weights not in get_args(Weights):
+        raise UsageError(f"weights={weights!r} is not a choice{nearest(str(weights), get_args(Weights))}")
+    kind = choose_weights(model) if weights == "auto" else weights
+    ours = copy.deepcopy(model).to(DTYPES[kind])
+    for block in ours.stack.blocks:
+        block.attention = JoinedAttention(block.attention)  # type: ignore[arg-type]
+    if kind == "int8":
+        _replace_linears(ours)
+    return ours.eval()
+
+
+def as_they_are(model: nn.Module) -> Weights | None:
+    """The same numbers for whoever has no other use for the model: a copy of its own, which the step in C reads."""
+    on_cpu = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
+    return "float32" if isinstance(model, GPT) and on_cpu else None
+
+
+def choose_weights(model: GPT) -> Weights:
+    """What reads fastest here: timed on a CPU, known of a GPU; a small model has nothing to gain."""
+    device = model.tokens.weight.device
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.get_device_capability(device)[0] >= 8 else "float32"
+    if sum(weight.numel() for weight in model.parameters()) < _SMALL:
+        return "float32"
+    outs, width = _PROBE_SHAPE
+    x, linear = torch.ones(1, width), nn.Linear(width, outs, bias=False)
+    narrow, small = nn.Linear(width, outs, bias=False, dtype=torch.bfloat16), Int8Linear(linear)
+    products: dict[Weights, Callable[[], Tensor]] = {
+        "float32": lambda: linear(x),
+        "int8": lambda: small(x),
+        "bfloat16": lambda: narrow(x.bfloat16()),
+    }
+    seconds = {kind: min(repeat(product, number=1, repeat=_PROBE_ROUNDS)) for kind, product in products.items()}
+    best = min(seconds, key=lambda kind: seconds[kind])
+    return best if seconds["float32"] / seconds[best] >= _WORTHWHILE else "float32"
+
+
+class Int8Linear(nn.Module):
+    """``nn.Linear`` with each row of its matrix in whole numbers up to 127: (..., in) -> (..., out).
+
+    torch has such products for some machines only: on ARM without bfloat16 all of its ways are slower than float32
+    (``docs/experiments.md``). So ``native.c`` has one; where it cannot be compiled, torch's own ``_weight_int8pack_mm``
+    serves, which keeps x as it is.
+    """
+
+    weight: Tensor
+    scale: Tensor
+    bias: Tensor | None
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        whole, scale = round_rows(linear.weight)
+        self.register_buffer("weight", whole, persistent=False)
+        self.register_buffer("scale", scale, persistent=False)
+        bias = None if linear.bias is None else linear.bias.detach().float()
+        self.register_buffer("bias", bias, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The product, by whichever way this machine has."""
+        library = native() if x.device.type == "cpu" else None
+        if library is None:
+            rows = x.reshape(-1, x.shape[-1])  # (rows, in)
+            y: Tensor = torch._weight_int8pack_mm(rows, self.weight, self.scale.to(x.dtype)).view(*x.shape[:-1], -1)
+            return y if self.bias is None else y + self.bias
+        wide = x.float().contiguous()
+        n_rows = wide.numel() // wide.shape[-1]
+        y = torch.empty(*wide.shape[:-1], len(self.scale))
+        whole, scale = torch.empty(wide.shape, dtype=torch.int8), torch.empty(n_rows)
+        own = Own(whole=whole.data_ptr(), scale=scale.data_ptr())
+        where = (ctypes.byref(matrix(self)), wide.data_ptr(), ctypes.byref(own), y.data_ptr())
+        library.linear(*where, n_rows, torch.get_num_threads())
+        return y.to(x.dtype)
+
+
+class JoinedAttention(Attention):
+    """Self-attention whose queries, keys and values come from one product; the rest is THE attention's."""
+
+    def __init__(self, attention: Attention) -> None:
+        nn.Module.__init__(self)
+        self.__dict__.update(attention.__dict__)  # it is the engine's own copy, and nobody else's
+        parts = [self.query, self.key, self.value]
+        self.widths = [part.out_features for part in parts]
+        bias = self.query.bias is not None
+        self.joined = nn.Linear(self.query.in_features, sum(self.widths), bias=bias, device="meta")
+        self.joined.weight = nn.Parameter(torch.cat([part.weight.detach() for part in parts]), requires_grad=False)
+        if bias:
+            self.joined.bias = nn.Parameter(torch.cat([part.bias.detach() for part in parts]), requires_grad=False)
+        del self.query, self.key, self.value
+
+    def _project(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Tensor, Tensor]:
+        assert memory is None, "only self-attention is joined"
+        q, k, v = (self._split(part) for part in self.joined(x).split(self.widths, dim=-1))
+        return self.query_norm(q), self.key_norm(k), v
+
+    def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        as_sums = q.is_cuda and q.shape[2] == 1 and self.shares_evenly and torch.compiler.is_compiling()
+        return mix_one(q, k, v, mask) if as_sums else super()._mix_fused(q, k, v, mask)
+
+
+def mix_one(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+    """Attention of one query a row: (B, H, 1, D), twice (B, n_kv_heads, S, D) -> (B, H, 1, D).
+
+    Kernels for many queries compute 64 where one is asked for. Written as sums, a compiler makes two passes of it, one
+    over the keys and one over the values, which is all that has to be read. Not compiled it would build every product.
+    """
+    grouped = q.view(q.shape[0], k.shape[1], -1, 1, q.shape[-1]).float()  # (B, n_kv_heads, shares, 1, D)
+    scores = (grouped * k[:, :, None].float()).sum(dim=-1) / math.sqrt(q.shape[-1])  # (B, n_kv_heads, shares, S)
+    if isinstance(mask, Tensor):
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = scores.softmax(dim=-1)[..., None]  # (B, n_kv_heads, shares, S, 1)
+    return (weights * v[:, :, None].float()).sum(dim=-2).view(q.shape).to(q.dtype)
+
+
+def _replace_linears(module: nn.Module) -> None:
+    for name, child in module.named_children():
+        if isinstance(child, nn.Linear):
+            setattr(module, name, Int8Linear(child))
+        else:
+            _replace_linears(child)

@@ -1,0 +1,39 @@
+"""The files of the page as they were built, and its words."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+from kotha.storage.status import below
+
+FOLDER = Path(__file__).parent
+STATIC, WORDS = FOLDER / "static", FOLDER / "words"
+SINGLE = STATIC / "single"  # scripts and styles of pages that are one file each; nobody fetches them
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+    ".woff2": "font/woff2",
+}
+
+
+@cache
+def pages() -> dict[str, tuple[bytes, str]]:
+    """What a browser may fetch, by its path: the bytes, and what kind they are. Nothing else is ever looked up."""
+    found = {
+        f"/{path.relative_to(STATIC).as_posix()}": (path.read_bytes(), _KINDS[path.suffix])
+        for path in below(STATIC)
+        if path.suffix in _KINDS and not path.is_relative_to(SINGLE)
+    }
+    if "/index.html" in found:
+        found["/"] = found.pop("/index.html")
+    return found
+
+
+@cache
+def words(room: str) -> dict[str, dict[str, str]]:
+    """The words of one room: each by its key, in English (``en``) and Bangla (``bn``)."""
+    found: dict[str, dict[str, str]] = json.loads((WORDS / f"{room}.json").read_text(encoding="utf-8"))
+    return found

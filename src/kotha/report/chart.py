@@ -1,0 +1,298 @@
+"""Line charts as SVG, for pages that must work offline: no library, no script.
+
+A chart is data (`Series`, `Level`, `Marker`) and `Chart.svg` draws it. The same data give the same bytes. Colours are
+the custom properties of `kotha.report.page`, so a chart follows light and dark. Text is laid out so that a page may
+make it larger on a small screen: the legend is one line of text that flows, and labels stand at edges.
+
+What it does not do: bars, areas, two scales in one picture.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kotha.i18n.wording import Voice
+from kotha.report.page import escape
+
+WIDTH, HEIGHT = 640, 320
+LEFT, RIGHT, TOP, BOTTOM = 66, 14, 44, 52
+_BUCKETS = 300
+_DOTS = 40
+# No figure of ours is beyond these; they keep the arithmetic below free of overflow.
+_LARGEST, _SMALLEST = 1e100, 1e-100
+# A range narrower than this share of its values is drawn as a constant: its ticks would all read the same.
+_NARROWEST = 1e-4
+# Two labels of levels closer than this would touch; the lower one goes below its line.
+_LABEL_HEIGHT = 22
+_COLOURS = {"accent": "#0b6e4f", "warm": "#b3541e", "soft": "#6b665b", "ink": "#1c1b19"}
+_HALO = "paint-order:stroke;stroke:var(--paper,#fff);stroke-width:4px;stroke-linejoin:round"
+
+Point = tuple[float, float | None]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A named line; a value of None or NaN is a gap."""
+
+    name: str
+    points: Sequence[Point]
+    colour: str = "accent"  # accent, warm, soft or ink
+    faint: bool = False  # thin and pale, for what a smoothed line of the same colour lies on
+    dots: bool = False  # a dot on each point, which says its value when pointed at; for lines of few points
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal line to compare with, named at the right edge."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A vertical line at a place of interest."""
+
+    x: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over a common x, with what helps to read them."""
+
+    title: str  # for those who cannot see the picture; a page has its own caption
+    x_title: str
+    y_title: str
+    series: Sequence[Series]
+    levels: Sequence[Level] = ()
+    marker: Marker | None = None
+    log_y: bool = False
+    from_zero: bool = False  # begin the y axis at zero, so that heights can be compared
+
+    def svg(self, voice: Voice | None = None) -> str:
+        """The picture, as an ``<svg>`` element that is safe to put into a page; a page gives its voice."""
+        voice = voice or Voice()
+        series = [(each, thin(_tame(each.points, self.log_y))) for each in self.series]
+        levels = [
+            (y, voice.sentence(each.label))
+            for each in self.levels
+            if (y := _drawable(each.value, self.log_y)) is not None
+        ]
+        mark = _drawable(self.marker.x) if self.marker else None
+        xs = [x for _, points in series for x, _ in points] + ([] if mark is None else [mark])
+        ys = [y for _, points in series for _, y in points if y is not None] + [y for y, _ in levels]
+        ys += [0.0] if self.from_zero and not self.log_y else []
+        across = _Scale.over(xs, LEFT, WIDTH - RIGHT)
+        up = _Scale.over(ys, HEIGHT - BOTTOM, TOP, log=self.log_y, rounded=True)
+        parts = [
+            f"<title>{escape(voice.sentence(self.title))}</title><desc>{escape(self._words(voice))}</desc>",
+            _grid(across, up, whole=all(x == round(x) for x in xs)),
+            _texts(self, voice),
+            *(_line(each, points, across, up, voice) for each, points in series),
+            _levels(levels, up),
+            _marker(across.place(mark), voice.sentence(self.marker.label)) if self.marker and mark is not None else "",
+        ]
+        return f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="13">{"".join(parts)}</svg>'
+
+    def _words(self, voice: Voice) -> str:
+        """The chart in sentences, for those who hear it."""
+        said = [f"{self.y_title} over {self.x_title}."]
+        for each in self.series:
+            points = [(x, y) for x, y in _tame(each.points, self.log_y) if y is not None]
+            if points:
+                (x0, y0), (x1, y1), (low_x, low) = points[0], points[-1], min(points, key=lambda point: point[1])
+                ends = f"{number(y0)} at {number(x0)}, {number(y1)} at {number(x1)}"
+                said.append(f"{each.name}: {ends}; lowest {number(low)} at {number(low_x)}.")
+        said += [f"{level.label}." for level in self.levels]
+        return " ".join(map(voice.sentence, said + ([f"{self.marker.label}."] if self.marker else [])))
+
+
+def thin(points: Sequence[Point]) -> list[Point]:
+    """At most some 600 points that look the same: of each bucket the lowest, the highest and a gap.
+
+    >>> len(thin([(step, float(step % 7)) for step in range(10_000)]))
+    601
+    """
+    if len(points) <= 2 * _BUCKETS:
+        return list(points)
+    kept = {0, len(points) - 1}
+    for bucket in range(_BUCKETS):
+        places = range(bucket * len(points) // _BUCKETS, (bucket + 1) * len(points) // _BUCKETS)
+        present = [(y, place) for place in places if (y := points[place][1]) is not None]
+        kept |= {min(present)[1], max(present)[1]} if present else set()
+        kept |= {next(place for place in places if points[place][1] is None)} if len(present) < len(places) else set()
+    return [points[place] for place in sorted(kept)]
+
+
+def number(value: float) -> str:
+    """A number as an axis shows it.
+
+    >>> [number(value) for value in (0, 0.25, 3000, 12_000, 2.5e6, 0.0003)]
+    ['0', '0.25', '3,000', '12k', '2.5M', '3e-4']
+    """
+    size = abs(value)
+    if size and (size < 0.001 or size >= 1e12):
+        digits, exponent = f"{value:.3e}".split("e")
+        return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+    for least, unit, name in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if size >= least:
+            return f"{value / unit:.6g}{name}"
+    return f"{value:,.6g}"
+
+
+# -- scales --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From values to places on the picture."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    @classmethod
+    def over(
+        cls, values: Sequence[float], start: float, end: float, log: bool = False, rounded: bool = False
+    ) -> "_Scale":
+        """A scale that holds all values; ``rounded`` lets it begin and end at a tick."""
+        low, high = (min(values), max(values)) if values else (1.0, 10.0)
+        if high - low <= _NARROWEST * max(abs(low), abs(high)):
+            low, high = (low / 2, high * 2) if low > 0 else (low * 2 - 1, high / 2 + 1)
+        if rounded and log:
+            ticks = _log_ticks(low / 10, high * 10)
+            low, high = max(tick for tick in ticks if tick <= low), min(tick for tick in ticks if tick >= high)
+        elif rounded:
+            step = _round_step(high - low)
+            low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+        return cls(low, high, start, end, log)
+
+    def place(self, value: float) -> float:
+        """Where a value lies, to a tenth of a unit."""
+        low, high, here = (math.log(each) if self.log else each for each in (self.low, self.high, value))
+        share = min(1.0, max(0.0, (here - low) / (high - low)))
+        return round(self.start + share * (self.end - self.start), 1)
+
+    def ticks(self) -> list[float]:
+        """Round values to label."""
+        if self.log:
+            fine = _log_ticks(self.low, self.high)
+            return fine if len(fine) <= 7 else fine[:: 3 * math.ceil(len(fine) / 18)]
+        step = _round_step(self.high - self.low)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [multiple * step for multiple in range(first, last + 1)]
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times each power of ten, from low to high."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [tick for power in powers for digit in (1, 2, 5) if low <= (tick := float(f"{digit}e{power}")) <= high]
+
+
+def _round_step(span: float) -> float:
+    """A step of 1, 2 or 5 times a power of ten that cuts a span into about five parts."""
+    power = 10.0 ** math.floor(math.log10(span / 5))
+    return min((digit * power for digit in (1, 2, 5, 10)), key=lambda step: abs(math.log(span / step / 5)))
+
+
+def _tame(points: Sequence[Point], log: bool) -> list[Point]:
+    """Points that can be drawn: what cannot is a gap."""
+    tamed = ((_drawable(x), _drawable(y, log)) for x, y in points)
+    return [(x, y) for x, y in tamed if x is not None]
+
+
+def _drawable(value: float | None, log: bool = False) -> float | None:
+    if value is None or not math.isfinite(value) or (log and value < _SMALLEST):
+        return None
+    return 0.0 if abs(value) < _SMALLEST else min(_LARGEST, max(-_LARGEST, float(value)))
+
+
+# -- drawing -------------------------------------------------------------------------------------------------------
+
+
+def _grid(across: _Scale, up: _Scale, whole: bool) -> str:
+    """Lines and numbers of both axes; ``whole``: there are no steps, layers or the like between two whole ones."""
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    lines, labels = "", ""
+    for tick in up.ticks():
+        y = up.place(tick)
+        lines += f"M{LEFT} {y:g}H{right}"
+        labels += f'<text x="{LEFT - 8}" y="{y:g}" dy=".35em" text-anchor="end">{number(tick)}</text>'
+    for tick in across.ticks():
+        if whole and tick != round(tick):
+            continue
+        x = across.place(tick)
+        lines += f"M{x:g} {bottom}v5"
+        x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # the last one has no room on its right
+        labels += f'<text x="{x:g}" y="{bottom + 8}" dy=".9em" text-anchor="{anchor}">{number(tick)}</text>'
+    return _path(lines, "stroke:var(--line,#ded9cc)") + f'<g style="fill:{_colour("soft")}">{labels}</g>'
+
+
+def _texts(chart: Chart, voice: Voice) -> str:
+    """The titles of the axes, and what each line is where there are several."""
+    y_title, x_title = (escape(voice.sentence(each)) for each in (chart.y_title, chart.x_title))
+    soft = f'style="fill:{_colour("soft")}"'
+    words = f'<text x="0" y="16" {soft}>{y_title}</text>'
+    words += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" {soft}>{x_title}</text>'
+    named = [each for each in chart.series if not each.faint]
+    if len(named) < 2:
+        return words
+    names = "".join(
+        f'<tspan style="fill:{_colour(each.colour)}">\u2002● {escape(voice.sentence(each.name))}</tspan>'
+        for each in named
+    )
+    return words + f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{names}</text>'
+
+
+def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale, voice: Voice) -> str:
+    runs: list[list[str]] = [[]]
+    for x, y in points:
+        if y is None:
+            runs.append([])
+        else:
+            runs[-1].append(f"{across.place(x):g} {up.place(y):g}")
+    path = "".join(f"M{run[0]}L{' '.join(run[1:] or run)}" for run in runs if run)
+    look = "stroke-width:1;opacity:.35" if series.faint else "stroke-width:2"
+    drawn = _path(path, f"stroke:{_colour(series.colour)};{look}", ' stroke-linejoin="round" stroke-linecap="round"')
+    return drawn + (_dots(series, points, across, up, voice) if series.dots else "")
+
+
+def _dots(series: Series, points: Sequence[Point], across: _Scale, up: _Scale, voice: Voice) -> str:
+    every = 1 + len(points) // _DOTS
+    dots = (
+        f'<circle cx="{across.place(x):g}" cy="{up.place(y):g}" r="3"><title>'
+        f"{escape(voice.sentence(f'{series.name}: {y:.4g} at {number(x)}'))}</title></circle>"
+        for x, y in points[::-1][::every]
+        if y is not None
+    )
+    return f'<g style="fill:{_colour(series.colour)}">{"".join(dots)}</g>'
+
+
+def _levels(levels: Sequence[tuple[float, str]], up: _Scale) -> str:
+    drawn, last = "", -math.inf
+    for value, label in sorted(levels, reverse=True):
+        y = up.place(value)
+        below = y - last < _LABEL_HEIGHT
+        drawn += _path(f"M{LEFT} {y:g}H{WIDTH - RIGHT}", f"stroke:{_colour('soft')}", ' stroke-dasharray="5 4"')
+        place = f'x="{WIDTH - RIGHT}" y="{y:g}" dy="{"1.15em" if below else "-.4em"}" text-anchor="end"'
+        drawn += f'<text {place} style="fill:{_colour("soft")};{_HALO}">{escape(label)}</text>'
+        last = y
+    return drawn
+
+
+def _marker(x: float, label: str) -> str:
+    bottom, (beside, anchor) = HEIGHT - BOTTOM, (x - 6, "end") if x > WIDTH / 2 else (x + 6, "start")
+    line = _path(f"M{x:g} {TOP}V{bottom}", f"stroke:{_colour('ink')}", ' stroke-dasharray="2 3"')
+    place = f'x="{beside:g}" y="{(TOP + bottom) // 2}" text-anchor="{anchor}"'
+    return line + f'<text {place} style="fill:{_colour("ink")};{_HALO}">{escape(label)}</text>'
+
+
+def _path(drawn: str, style: str, more: str = "") -> str:
+    return f'<path d="{drawn}" fill="none"{more} style="{style}" vector-effect="non-scaling-stroke"/>'
+
+
+def _colour(name: str) -> str:
+    return f"var(--{name},{_COLOURS[name]})"

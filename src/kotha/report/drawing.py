@@ -1,0 +1,211 @@
+"""Small pictures of numbers as SVG: a grid of cells, bars, a text in pieces, lines. For chapters, notebooks, slides.
+
+``grid(weights, rows, columns).save("weights.svg")`` is a file that stands by itself, on light paper so that it can be
+read on a dark page too; in a notebook the picture shows itself. The same numbers give the same bytes. Letters are those
+of the reader's system, so Bangla is shaped wherever a browser is.
+
+What it does not do: axes of every kind, colours of one's choice, anything that moves; for that there is matplotlib.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from kotha.errors import UsageError
+from kotha.report.chart import HEIGHT, WIDTH, Chart, Point, Series
+from kotha.report.page import escape
+from kotha.storage.atomic import write_whole
+
+_PAPER, _INK, _SOFT, _MORE, _LESS = "#fffdf7", "#1c1b19", "#6b665b", "#0b6e4f", "#b3541e"
+_FONT = "Noto Sans Bengali, Nirmala UI, Kohinoor Bangla, Bangla Sangam MN, Vrinda, system-ui, sans-serif"
+_EDGE, _SIZE = 16, 16  # the margin, and how large letters are
+_DARK = 0.55  # the share of colour beyond which letters on it are white
+_COLOURS = ("accent", "warm", "soft", "ink")
+_SMALLEST_CELL = 4
+
+
+class Picture:
+    """A drawing with its size; ``save`` writes it, a notebook shows it."""
+
+    def __init__(self, inner: str, width: float, height: float, title: str = "") -> None:
+        self.inner, self.width, self.height, self.title = inner, width, height, title
+
+    def svg(self) -> str:
+        """The picture as a file of its own."""
+        named = f"<title>{escape(self.title)}</title>" if self.title else ""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {self.width:g} {self.height:g}" '
+            f'font-family="{_FONT}" font-size="{_SIZE}">{named}'
+            f'<rect width="{self.width:g}" height="{self.height:g}" rx="6" fill="{_PAPER}"/>{self.inner}</svg>\n'
+        )
+
+    def save(self, path: str | PathLike[str]) -> Self:
+        """Write it to an .svg file; the picture again, so that a notebook shows it."""
+        if Path(path).suffix != ".svg":
+            raise UsageError(f"{path}: a picture is an .svg file; end its name so")
+        write_whole(Path(path), self.svg())
+        return self
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def grid(
+    values: Any,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    *,
+    title: str = "",
+    digits: int | None = 2,
+    cell: float = 64,
+) -> Picture:
+    """Numbers as cells, darker the further from zero: green above, brown below. ``digits=None`` leaves numbers out.
+
+    ``values`` are rows of numbers: a list of lists, a NumPy array, a tensor.
+
+    >>> picture = grid([[1, 0], [0.25, 0.75]], ["ক", "খ"], ["ক", "খ"])
+    >>> picture.svg().count("<rect")
+    5
+    """
+    table = _table(values)
+    most = max((abs(value) for row in table for value in row), default=0.0) or 1.0
+    left = _EDGE + (12 + max(map(_width, rows)) if rows else 0)
+    top = _EDGE + (28 if title else 0) + (28 if columns else 0)
+    high = cell if cell < 32 else 40.0
+    parts = [_text(_EDGE, _EDGE + 14, title, weight=True)] if title else []
+    for place, name in enumerate(columns):
+        parts.append(_text(left + (place + 0.5) * cell, top - 10, name, "middle", colour=_SOFT))
+    for row, line in enumerate(table):
+        y = top + row * high
+        if rows:
+            parts.append(_text(left - 10, y + high / 2 + 6, rows[row], "end", colour=_SOFT))
+        for column, value in enumerate(line):
+            parts.append(_cell(left + column * cell, y, cell, high, value, abs(value) / most, digits))
+    width = left + len(table[0]) * cell + _EDGE
+    return Picture("".join(parts), max(width, _EDGE * 2 + _width(title)), top + len(table) * high + _EDGE, title)
+
+
+def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Picture:
+    """A bar for each name, as long as its value, which stands behind it.
+
+    >>> bars({"চিহ্ন": 9, "টোকেন": 2}).svg().count("<rect")
+    3
+    """
+    if not values or min(values.values()) < 0:
+        raise UsageError("bars have names and values of 0 or more")
+    most = max(values.values()) or 1.0
+    left = _EDGE + 12 + max(map(_width, values))
+    top, long = _EDGE + (32 if title else 0), 320
+    parts = [_text(_EDGE, _EDGE + 14, title, weight=True)] if title else []
+    for place, (name, value) in enumerate(values.items()):
+        y, across = top + place * 36, long * value / most
+        parts.append(_text(left - 10, y + 20, name, "end", colour=_SOFT))
+        parts.append(f'<rect x="{left:g}" y="{y:g}" width="{across:.1f}" height="28" rx="3" fill="{_MORE}"/>')
+        parts.append(_text(left + across + 8, y + 20, f"{value:,.{digits}f}"))
+    width = max(left + long + 90, _EDGE * 2 + _width(title))
+    return Picture("".join(parts), width, top + len(values) * 36 + _EDGE, title)
+
+
+def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
+    """A text cut in several ways, a line for each: every piece in a box of its own.
+
+    >>> pieces({"চিহ্ন": ["ক", "থ", "া"], "অক্ষর": ["ক", "থা"]}).svg().count("<rect")
+    6
+    """
+    left = _EDGE + 12 + max(map(_width, lines))
+    top = _EDGE + (32 if title else 0)
+    parts = [_text(_EDGE, _EDGE + 14, title, weight=True)] if title else []
+    widest = left
+    for place, (name, cut) in enumerate(lines.items()):
+        x, y = left, top + place * 44
+        parts.append(_text(left - 10, y + 23, name, "end", colour=_SOFT))
+        for number, piece in enumerate(cut):
+            across = 14 + _width(piece)
+            shade = 0.12 if number % 2 else 0.24
+            placed = f'x="{x:g}" y="{y:g}" width="{across:g}" height="34" rx="4"'
+            parts.append(f'<rect {placed} fill="{_MORE}" fill-opacity="{shade}"/>')
+            parts.append(_text(x + across / 2, y + 23, piece.replace(" ", "␣"), "middle"))
+            x += across + 3
+        widest = max(widest, x)
+    width = max(widest + _EDGE, _EDGE * 2 + _width(title))
+    return Picture("".join(parts), width, top + len(lines) * 44 + _EDGE - 10, title)
+
+
+def lines(series: Mapping[str, Sequence[Point]], *, x: str, y: str, title: str = "", log_y: bool = False) -> Picture:
+    """Lines over a common x, named by colour; see ``kotha.report.chart`` for more.
+
+    >>> lines({"loss": [(0, 8.3), (100, 5.1)]}, x="step", y="loss").svg().count("<path")
+    2
+    """
+    if not 0 < len(series) <= len(_COLOURS):
+        raise UsageError(f"{len(series)} lines cannot be told apart; draw 1 to {len(_COLOURS)}")
+    named = zip(series.items(), _COLOURS, strict=False)
+    drawn = [Series(name, points, colour, dots=len(points) < 40) for (name, points), colour in named]
+    chart = Chart(title or y, x, y, drawn, log_y=log_y).svg()
+    above = _EDGE + (30 if title else 0)
+    inner = chart.replace("<svg ", f'<svg x="{_EDGE}" y="{above}" width="{WIDTH}" height="{HEIGHT}" ', 1)
+    heading = _text(_EDGE, _EDGE + 14, title, weight=True) if title else ""
+    return Picture(heading + inner, WIDTH + 2 * _EDGE, HEIGHT + above + _EDGE, title)
+
+
+def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
+    """Several pictures as one, so many in a row.
+
+    >>> beside(grid([[1]]), grid([[2]]), grid([[3]])).svg().count("<svg")
+    4
+    """
+    wide, high = max(each.width for each in pictures), max(each.height for each in pictures)
+    top = 30 if title else 0
+    parts = [_text(_EDGE, _EDGE + 14, title, weight=True)] if title else []
+    for place, each in enumerate(pictures):
+        x, y = place % across * wide, top + place // across * high
+        parts.append(
+            f'<svg x="{x:g}" y="{y:g}" width="{each.width:g}" height="{each.height:g}" '
+            f'viewBox="0 0 {each.width:g} {each.height:g}">{each.inner}</svg>'
+        )
+    rows = -(-len(pictures) // across)
+    width = max(wide * min(across, len(pictures)), _EDGE * 2 + _width(title))
+    return Picture("".join(parts), width, top + rows * high, title or pictures[0].title)
+
+
+# -- parts of a drawing ---------------------------------------------------------------------------------------------
+
+
+def _table(values: Any) -> list[list[float]]:
+    rows = values.tolist() if hasattr(values, "tolist") else values
+    table = [[float(value) for value in row] for row in rows]
+    if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
+        raise UsageError("a grid has rows of numbers, all of the same length")
+    return table
+
+
+def _cell(x: float, y: float, wide: float, high: float, value: float, share: float, digits: int | None) -> str:
+    colour = _LESS if value < 0 else _MORE
+    gap = 1.5 if wide > 4 * _SMALLEST_CELL else 0
+    drawn = (
+        f'<rect x="{x:g}" y="{y:g}" width="{wide - gap:g}" height="{high - gap:g}" '
+        f'fill="{colour}" fill-opacity="{share:.2f}"/>'
+    )
+    if digits is None:
+        return drawn
+    ink = "#fff" if share > _DARK else _INK
+    shown = f"{value:.{digits}f}".replace("-", "−")
+    return drawn + _text(x + wide / 2, y + high / 2 + 5.5, shown, "middle", colour=ink)
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = _INK, weight: bool = False) -> str:
+    placed = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    bold = ' font-weight="600"' if weight else ""
+    return f'<text x="{x:.5g}" y="{y:.5g}"{placed}{bold} fill="{colour}">{escape(text)}</text>'
+
+
+def _width(text: str) -> float:
+    """About how wide a text is: what stands on, above or below another letter takes no room of its own."""
+    return sum(_room(letter) for letter in text)
+
+
+def _room(letter: str) -> float:
+    if "\u09bc" <= letter <= "\u09cd" or letter in "\u0981\u200c\u200d":  # signs: half of them take room
+        return 5.0
+    return 9.5 if letter > "\u0900" else 8.6

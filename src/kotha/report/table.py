@@ -1,0 +1,30 @@
+"""A table: one form for the terminal, a page and a notebook."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kotha.report.page import Page, framed
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells under their names, and what must be said below them."""
+
+    title: str
+    header: Sequence[str]
+    cells: list[list[str]]
+    remarks: Sequence[str] = ()
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # cells (row, column) that stand out: best
+    labels: Sequence[int] = ()  # columns whose cells are words of ours, and no names
+
+    def page(self) -> str:
+        """One offline page."""
+        page = Page(self.title)
+        page.table(self.header, self.cells, self.marks, self.labels)
+        for remark in self.remarks:
+            page.note(remark)
+        return page.html()
+
+    def framed(self) -> str:
+        """The page as a notebook shows it."""
+        return framed(self.page(), self.title)

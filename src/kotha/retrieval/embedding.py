@@ -1,0 +1,122 @@
+"""Texts as vectors (text embeddings), by a model's own layers: the mean of one layer's states (mean pooling).
+
+A model that was taught to foretell words was never taught to compare texts, so which layer to take is a matter of
+measuring (docs/experiments.md): deeper layers know more of what comes next and less of what was said, and the table of
+token embeddings itself, layer 0, told passages apart best. A text longer than the context is read in windows, and all
+its tokens count the same.
+
+Not done here: contrastive training, which sentence-transformers is for.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from kotha.errors import UsageError
+from kotha.i18n.wording import OnProgress
+from kotha.model.bert import BERT
+from kotha.model.evaluating import evaluating
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.retrieval.store import EmbedderNote, Vectors, unit
+from kotha.storage.json_files import as_json
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+# Tokens that are read in one pass.
+_BATCH_TOKENS = 4096
+_SAMPLED = 64  # numbers of each weight that go into the fingerprint
+
+
+class Embedder:
+    """A model and its tokenizer as a maker of vectors; ``note`` says whose they are."""
+
+    def __init__(self, model: Model, tokenizer: Tokenizer | None, name: str, layer: int = 0) -> None:
+        if not isinstance(model, GPT | BERT) or tokenizer is None:
+            raise UsageError(f"{name} is a {model.config.family} model; texts are embedded by a GPT or a BERT")
+        if not 0 <= layer <= model.config.n_layers:
+            raise UsageError(f"layer={layer}: {name} has layers 1 to {model.config.n_layers}, and 0 is its token table")
+        self.model: GPT | BERT = model
+        self.tokenizer, self.layer = tokenizer, layer
+        self.note = EmbedderNote(f"{fingerprint(model, tokenizer)}-{layer}", name, model.config.d_model)
+
+    def __call__(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Vectors:
+        """Vectors of length 1, one a text: (texts, C); what has no token is a vector of zeros."""
+        windows = [(row, window) for row, text in enumerate(texts) for window in self._windows(text)]
+        sums = np.zeros((len(texts), self.note.width), np.float32)
+        windows.sort(key=lambda pair: len(pair[1]))  # alike in length, so that little is padding
+        done = 0
+        while done < len(windows):
+            batch = _as_many_as_fit(windows[done:])
+            for (row, _), total in zip(batch, self._sums([ids for _, ids in batch]), strict=True):
+                sums[row] += total
+            done += len(batch)
+            if on_progress is not None:
+                on_progress("embedding", done, len(windows))
+        return unit(sums)
+
+    def _windows(self, text: str) -> list[list[int]]:
+        ids = self.tokenizer.encode(text)
+        size = self.model.config.context_length - 1  # the token that begins a text stands before each
+        return [ids[start : start + size] for start in range(0, len(ids), size)]
+
+    @torch.inference_mode()
+    def _sums(self, windows: list[list[int]]) -> Vectors:
+        """The sum over each window's tokens of what the layer makes of them: (B, C)."""
+        if self.layer == 0:
+            table = self.model.tokens.weight
+            rows = [table[torch.tensor(ids, device=table.device)].float().sum(dim=0) for ids in windows]
+            return torch.stack(rows).cpu().numpy()
+        device = self.model.tokens.weight.device
+        roles = self.tokenizer.special
+        start = next((roles[role] for role in ("cls", "eos", "bos") if role in roles), 0)
+        tokens = torch.full((len(windows), 1 + max(map(len, windows))), start)  # (B, T)
+        real = torch.zeros_like(tokens, dtype=torch.bool)
+        for row, ids in enumerate(windows):
+            tokens[row, 1 : 1 + len(ids)] = torch.tensor(ids)
+            real[row, : 1 + len(ids)] = True
+        # What looks back alone never sees the padding behind it, and is faster unmasked.
+        padding = None if isinstance(self.model, GPT) else real.to(device)
+        with evaluating(self.model), _watched(self.model.stack.blocks[self.layer - 1]) as seen:
+            self.model.hidden(tokens.to(device), real=padding)
+        counted = real.clone()
+        counted[:, 0] = False  # it begins every text, and says nothing of this one
+        [states] = seen  # (B, T, C)
+        sums: Vectors = (states.float() * counted.to(device)[:, :, None]).sum(dim=1).cpu().numpy()
+        return sums
+
+
+@contextmanager
+def _watched(layer: nn.Module) -> Iterator[list[Tensor]]:
+    """What a layer gives, for each pass within the block."""
+    seen: list[Tensor] = []
+
+    def keep(_: nn.Module, __: object, states: Tensor) -> None:
+        seen.append(states)
+
+    handle = layer.register_forward_hook(keep)
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+def _as_many_as_fit(windows: list[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:
+    """The first windows that one pass can read: they come in order of length, so the last is the longest."""
+    size = 1
+    while size < len(windows) and (size + 1) * (1 + len(windows[size][1])) <= _BATCH_TOKENS:
+        size += 1
+    return windows[:size]
+
+
+def fingerprint(model: Model, tokenizer: Tokenizer) -> str:
+    """What tells two models apart: config, tokenizer, and numbers out of every weight."""
+    told = hashlib.sha256(as_json(model.config.to_dict()).encode() + tokenizer.fingerprint.encode())
+    for name, weight in model.named_parameters():
+        flat = weight.detach().flatten()
+        sampled = flat[:: max(1, len(flat) // _SAMPLED)].float().cpu().numpy()
+        told.update(name.encode() + sampled.tobytes())
+    return told.hexdigest()[:32]

@@ -1,0 +1,217 @@
+"""An index brought up to date with its documents, and asked.
+
+A document is known by its source and a digest of its text, so indexing again reads everything and writes only what has
+changed: new documents are added, those that are gone from their file are removed, and so are those of files that are
+gone from a folder that is named. Documents are written some at a time, each time whole or not at all; whoever is
+stopped in between has an index of what was done, and goes on by asking for the same again.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from kotha.errors import KothaError, UsageError, nearest
+from kotha.i18n.wording import OnProgress
+from kotha.retrieval.documents import Indexing, list_files, read_file
+from kotha.retrieval.hybrid import Hit, from_meaning, from_words, fuse
+from kotha.retrieval.lexical import rank_by_words
+from kotha.retrieval.passages import cut
+from kotha.retrieval.store import EmbedderNote, Store, Vectors
+from kotha.storage.status import is_folder
+from kotha.text.corpus.documents import OnProblem
+from kotha.text.corpus.problems import CorpusProblem
+
+By = Literal["words", "meaning", "both"]
+
+_BATCH_PASSAGES = 128
+_CANDIDATES = 50  # of each ranking, from which the hits are taken
+
+
+class Embeds(Protocol):
+    """What makes vectors of texts: ``embedding.Embedder``, or anything else with a note of whose they are."""
+
+    note: EmbedderNote
+
+    def __call__(self, texts: Sequence[str], /) -> Vectors:
+        """Vectors of length 1: (texts, width)."""
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What an update did, and how much there is now."""
+
+    added: int
+    unchanged: int
+    removed: int
+    problems: int
+    documents: int
+    passages: int
+    sources: int
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What was found for a question, and by what; ``beside`` are a few passages where nothing shares a word with it."""
+
+    question: str
+    by: By
+    hits: list[Hit]
+    beside: tuple[str, ...] = ()
+
+
+def update(
+    store: Store,
+    paths: Sequence[str | os.PathLike[str]],
+    how: Indexing,
+    embed: Embeds | None = None,
+    on_progress: OnProgress | None = None,
+    on_problem: OnProblem | None = None,
+) -> IndexReport:
+    """Bring an index up to date with what files, folders and globs hold now."""
+    work = _Update(store, how, embed, on_progress, on_problem)
+    listed = list_files(paths, work.problem)
+    work.settle_embedder()
+    work.total_bytes = sum(file.stat().st_size for file in listed.files)
+    for file in listed.files:
+        work.file(file)
+    folders = [Path(path).expanduser().resolve() for path in paths if is_folder(Path(path).expanduser())]
+    known = set(listed.files)
+    for source in store.sources():
+        place = Path(source)
+        is_gone = place not in known and not listed.may_hide(place)
+        if is_gone and any(folder in place.parents for folder in folders):
+            work.forget(source)
+    return work.report()
+
+
+class _Update:
+    """One update under way, and what it has done."""
+
+    def __init__(
+        self,
+        store: Store,
+        how: Indexing,
+        embed: Embeds | None,
+        on_progress: OnProgress | None,
+        on_problem: OnProblem | None,
+    ) -> None:
+        self.store, self.how, self.embed = store, how, embed
+        self.total_bytes = self.done_bytes = 0
+        self._on_progress, self._on_problem = on_progress, on_problem
+        self._added = self._unchanged = self._removed = self._problems = 0
+        self._unread = False  # of the file that is being taken in: whether the disk gave all of it
+
+    def problem(self, problem: CorpusProblem) -> None:
+        """Count a problem, and pass it on."""
+        self._problems += 1
+        self._unread = self._unread or problem.unread
+        if self._on_problem is not None:
+            self._on_problem(problem)
+
+    def settle_embedder(self) -> None:
+        """Whose vectors the index holds is settled by whoever comes first; vectors of two models are not mixed."""
+        kept = self.store.embedder()
+        if self.embed is None and kept is not None:
+            raise UsageError(f"{self.store.name} holds vectors of {kept.name}; name that model again, or a new index")
+        if self.embed is None or kept == self.embed.note:
+            return
+        if kept is not None and kept.fingerprint != self.embed.note.fingerprint:
+            raise UsageError(f"{self.store.name} holds vectors of another model, {kept.name}; name a new index")
+        with self.store.writing():
+            self.store.note_embedder(self.embed.note)
+
+    def file(self, file: Path) -> None:
+        """Take in one file: what is new in it is added, what is no more in it is removed."""
+        known = self.store.digests(str(file))
+        gone, start = dict(known), self.done_bytes
+        self._unread = False
+        fresh: dict[bytes, tuple[str, list[str]]] = {}
+        moved: list[tuple[int, str]] = []
+        for document in read_file(file, self.how, self.problem, self._advance):
+            digest = self._digest(document.text)
+            if digest in known:
+                self._unchanged += gone.pop(digest, None) is not None
+                if known[digest].place != document.place:
+                    moved.append((known[digest].number, document.place))
+            else:
+                fresh[digest] = document.place, cut(document.text, self.how.letters)
+            if sum(len(passages) for _, passages in fresh.values()) >= _BATCH_PASSAGES:
+                self._keep(str(file), fresh)
+                fresh = {}
+        removed = [] if self._unread else [each.number for each in gone.values()]
+        self._keep(str(file), fresh, moved, removed)
+        self._advance(start + file.stat().st_size - self.done_bytes)
+
+    def forget(self, source: str) -> None:
+        """Remove the documents of a file that is gone."""
+        self._keep(source, {}, removed=[each.number for each in self.store.digests(source).values()])
+
+    def report(self) -> IndexReport:
+        """What was done."""
+        now = self.store.measures()
+        done = (self._added, self._unchanged, self._removed, self._problems)
+        return IndexReport(*done, now.documents, now.passages, now.sources)
+
+    def _keep(
+        self,
+        source: str,
+        fresh: dict[bytes, tuple[str, list[str]]],
+        moved: Sequence[tuple[int, str]] = (),
+        removed: Sequence[int] = (),
+    ) -> None:
+        """Write some documents at once; the vectors are made before, so that nobody waits for a model."""
+        texts = [text for _, passages in fresh.values() for text in passages]
+        vectors = self.embed(texts) if self.embed is not None and texts else None
+        if not (fresh or moved or removed):
+            return
+        with self.store.writing():
+            done = 0
+            for digest, (place, passages) in fresh.items():
+                own = None if vectors is None else vectors[done : done + len(passages)]
+                self.store.add(source, place, digest, passages, own)
+                done += len(passages)
+            for number, place in moved:
+                self.store.move(number, place)
+            self.store.remove(removed)
+        self._added += len(fresh)
+        self._removed += len(removed)
+
+    def _digest(self, text: str) -> bytes:
+        """A document's: another way to cut it, or another model, makes it another."""
+        made = (str(self.how.letters), "" if self.embed is None else self.embed.note.fingerprint, text)
+        return hashlib.sha256("\0".join(made).encode()).digest()
+
+    def _advance(self, more: int) -> None:
+        self.done_bytes += more
+        if self._on_progress is not None:
+            self._on_progress("indexing", self.done_bytes, max(1, self.total_bytes))
+
+
+def search(
+    store: Store, question: str, limit: int = 5, by: By | None = None, embed: Embeds | None = None
+) -> SearchResult:
+    """The passages that fit a question best: by words, by meaning, or both where a model is there (``by`` None)."""
+    if limit < 1:
+        raise UsageError(f"limit={limit} asks for nothing; use 1 or more")
+    if not question.strip():
+        raise UsageError("the question is empty; ask something")
+    if not store.measures().passages:
+        raise KothaError(f"{store.name} is empty: no documents were indexed yet; index some first")
+    kept = store.embedder()
+    chosen = by or ("words" if embed is None or kept is None else "both")
+    if chosen not in get_args(By):
+        raise UsageError(f"by={chosen!r} is no way to search{nearest(chosen, get_args(By))}")
+    if chosen == "words":
+        hits = from_words(rank_by_words(store, question, limit))
+        return SearchResult(question, chosen, hits, () if hits else tuple(store.some_texts()))
+    if kept is None:
+        raise UsageError(f"{store.name} holds no vectors; index the documents with a model, or search by='words'")
+    if embed is None or embed.note.fingerprint != kept.fingerprint:
+        raise UsageError(f"{store.name} was embedded by {kept.name}; search with that model, or by='words'")
+    near = store.near(embed([question])[0], max(limit, _CANDIDATES))
+    if chosen == "meaning":
+        return SearchResult(question, chosen, from_meaning(near[:limit]))
+    return SearchResult(question, chosen, fuse(rank_by_words(store, question, max(limit, _CANDIDATES)), near)[:limit])

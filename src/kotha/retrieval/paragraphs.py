@@ -1,0 +1,159 @@
+"""Paragraphs of md, html and pdf files, each with its place.
+
+Pages of the web are read by the standard library's parser, without what is no text (scripts, styles); pdf by pypdf, an
+extra. A pdf of pictures has no text, which is said and not guessed at (no OCR).
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+from kotha.errors import CorpusError, library
+from kotha.retrieval.printed import page_text
+from kotha.text.corpus.problems import Complaints, Unreadable
+
+# Text and place, one after the other, of a whole file that is held in memory.
+Paragraphs = Iterator[tuple[str, str]]
+
+_MOST_BYTES = 64 << 20
+_NEED_PYPDF = "reading pdf needs pypdf: pip install 'kotha[pdf]'"
+
+
+def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
+    """A file's paragraphs that have text; a file that has none, or is too large or broken, is a problem of its own."""
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise Unreadable(f"{file.stat().st_size:,} bytes are more than the {_MOST_BYTES:,} of one document")
+        empty = True
+        for text, place in READERS[file.suffix.lower()](file, complaints):
+            sound = complaints.mend((text.strip(),))
+            if sound is not None and sound[0]:
+                empty = False
+                yield sound[0], place
+        if empty:
+            pictures = "; its pages may be pictures: run OCR first" if file.suffix.lower() == ".pdf" else ""
+            raise Unreadable(f"there is no text in it{pictures}")
+    except Unreadable as error:
+        complaints.report_unreadable(error)
+    except OSError as error:
+        complaints.report_unopened(error)
+
+
+def _decoded(file: Path, complaints: Complaints) -> str:
+    return complaints.decode(file.read_bytes().removeprefix(b"\xef\xbb\xbf"), 1) or ""
+
+
+# -- Markdown ---------------------------------------------------------------------------------------------------------
+
+# What is layout and not text: fences, rules, marks of headings, quotes and lists; links and pictures keep their words.
+_LAYOUT = re.compile(
+    r"^\s*(?:```.*|~~~.*|[-=*_]{3,}\s*|\|?[\s:|-]+\|[\s:|-]*)$|^\s{0,3}(?:#{1,6}|>|[-*+]|\d+\.)\s+", re.M
+)
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_EMPHASIS = re.compile(r"(\*\*|__|\*|`)(?=\S)(.+?)(?<=\S)\1")
+
+
+def _read_markdown(file: Path, complaints: Complaints) -> Paragraphs:
+    lines = _decoded(file, complaints).split("\n")
+    start = 0
+    for end in range(len(lines) + 1):
+        if end == len(lines) or not lines[end].strip():
+            block = "\n".join(lines[start:end])
+            yield _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", _LAYOUT.sub("", block))), f"line {start + 1}"
+            start = end + 1
+
+
+# -- HTML -------------------------------------------------------------------------------------------------------------
+
+_SILENT = {"script", "style", "template", "noscript", "head", "svg", "nav"}
+# What stands within a line; every other tag begins or ends a block.
+_INLINE = {
+    *("a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "em", "font", "i", "img", "kbd", "label", "mark", "q"),
+    *("ruby", "s", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
+}
+
+
+class _HTMLText(HTMLParser):
+    """The text of a page by its blocks, with the line on which each begins."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.blocks: list[tuple[str, str]] = []
+        self._parts: list[str] = []
+        self._line = 1
+        self._silent: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        """A block ends the one before it."""
+        if tag == "body":
+            self._silent.clear()  # a head that nobody closed
+        if tag in _SILENT:
+            self._silent.append(tag)
+        elif tag not in _INLINE:
+            self.end_block()
+
+    def handle_endtag(self, tag: str) -> None:
+        """So does its end."""
+        if tag in self._silent:
+            del self._silent[self._silent.index(tag) :]
+        elif tag not in _INLINE:
+            self.end_block()
+
+    def handle_data(self, data: str) -> None:
+        """Text, unless it is for machines."""
+        if not self._silent and data.strip():
+            if not self._parts:
+                self._line = self.getpos()[0]
+            self._parts.append(data)
+        elif self._parts:
+            self._parts.append(" ")
+
+    def parse_marked_section(self, i: int, report: bool | int = True) -> int:
+        """`<![…>` up to its end, as a browser passes over it; the library's own way falls over what stands in it."""
+        return self.parse_bogus_comment(i, bool(report))
+
+    def end_block(self) -> None:
+        """Keep what was gathered."""
+        text = " ".join("".join(self._parts).split())
+        if text:
+            self.blocks.append((text, f"line {self._line}"))
+        self._parts = []
+
+
+def _read_html(file: Path, complaints: Complaints) -> Paragraphs:
+    page = _HTMLText()
+    page.feed(_decoded(file, complaints))
+    page.close()
+    page.end_block()
+    return iter(page.blocks)
+
+
+# -- PDF --------------------------------------------------------------------------------------------------------------
+
+
+def _read_pdf(file: Path, complaints: Complaints) -> Paragraphs:
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it mends and tells; what it cannot mend it raises
+    pypdf = library("pypdf", _NEED_PYPDF, CorpusError)
+    try:
+        reader = pypdf.PdfReader(file)
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("it is locked with a password; save it without one")
+        for number, page in enumerate(reader.pages, 1):
+            for block in re.split(r"\n\s*\n", page_text(page)):
+                yield " ".join(block.split()), f"page {number}"
+    except (CorpusError, Unreadable, OSError):
+        raise
+    except Exception as error:  # a broken file shows itself in many ways there
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise Unreadable(f"not a readable pdf ({reason})") from error
+
+
+READERS: dict[str, Callable[[Path, Complaints], Paragraphs]] = {
+    ".md": _read_markdown,
+    ".markdown": _read_markdown,
+    ".html": _read_html,
+    ".htm": _read_html,
+    ".pdf": _read_pdf,
+}

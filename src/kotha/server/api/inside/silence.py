@@ -1,0 +1,83 @@
+"""``/api/inside/silence``: some heads switched off, beside the whole model."""
+
+from typing import Any
+
+from fastapi import Request, Response
+from pydantic import Field
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.wording import OnProgress
+from kotha.inside.heads.silencing import Spoken, without_heads
+from kotha.model.gpt import GPT
+from kotha.server.api.asking import WireAnswer, looked, refuse_family
+from kotha.server.api.inside.looking import (
+    Heads,
+    Looked,
+    LookRequest,
+    ToldAnswer,
+    inside_router,
+    looking_up,
+    read_as,
+    spelling,
+)
+from kotha.server.model_registry import Served
+from kotha.server.state import state_of
+
+router = inside_router()
+
+
+class SilenceRequest(LookRequest):
+    """Which heads, and what shall be read; a GPT may also go on with it."""
+
+    heads: Heads = Field(min_length=1, max_length=4096, description="Their names: blocks.0.attention.0.")
+    generate: int | None = Field(None, ge=1, le=4096, description="Tokens to go on with, the best each time.")
+
+
+class Heard(WireAnswer):
+    """What a model says of it."""
+
+    answers: list[ToldAnswer] = Field(description="What it says next.")
+    nats: list[float] = Field(description="How surprised it is by each token after the first; none of a BERT or a ViT.")
+    loss_nats: float | None = Field(description="The mean of these.")
+    written: str | None = Field(description="How it goes on, where that was asked for.")
+
+
+class Silenced(Looked):
+    """The whole model, and the same without some heads."""
+
+    heads: list[str] = Field(description="Those that were silent.")
+    whole: Heard = Field(description="All heads at work.")
+    without: Heard = Field(description="Those heads silent.")
+
+
+@router.post("/silence", response_model=Silenced)
+async def silence(request: Request, asked: SilenceRequest) -> Response:
+    """Switch heads off and see: what the model then says next, how well it foretells the text, how it goes on."""
+    limits = state_of(request).settings.limits
+
+    def work(served: Served, on_progress: OnProgress) -> Silenced:
+        bundle = served.apart
+        if asked.generate is not None and not isinstance(bundle.model, GPT):
+            raise refuse_family(served, "only a GPT goes on with a text; leave generate out")
+        with looking_up(bundle.model, on_progress):
+            found = without_heads(bundle, asked.asked(served, limits, asked.generate), asked.heads)
+        return Silenced(
+            **read_as(bundle, found.given),
+            heads=list(found.heads),
+            whole=_heard(bundle, found.whole),
+            without=_heard(bundle, found.without),
+        )
+
+    return await looked(request, asked.model, work)
+
+
+def _heard(bundle: Bundle, spoken: Spoken) -> Heard:
+    spell = spelling(bundle)
+    answers: list[Any] = [
+        {
+            "question": answer.question,
+            "best": [{"id": id, "text": spell(id), "probability": share} for id, share in answer.best],
+        }
+        for answer in spoken.answers
+    ]
+    return Heard(answers=answers, nats=list(spoken.nats), loss_nats=spoken.loss_nats, written=spoken.written)

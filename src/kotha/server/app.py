@@ -1,0 +1,116 @@
+"""The app: models on a shelf, OpenAI's addresses and ours, the doorkeeper around all of it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import FastAPI, Request, Response
+from starlette.types import ASGIApp
+
+import kotha
+from kotha.server import errors
+from kotha.server.api.routers import ROUTERS
+from kotha.server.book import book_router
+from kotha.server.indexes import Indexes
+from kotha.server.jobs import routes as job_routes
+from kotha.server.jobs.store import JobStore
+from kotha.server.metrics import Metrics
+from kotha.server.model_registry import Shelf
+from kotha.server.openai import routes
+from kotha.server.safety import Guard
+from kotha.server.settings import ServeSettings
+from kotha.server.state import State, state_of
+from kotha.server.studio import studio_router
+from kotha.server.watching import RequestWatch
+from kotha.storage import bundled
+
+# What is being written when the server stops was given its time; how long the last steps of it may take.
+_DRAIN_SECONDS = 5.0
+_LOOK_EVERY_SECONDS = 1.0
+
+
+def make_app(
+    models: Sequence[str] = (bundled.NAME,),
+    settings: ServeSettings | None = None,
+    device: str = "auto",
+    metrics: Metrics | None = None,
+) -> FastAPI:
+    """An app that serves these models; ``guarded`` must stand around it."""
+    settings, metrics = settings or ServeSettings(), metrics or Metrics()
+    shelf = Shelf(models, settings.limits, device, settings.weights)
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        beside = [asyncio.create_task(_look_again(metrics, shelf))]
+        if settings.opens_ahead:
+            beside.append(asyncio.create_task(_open_ahead(shelf)))
+        yield
+        for task in beside:
+            task.cancel()
+        await asyncio.to_thread(shelf.close, _DRAIN_SECONDS)  # beside the loop, in which streams let go of their places
+
+    app = FastAPI(
+        title="Kotha",
+        version=kotha.__version__,
+        summary="Small language models, Bangla first.",
+        lifespan=living,
+        docs_url=None,  # its page comes from another host
+        redoc_url=None,
+        responses=errors.RESPONSES,
+    )
+    jobs = None if settings.jobs is None else JobStore(settings.jobs, limits=settings.limits)
+    indexes = Indexes(settings.indexes, settings.advice.index)
+    if jobs is not None:
+        shelf.trained, shelf.trained_as, indexes.made = jobs.trained, jobs.trained_as, jobs.indexed
+    app.state.kotha = State(settings, shelf, metrics, jobs, indexes)
+    errors.install(app)
+    app.include_router(routes.router)
+    for router in (*ROUTERS, job_routes.router, studio_router()):
+        app.include_router(router)
+    if settings.book is not None:
+        app.include_router(book_router(settings.book))
+    _add_running(app)
+    return app
+
+
+async def _look_again(metrics: Metrics, shelf: Shelf) -> None:
+    """Keep the figures fresh: another worker may be the one who is asked for them."""
+    while True:
+        metrics.look(shelf)
+        await asyncio.sleep(_LOOK_EVERY_SECONDS)
+
+
+async def _open_ahead(shelf: Shelf) -> None:
+    """Open the first model before anybody asks; what is wrong with it is told to whoever does."""
+    for name in list(shelf.places)[:1]:
+        with suppress(Exception):
+            async with shelf.use(name):
+                pass
+
+
+def _add_running(app: FastAPI) -> None:
+    """How the server itself fares."""
+
+    @app.get("/health", tags=["Running"])
+    async def health() -> dict[str, str]:
+        """Whether the server answers at all."""
+        return {"status": "ok"}
+
+    @app.get("/ready", tags=["Running"])
+    async def ready(request: Request) -> dict[str, str]:
+        """Whether a text could be written now: opens the first model, if none is open."""
+        shelf = state_of(request).shelf
+        async with shelf.use(next(iter(shelf.opened or shelf.places))) as served:
+            return {"status": "ready", "model": served.name}
+
+    @app.get("/metrics", tags=["Running"], response_class=Response)
+    async def metrics(request: Request) -> Response:
+        """Counters, as Prometheus reads them."""
+        state = state_of(request)
+        return Response(state.metrics.text(state.shelf), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def guarded(app: FastAPI) -> ASGIApp:
+    """The app with the doorkeeper before it."""
+    state: State = app.state.kotha
+    return Guard(RequestWatch(app, state.metrics, state.shelf, state.settings.log_as), state.settings)

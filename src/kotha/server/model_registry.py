@@ -1,0 +1,187 @@
+"""The models of a server, by name: opened when they are first asked for, put away when memory is short.
+
+A model that is in use is never put away. Opening one takes seconds, so it happens beside the others' work, and whoever
+else asks for it meanwhile waits for the same opening. A folder that cannot be opened, or was damaged since, is told to
+whoever asks for it, and is tried again the next time.
+"""
+
+import asyncio
+import copy
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from kotha.api.model import LanguageModel, load
+from kotha.artifacts.model_folder import Bundle
+from kotha.errors import KothaError, UsageError, nearest
+from kotha.generation.conversation import was_taught
+from kotha.generation.weights import Weights, as_they_are
+from kotha.inside.heads.overlap import HeadWeights, head_weights
+from kotha.model.classifier import TextClassifier
+from kotha.model.gpt import GPT
+from kotha.server.batching import Batcher
+from kotha.server.naming import by_name
+from kotha.server.serial_executor import OneAtATime
+from kotha.server.settings import Limits
+from kotha.storage import bundled
+from kotha.storage.status import is_there
+
+# What an engine may use to remember prompts that begin alike.
+_KEPT_BYTES = 64 << 20
+
+
+class NoSuchModelError(KothaError):
+    """A name that this server does not know."""
+
+
+class ModelInUseError(KothaError):
+    """A model that somebody uses just now."""
+
+
+class Served:
+    """An opened model: the face for whatever is asked, and the batch in which a GPT writes."""
+
+    def __init__(self, name: str, model: LanguageModel, limits: Limits, weights: Weights | None = None) -> None:
+        self.name, self.model = name, model
+        self.users, self.last_used = 0, time.monotonic()
+        self.turns = OneAtATime()  # for all but the batch: looking inside hooks into the model
+        self.batcher: Batcher | None = None
+        if isinstance(model.model, GPT) and not isinstance(model.model, TextClassifier) and model.tokenizer is not None:
+            engine = model.engine(limits.rows, weights or as_they_are(model.model), kept_bytes=_KEPT_BYTES)
+            self.batcher = Batcher(engine, limits.waiting, limits.waiting_for_one)
+
+    @cached_property
+    def apart(self) -> Bundle:
+        """The model to hook into: where the batch writes with these very weights, a copy, so that no text notices."""
+        bundle = self.model.bundle
+        if self.batcher is not None and self.batcher.engine.model is bundle.model:
+            return replace(bundle, model=copy.deepcopy(bundle.model))
+        return bundle
+
+    @cached_property
+    def head_weights(self) -> dict[str, HeadWeights]:
+        """What the weights of its heads show by themselves: worked out for the first who asks, kept for the others."""
+        return head_weights(self.apart.model)
+
+    @cached_property
+    def takes_turns(self) -> bool:
+        """Whether it was taught to converse, which may take a look at what it says; for whoever is in a thread."""
+        return self.batcher is not None and was_taught(self.batcher.engine)
+
+    @property
+    def n_bytes(self) -> int:
+        """What its weights take, in the model and in the copies of it."""
+        models = [self.model.model]
+        models += [] if self.batcher is None else [self.batcher.engine.model]
+        models += [self.apart.model] if "apart" in vars(self) else []
+        tensors = (tensor for model in models for tensor in (*model.parameters(), *model.buffers()))
+        return sum({id(tensor): tensor.nbytes for tensor in tensors}.values())
+
+    def close(self, seconds: float | None = None) -> None:
+        """Finish what is being written."""
+        if self.batcher is not None:
+            self.batcher.close(seconds)
+
+
+class Shelf:
+    """Models by name."""
+
+    def __init__(
+        self, models: Iterable[str], limits: Limits, device: str = "auto", weights: Weights | None = None
+    ) -> None:
+        self.places: dict[str, Path] = {}
+        for given in models:
+            place = bundled.place(given)
+            name = bundled.NAME if place == bundled.FOLDER else place.resolve().name
+            if name in self.places and self.places[name].resolve() != place.resolve():
+                raise UsageError(f"two models are called {name}; rename a folder, since clients ask by name")
+            if not is_there(place):
+                raise KothaError(f"there is no {place}; name a run, a model or a Hugging Face folder, or box")
+            self.places[name] = place
+        self.trained: Callable[[], dict[str, Path]] = dict  # models that came of jobs since
+        self.trained_as: Callable[[str], Path | None] = lambda _: None  # one of them
+        self._limits, self.device, self._weights = limits, device, weights
+        self._opened: dict[str, Served] = {}
+        self._opening: dict[str, asyncio.Task[Served]] = {}
+
+    @property
+    def opened(self) -> dict[str, Served]:
+        """Those in memory."""
+        return dict(self._opened)
+
+    @property
+    def named(self) -> dict[str, Path]:
+        """Every model that can be asked for, those that were trained here among them."""
+        return {**self.places, **self.trained()}
+
+    async def find(self, name: str) -> Path:
+        """The folder of a model; what must be looked up on the disk holds nobody up meanwhile."""
+        return self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
+
+    def place(self, name: str) -> Path:
+        """The folder of a model, for whoever is in a thread."""
+        if name in self.places:
+            return self.places[name]
+        place = self.trained_as(name)
+        if place is None:
+            named = self.named
+            raise NoSuchModelError(f"this server has no model {name!r}{nearest(name, named)}")
+        return place
+
+    @asynccontextmanager
+    async def use(self, name: str) -> AsyncIterator[Served]:
+        """A model by its name, for as long as it is used."""
+        await self.find(name)
+        served = self._opened.get(name) or await self._open(name)
+        served.users += 1
+        try:
+            yield served
+        finally:
+            served.users -= 1
+            served.last_used = time.monotonic()
+
+    async def _open(self, name: str) -> Served:
+        if name not in self._opening:
+            self._opening[name] = asyncio.create_task(self._open_beside(name))
+        return await asyncio.shield(self._opening[name])
+
+    async def _open_beside(self, name: str) -> Served:
+        try:
+            place = await self.find(name)
+            with by_name({str(place): name}):
+                model = await asyncio.to_thread(load, place, self.device)
+            served = await asyncio.to_thread(Served, name, model, self._limits, self._weights)
+            self._opened[name] = served
+            self._put_away()
+            return served
+        finally:
+            del self._opening[name]
+
+    def _put_away(self) -> None:
+        """Close the least used models until the others fit; those in use stay, and the newest."""
+        by_use = sorted(self._opened.values(), key=lambda served: served.last_used)
+        for served in by_use[:-1]:
+            if sum(each.n_bytes for each in self._opened.values()) <= self._limits.model_bytes:
+                return
+            if not served.users:
+                del self._opened[served.name]
+                served.close(0)
+
+    def let_go(self, name: str) -> None:
+        """Close a model whose folder shall be removed; one that is in use is not."""
+        served = self._opened.get(name)
+        if name in self._opening or (served is not None and served.users):
+            raise ModelInUseError(f"the model {name} is being used; ask again when nobody does")
+        if served is not None:
+            del self._opened[name]
+            served.close(0)
+
+    def close(self, seconds: float) -> None:
+        """Finish what is being written, in so many seconds, and close every model."""
+        until = time.monotonic() + seconds
+        for served in self._opened.values():
+            served.close(max(0.0, until - time.monotonic()))
+        self._opened.clear()

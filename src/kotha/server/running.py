@@ -1,0 +1,200 @@
+"""A server from its start to its end: it listens, says where, and drains when it is told to stop."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import uvicorn
+from fastapi import FastAPI
+
+from kotha.errors import KothaError
+from kotha.server.app import guarded, make_app
+from kotha.server.protocol import HttpConnection
+from kotha.server.settings import Limits, ServeSettings
+from kotha.server.state import State
+from kotha.server.workers import Supervisor, WorkerOrder, doubts, threads_each
+from kotha.storage.atomic import scratch_folder
+from kotha.training.device.hardware import available_memory, usable_cores
+
+# Connections that the system holds for us, and how long answers may go on after a stop.
+_BACKLOG, _GRACE_SECONDS = 512, 30
+# How long a worker lets others be first, for each connection that it has, and at most.
+_YIELD_SECONDS, _MOST_YIELD_SECONDS = 0.002, 0.03
+# How long nobody is let in when there are too many, or no descriptors.
+_FULL_SECONDS = 0.2
+
+
+def run(
+    models: Sequence[str],
+    settings: ServeSettings,
+    device: str,
+    on_ready: Callable[[str], None],
+    say: Callable[[str], None],
+) -> None:
+    """Serve until a signal, once ``on_ready`` was told where; what is being written then is finished first.
+
+    With several workers ``say`` gets a sentence about what befalls them.
+    """
+    if settings.workers > 1:
+        _run_workers(models, settings, device, on_ready, say)
+        return
+    app = make_app(models, settings, device)
+    listening = listen(settings.host, settings.port)
+    on_ready(_address(listening))
+    HttpServer(server_config(app), settings.limits).run(sockets=[listening])
+
+
+def _run_workers(
+    models: Sequence[str],
+    settings: ServeSettings,
+    device: str,
+    on_ready: Callable[[str], None],
+    say: Callable[[str], None],
+) -> None:
+    state: State = make_app(models, settings, device).state.kotha  # what cannot be served is told before any begins
+    cores, places = usable_cores(), list(state.shelf.places.values())
+    for doubt in doubts(settings.workers, places, cores, available_memory(torch.device("cpu"))):
+        say(doubt)
+    listening = listen(settings.host, settings.port)
+    on_ready(_address(listening))
+    with scratch_folder() as counters:
+        threads = threads_each(settings.workers, cores)
+        order = WorkerOrder(tuple(models), settings, device, listening, threads, counters)
+        Supervisor(order, say, 2 * _GRACE_SECONDS).run()
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}"
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn's, with an ear of its own: so many connections and no more, and none that waits for its headers for ever.
+
+    Several workers hear alike that somebody waits (``among_others``). Each then waits a moment itself, the longer the
+    more connections it has, so that the one with the fewest is first; otherwise whoever wakes first takes them all, and
+    it is mostly the same.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        limits: Limits,
+        among_others: bool = False,
+        on_started: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(config)
+        self._limits, self._among_others, self._on_started = limits, among_others, on_started
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections."""
+        await super().startup(sockets=[])
+        self._tasks = [asyncio.create_task(self._take(each)) for each in sockets or []]
+        self._tasks.append(asyncio.create_task(self._hang_up()))
+        self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more, and let what is there finish."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await super().shutdown(sockets)
+
+    async def _take(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        listening.setblocking(False)
+        while True:
+            await _readable(listening)
+            count = len(self.server_state.connections)
+            if count >= self._limits.connections:
+                await asyncio.sleep(_FULL_SECONDS)
+                continue
+            if self._among_others:
+                await asyncio.sleep(min(count * _YIELD_SECONDS, _MOST_YIELD_SECONDS))
+            try:
+                connection, _ = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):  # another took it, or who waited has left
+                continue
+            except OSError:  # no descriptors left: some must be closed first
+                await asyncio.sleep(_FULL_SECONDS)
+                continue
+            connection.setblocking(False)
+            await loop.connect_accepted_socket(self._protocol, connection)
+
+    async def _hang_up(self) -> None:
+        """Close connections on which no request begins; uvicorn bounds only those that have had one."""
+        idle: dict[Any, tuple[Any, float]] = {}  # the last request of each, and since when there was no other
+        while True:
+            await asyncio.sleep(min(1.0, self._limits.body_seconds / 4))
+            now, seen = asyncio.get_running_loop().time(), idle
+            idle = {}
+            for connection in list(self.server_state.connections):
+                last = getattr(connection, "cycle", None)
+                if last is not None and not last.response_complete:
+                    continue
+                before, since = seen.get(connection, (last, now))
+                idle[connection] = (last, since if before is last else now)
+                if now - idle[connection][1] > self._limits.body_seconds:
+                    connection.transport.close()
+
+    def _protocol(self) -> asyncio.Protocol:
+        """What speaks HTTP on one connection."""
+        speaks: Any = self.config.http_protocol_class
+        found: asyncio.Protocol = speaks(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return found
+
+
+async def _readable(waiting: socket.socket) -> None:
+    """Wait until somebody waits at a socket."""
+    loop = asyncio.get_running_loop()
+    heard = asyncio.Event()
+    loop.add_reader(waiting, heard.set)
+    try:
+        await heard.wait()
+    finally:
+        loop.remove_reader(waiting)
+
+
+def server_config(app: FastAPI) -> uvicorn.Config:
+    """How uvicorn runs an app; what it has to say goes into our log, where there is one."""
+    state: State = app.state.kotha
+    return uvicorn.Config(
+        guarded(app),
+        lifespan="on",
+        http=HttpConnection,
+        log_config=uvicorn.config.LOGGING_CONFIG if state.settings.log_as == "none" else None,
+        log_level="warning",
+        access_log=False,  # addresses may hold what people ask
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        h11_max_incomplete_event_size=64 << 10,
+        ws="none",
+        proxy_headers=False,  # anyone may write them; who shares an address shares a queue
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at an address, before anything heavy is loaded for it."""
+    found = None
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(_BACKLOG)  # from now on the port is taken, and who comes early waits
+    except OSError as error:
+        if found is not None:
+            found.close()
+        taken = f"another server may be there, try port={port % 65_535 + 1}, or port=0 for any that is free"
+        advice = taken if error.errno == errno.EADDRINUSE else "try another host or port"
+        raise KothaError(f"cannot listen at {host}:{port}: {error.strerror}; {advice}") from error
+    return found

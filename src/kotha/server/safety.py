@@ -1,0 +1,241 @@
+"""Who may speak with the server: every request passes here before anything else looks at it.
+
+Loopback is no protection by itself: a page from elsewhere, open in the user's browser, reaches it too. So the name by
+which the server is addressed must be one of its own (a foreign name that was made to point here, DNS rebinding, is
+not), and a browser's request must come from the server's own pages. Where other machines reach it, a key (an API key)
+is needed for everything but ``/health``, the book, and the files of the studio, which hold nothing of anybody's and ask
+for the key themselves. Bodies are bounded in size and in time before they are read, and every answer carries headers, a
+content-security policy (CSP) among them, that keep a browser from running, framing or sharing it.
+"""
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import re
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kotha.report.built import pages
+from kotha.server.book import book_pages
+from kotha.server.errors import as_error
+from kotha.server.settings import LOOPBACK, ServeSettings
+
+OPEN_PATHS = ("/health",)
+FILES_PATH = "/api/files"  # where texts are brought, which are larger than questions
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+# What a browser says of a request that a page of another site began.
+_FOREIGN = ("cross-site", "same-site")
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+_MOST_DIGITS = 18  # of a length in bytes
+_LINGER_SECONDS, _LINGER_BYTES = 5.0, 64 << 20  # with somebody whose request was too large
+# Where a JSON body can hold half of a character beyond the first 65,536: spelt out; as bytes, which Python reads too;
+# or in UTF-16, which it also reads, and which has zeros in it. Two halves that belong together are a whole one.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|\0")
+
+
+def _has_half_a_character(body: bytes) -> bool:
+    """Whether a text in a JSON body cannot be written as UTF-8, and so neither answered with nor kept.
+
+    >>> [_has_half_a_character(body) for body in (b'["a"]', b'["\\\\ud83d"]', b'["\\xed\\xa0\\xbd"]', b"\\xff")]
+    [False, True, True, False]
+    """
+    if not _HALF.search(body):
+        return False
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):
+        return False  # no JSON: said where it is read
+    return False
+
+
+class Guard:
+    """The doorkeeper, around the whole app."""
+
+    def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
+        self._app, self._settings = app, settings
+        self._book = frozenset() if settings.book is None else frozenset(book_pages(settings.book))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or refuse it."""
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+                return
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _refuse(send, receive, *refusal)
+            return
+        try:
+            async with asyncio.timeout(self._settings.limits.body_seconds):
+                body = await _whole_body(receive, self._most_bytes(scope))
+        except _TooLargeError:
+            await _refuse(send, receive, 413, _too_large(self._most_bytes(scope)))
+            return
+        except TimeoutError:
+            await _refuse(send, receive, 408, "the request did not arrive in time; send it again")
+            return
+        if body is None:
+            return  # who began it has left
+        if _has_half_a_character(body):
+            half = "a text in the request holds half a character (a lone surrogate); send whole ones"
+            await _refuse(send, receive, 400, half)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = with_headers(message.get("headers", []))
+            await send(message)
+
+        await self._app(scope, _once(body, receive), guarded)
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+        """Why a request is not let in: a status and a sentence; None where it is."""
+        if not self._is_ours(headers.get("host", "")):
+            return 403, f"this server is not called so; address it by its own name, or {self._settings.advice.name}"
+        origin = headers.get("origin")
+        if origin is not None and not self._is_our_page(origin, headers.get("host", "")):
+            return 403, "this page is not one of the server's own, and may not speak with it"
+        is_page = scope["path"] in pages() or scope["path"] in self._book
+        if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
+            return 403, "a page of another site may not speak with this server"
+        key = self._settings.key
+        if key is not None and scope["path"] not in OPEN_PATHS and not is_page:
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            if not hmac.compare_digest(given.strip().encode(), key.encode()) or scheme.lower() != "bearer":
+                return 401, "a key is needed here: send the header `Authorization: Bearer KEY`"
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or len(length) > _MOST_DIGITS:
+            return 400, "the length of the request is no number"
+        if int(length) > self._most_bytes(scope):
+            return 413, _too_large(self._most_bytes(scope))
+        return None
+
+    def _most_bytes(self, scope: Scope) -> int:
+        limits = self._settings.limits
+        return limits.file_bytes if scope["path"] == FILES_PATH else limits.body_bytes
+
+    def _is_our_page(self, origin: str, host: str) -> bool:
+        """Whether an ``Origin`` header names a page of this server: the same name, port and scheme.
+
+        It speaks plain HTTP; at a name that it was given, a proxy may have put TLS before it. Elsewhere what is at
+        ``https:`` is another server, though it may have the same name and leave out its port as well.
+        """
+        behind_proxy = _name_in(host) in {name.lower() for name in self._settings.names}
+        schemes = ("http", "https") if behind_proxy else ("http",)
+        return origin in {f"{scheme}://{host}" for scheme in schemes}
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether a ``Host`` header names this server."""
+        name = _name_in(host)
+        if name is None:
+            return False
+        if name in map(str.lower, (*LOOPBACK, self._settings.host, *self._settings.names)):
+            return True
+        if self._settings.is_loopback:
+            return False
+        try:  # bound to every address of the machine, it is called by any of them
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+def _name_in(host: str) -> str | None:
+    """The name in a ``Host`` header, without its port; None where it has none."""
+    try:
+        return urlsplit(f"//{host}").hostname if host and not set(host) & set("/@?#\\ ") else None
+    except ValueError:  # brackets that do not close
+        return None
+
+
+def _too_large(most: int) -> str:
+    return f"the request is larger than {most:,} bytes; send less at a time"
+
+
+async def _whole_body(receive: Receive, most: int) -> bytes | None:
+    """The body of a request, read before anyone looks at it; None where the client left meanwhile."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if sum(map(len, parts)) > most:
+            raise _TooLargeError
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _once(body: bytes, receive: Receive) -> Receive:
+    """Hand the body on, then whatever comes."""
+    waiting = [body]
+
+    async def handed() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return handed
+
+
+def with_headers(headers: Any) -> list[tuple[bytes, bytes]]:
+    """An answer's headers, and those that every answer carries."""
+    given = list(headers)
+    known = {name.lower() for name, _ in given}
+    more = {**HEADERS, "cache-control": "no-store"}
+    return given + [(name.encode(), value.encode()) for name, value in more.items() if name.encode() not in known]
+
+
+async def _refuse(send: Send, receive: Receive, status: int, message: str) -> None:
+    body = json.dumps(as_error(message, status)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status in (408, 413):
+        headers.append((b"connection", b"close"))  # what is left of it must not be taken for the next request
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": with_headers(headers)})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    if status == 413:
+        await _let_arrive(receive)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _let_arrive(receive: Receive) -> None:
+    """Take in, and forget, what is still on its way.
+
+    A connection that is closed on somebody who is sending is reset, and the answer is lost with it.
+    """
+    n_bytes = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_SECONDS):
+            while n_bytes < _LINGER_BYTES:
+                message = await receive()
+                n_bytes += len(message.get("body", b""))
+                if message["type"] == "http.disconnect" or not message.get("more_body"):
+                    return

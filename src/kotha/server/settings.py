@@ -1,0 +1,123 @@
+"""What a server is told: which models, at which address, and how much anyone may ask of it."""
+
+import ipaddress
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from kotha.errors import UsageError
+from kotha.generation.weights import Weights
+
+LogKind = Literal["text", "json", "none"]
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# A key that can be guessed keeps nobody out.
+_SHORTEST_KEY = 16
+_LONGEST_KEY_FILE = 4096
+_MOST_WORKERS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much one request may be, and how many there may be; what is beyond is refused in words."""
+
+    body_bytes: int = 2 << 20
+    file_bytes: int = 64 << 20  # of a text that is brought to be worked with
+    files: int = 1000  # kept of those that were brought
+    files_bytes: int = 1 << 30  # that they may take together
+    file_rest_seconds: float = 600.0  # … before one that no job names may go
+    jobs: int = 1000  # kept, with what came of them
+    body_seconds: float = 30.0  # within which a request must have arrived; its headers, and then the rest
+    connections: int = 1000  # open at a time, for each worker; who comes then waits
+    prompt_characters: int = 400_000  # of all prompts of a request; longer than any context, and quickly encoded
+    prompts: int = 64  # in one request
+    cut_characters: int = 20_000  # of a text whose letters and tokens are told
+    choices: int = 64  # texts that one request may ask for: prompts times n
+    tokens: int = 4096  # written for one text
+    stops: int = 16
+    alternatives: int = 20  # whose probabilities are told at each token
+    positions: int = 256  # of a text or an image that is looked into
+    numbers: int = 1_000_000  # in one answer: some ten megabytes
+    studied: int = 4096  # tokens that heads are measured on
+    image_bytes: int = 1 << 20
+    image_pixels: int = 4 << 20
+    runs: int = 8  # set side by side
+    seconds: float = 600.0  # for one request, from its place in the batch on
+    rows: int = 32  # texts written side by side
+    waiting: int = 512  # texts that wait for a row
+    waiting_for_one: int = 128  # … of one client
+    model_bytes: int = 8 << 30  # that opened models may take together; beyond, the least used is put away
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartAdvice:
+    """How a server is started so that it can do what it is asked for; whoever starts it says it in his own words."""
+
+    jobs: str = "start it with a folder for them"
+    index: str = "start it with one"
+    name: str = "let it know another when it starts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeSettings:
+    """Where a server listens, who may speak with it, and what it serves."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    names: tuple[str, ...] = ()  # other names under which it may be addressed
+    key: str | None = field(default=None, repr=False)  # what a client must know; never logged, never in an address
+    limits: Limits = Limits()
+    weights: Weights | None = None  # the engines' own; None: as they are stored
+    jobs: Path | None = None  # a folder for work that takes its time; None: none is taken
+    indexes: tuple[str, ...] = ()  # index files, asked by their names
+    book: Path | None = None  # the folder of the built book; None: it is not served
+    log_as: LogKind = "none"
+    workers: int = 1  # processes, each with all models and a batch of its own
+    opens_ahead: bool = False  # the first model, as the server begins: who comes first need not wait for it
+    advice: StartAdvice = StartAdvice()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise UsageError(f"port={self.port} does not exist; use 1 to 65535, or 0 for any that is free")
+        if not 1 <= self.workers <= _MOST_WORKERS:
+            raise UsageError(
+                f"workers={self.workers} cannot be; use 1 to {_MOST_WORKERS}, no more than there are cores"
+            )
+        if not self.is_loopback and self.key is None:
+            raise UsageError(
+                f"host={self.host!r} can be reached from other machines, so it needs a key; "
+                "name a file that holds one with key_file=…"
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody but this machine reaches it."""
+        if self.host in LOOPBACK:
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def is_open(path: Path) -> bool:
+    """Whether others on this machine may read a file; told and not refused, since secrets of containers often are."""
+    return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+
+
+def read_key(path: Path) -> str:
+    """The key in a file, white space around it aside."""
+    try:
+        if path.stat().st_size > _LONGEST_KEY_FILE:
+            raise UsageError(f"{path} is far longer than a key")
+        key = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise UsageError(f"the key cannot be read: {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} holds more than plain letters and digits, which no header carries") from error
+    if len(key) < _SHORTEST_KEY or not key.isprintable() or " " in key:
+        raise UsageError(
+            f"the key in {path} must be one word of at least {_SHORTEST_KEY} letters; "
+            "`python -c 'import secrets; print(secrets.token_urlsafe(32))'` makes one"
+        )
+    return key

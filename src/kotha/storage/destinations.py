@@ -1,0 +1,112 @@
+"""Places to write to: can something be written there, and may what is there be replaced?
+
+Asked before the work, so that nobody waits an hour for a refusal; and again at its end.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from kotha.errors import KothaError, UsageError
+from kotha.storage.json_files import read_table
+from kotha.storage.locks import LOCK
+from kotha.storage.status import is_file, is_folder, is_link, is_there
+
+PAGE_ENDINGS = (".html", ".htm")
+# Ours alone: what is being written, what was replaced and is whole until then, what is being removed.
+PARTIAL, OLD, GONE = ".kotha-partial", ".kotha-old", ".kotha-gone"
+_MOST_DESCRIPTION_BYTES = 1 << 28
+
+
+def check_file_place(path: Path, *endings: str) -> Path:
+    """Refuse a name under which no file can be written, and answer with it if one can.
+
+    With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
+    """
+    with _told_of(path):
+        if is_folder(path):
+            raise UsageError(f"{path} is a folder; name a file in it")
+        if endings and path.suffix.lower() not in endings and is_file(path):
+            raise UsageError(f"{path} exists, and is no {endings[0]} file; choose another name")
+        _check_above(path)
+    return path
+
+
+def check_folder_place(out: Path, may_replace: Callable[[Path], bool]) -> Path:
+    """The same for a folder: one that exists must be empty, or ``may_replace`` says yes."""
+    with _told_of(out):
+        check_replaceable(out, may_replace)
+        _check_above(out)
+    return out
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    checked_path(path)
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.lstat()  # or of a name that no file can have it would be said that nothing has it
+        yield
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _check_above(path: Path) -> None:
+    """What is missing above it is made; what is there must be a folder in which that can be done."""
+    above = next((folder for folder in path.absolute().parents if is_there(folder) or is_link(folder)), None)
+    if above is not None and not is_folder(above):
+        raise UsageError(f"{path} cannot be written: {above} is a file, and no folder")
+    if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: of a drive that is not there
+        raise UsageError(f"{path} cannot be written: nothing may be made in {above or path.absolute().anchor}")
+
+
+def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:
+    """Refuse a folder's place that is a link or a file, or holds something that is not to be replaced."""
+    if is_link(out):
+        raise KothaError(f"{out} is a link to {out.readlink()}; name the folder itself")
+    if is_there(out) and not is_folder(out):
+        raise KothaError(f"{out} is a file, and this makes a folder; choose another name")
+    if is_there(out) and any(out.iterdir()) and not may_replace(out):
+        raise KothaError(
+            f"{out} exists; choose another folder, or replace what was made there by the same work with overwrite=True"
+        )
+
+
+def is_made_of(
+    folder: Path, description: str, is_ours: Callable[[dict[str, Any]], bool], written: Iterable[str]
+) -> bool:
+    """Whether a folder was made by us, as its description says; one that holds more than what we write is refused.
+
+    ``written`` are names that we write, as patterns. What else is there would be lost with the folder.
+    """
+    try:
+        if not is_ours(read_table(folder / description, most_bytes=_MOST_DESCRIPTION_BYTES)):
+            return False
+    except KothaError:
+        return False
+    for name in names_in(folder):
+        if not any(fnmatchcase(name, pattern) for pattern in [description, *written]):
+            raise KothaError(
+                f"{folder} holds {name}, which was not made by the same work and would be lost; move it away, or "
+                "choose another folder"
+            )
+    return True
+
+
+def names_in(folder: Path) -> list[str]:
+    """What a folder holds, in order of name; what a killed process left half-written there is nothing."""
+    names = (path.name for path in folder.iterdir())
+    return sorted(name for name in names if not (name.startswith(".") and name.endswith((PARTIAL, OLD, GONE, LOCK))))
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """A path to write to, once it is one that can be written and told of."""
+    try:
+        if b"\0" not in str(path).encode():
+            return Path(path)
+    except UnicodeEncodeError:
+        pass
+    raise KothaError(f"{str(path)!r} cannot be the name of a file: it holds a NUL, or what is no Unicode")

@@ -1,0 +1,312 @@
+"""Images in: one file, a folder with a folder for each class, or an ``.npz`` archive of arrays.
+
+Arrays (``.npy``, and ``.json`` as nested lists) and plain ``.pgm`` files are read here; all else needs Pillow, which is
+imported when it is needed, and is scaled to the model's size. Bytes from 0 to 255 become -1 to 1, as in training;
+fractions are taken as given. An archive holds ``images`` and ``labels`` (``x`` and ``y`` will do), and may have a part
+for training, for validation and for testing under the names that are usual: ``x_train``, ``test_images``.
+"""
+
+import io
+import json
+import math
+import tokenize
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kotha.errors import DataError, UsageError
+from kotha.storage.status import is_file, is_folder
+
+# Far more than any picture for a model of this kind.
+_MOST_BYTES = 64 << 20
+_MOST_PIXELS = 1 << 26
+# What a PNG begins with, and how long its beginning is, with width and height.
+_PNG, _PNG_HEADER = b"\x89PNG\r\n\x1a\n", 33
+_PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
+_IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
+_ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".npy"}
+# Numbers alone, or texts; later versions are for records with names in any script.
+_ARRAY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+# What numpy and zipfile raise over an array that is broken; its header is read as a piece of Python.
+_BROKEN_ARRAY: tuple[type[Exception], ...] = (
+    *(ValueError, TypeError, AttributeError, KeyError, OverflowError, RuntimeError, OSError, EOFError, SyntaxError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, MemoryError, SystemError),
+)
+
+Pixels = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledImages:
+    """Images and the name of the class of each."""
+
+    images: NDArray[np.uint8]  # (N, n_channels, height, width)
+    labels: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def chosen(self, places: Sequence[int]) -> "LabelledImages":
+        """Some of them, by their places."""
+        return LabelledImages(self.images[list(places)], tuple(self.labels[place] for place in places))
+
+
+def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
+    """Read an image for a model: -> (n_channels, height, width)."""
+    if not is_file(path):
+        raise UsageError(f"there is no image {path}; give a PNG, JPEG, PGM, .npy or .json file")
+    if path.stat().st_size > _MOST_BYTES:
+        raise UsageError(f"{path} has {path.stat().st_size:,} bytes, more than {_MOST_BYTES:,}; make it smaller")
+    if path.suffix.lower() in (".npy", ".json"):
+        pixels = _read_array(path)
+    elif path.suffix.lower() == ".pgm":
+        pixels = _read_pgm(path)
+    else:
+        pixels = _read_with_pillow(path, size)
+    return _fit(path, pixels, n_channels)
+
+
+def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDArray[np.float32]:
+    """A PNG that somebody sent, for a model: -> (n_channels, height, width); its size is known before it is unpacked.
+
+    >>> decode_png(b"GIF89a", 8, 1, 4096)
+    Traceback (most recent call last):
+    ...
+    kotha.errors.UsageError: the image is no PNG
+    """
+    if not data.startswith(_PNG) or len(data) < _PNG_HEADER:
+        raise UsageError("the image is no PNG")
+    width, height = (int.from_bytes(data[start : start + 4], "big") for start in (16, 20))
+    if not 0 < width * height <= most_pixels:
+        raise UsageError(f"the image has {width:,} x {height:,} pixels; it may have {most_pixels:,} in all")
+    name = Path("the image")
+    return _fit(name, _read_with_pillow(name, size, io.BytesIO(data), (width, height)), n_channels)
+
+
+def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
+    """The images of a folder by class, or of an archive, by their part: train, maybe validation, maybe test."""
+    parts = _read_archive(place) if is_file(place) else _read_folders(place, size, n_channels)
+    wanted = (n_channels, size, size)
+    for part, each in parts.items():
+        if each.images.shape[1:] != wanted:
+            found = " x ".join(map(str, each.images.shape[1:]))
+            raise DataError(
+                f"the {part} images of {place} are {found} (colours, height, width), and the model reads "
+                f"{' x '.join(map(str, wanted))}; scale them, or change image_size and n_channels"
+            )
+    return parts
+
+
+def holds_images(place: Path) -> bool:
+    """Whether a place is an archive of arrays, or a folder of folders with images."""
+    if is_file(place):
+        return place.suffix == ".npz"
+    return is_folder(place) and any(_is_image(file) for folder in _folders(place) for file in _below(folder))
+
+
+# -- folders ----------------------------------------------------------------------------------------------------------
+
+
+def _read_folders(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
+    """A folder for each class, or one for each part that has a folder for each class."""
+    named = {folder.name.lower(): folder for folder in _folders(place)}
+    parts = {part: next((named[name] for name in names if name in named), None) for part, names in _PARTS.items()}
+    if parts["train"] is None:
+        return {"train": _read_classes(place, size, n_channels)}
+    return {part: _read_classes(folder, size, n_channels) for part, folder in parts.items() if folder is not None}
+
+
+def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
+    images: list[NDArray[np.uint8]] = []
+    labels: list[str] = []
+    for folder in _folders(place):
+        files = [file for file in sorted(folder.iterdir()) if _is_image(file)]
+        if not files:
+            raise DataError(f"the class {folder.name!r} of {place} has no image in it; add some, or take it away")
+        for file in files:
+            pixels = read_picture(file, size, n_channels)
+            if images and pixels.shape != images[0].shape:
+                raise DataError(
+                    f"{file} has {pixels.shape[1]} x {pixels.shape[2]} pixels, others {images[0].shape[1]} x "
+                    f"{images[0].shape[2]}; scale them to one size"
+                )
+            images.append(((pixels + 1) * 127.5).round().clip(0, 255).astype(np.uint8))
+            labels.append(unicodedata.normalize("NFC", folder.name))  # some disks take letters apart
+    if not images:
+        raise DataError(f"{place} has no images; put those of each class into a folder of its name")
+    return LabelledImages(np.stack(images), tuple(labels))
+
+
+def _folders(place: Path) -> list[Path]:
+    return sorted(each for each in place.iterdir() if is_folder(each) and not each.name.startswith("."))
+
+
+def _below(folder: Path) -> list[Path]:
+    """The files of a folder, and of those in it."""
+    return [file for each in (folder, *_folders(folder)) for file in each.iterdir()]
+
+
+def _is_image(file: Path) -> bool:
+    return file.suffix.lower() in _ENDINGS and not file.name.startswith(".")
+
+
+# -- archives ---------------------------------------------------------------------------------------------------------
+
+
+def _read_archive(path: Path) -> dict[str, LabelledImages]:
+    if path.suffix != ".npz":
+        raise DataError(f"{path} holds no images; give an .npz archive, or a folder with a folder for each class")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            arrays = {}
+            for entry in archive.infolist():
+                with archive.open(entry) as stream:
+                    arrays[entry.filename.removesuffix(".npy").lower()] = _load_array(stream, entry.file_size)
+    except _BROKEN_ARRAY as error:
+        raise DataError(f"{path} holds no arrays that can be read: {error}") from error
+    found = {}
+    for part, names in _PARTS.items():
+        images, labels = (_array(arrays, kinds, names, part == "train") for kinds in (_IMAGES, _LABELS))
+        if images is not None and labels is not None:
+            found[part] = _labelled(path, part, images, labels)
+    if "train" not in found:
+        raise DataError(f"{path} has the arrays {', '.join(arrays)}; name them images and labels, or x_train, y_train")
+    return found
+
+
+def _array(arrays: dict[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
+    """The array of a kind for a part: ``x_test``, ``test_images``; ``alone`` also ``images``."""
+    names = [name for kind in kinds for part in parts for name in (f"{kind}_{part}", f"{part}_{kind}")]
+    names += list(kinds) if alone else []
+    return next((arrays[name] for name in names if name in arrays), None)
+
+
+def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> LabelledImages:
+    labels = labels.reshape(len(labels)) if labels.ndim > 1 and labels.size == len(labels) else labels
+    if images.ndim not in (3, 4) or labels.shape != images.shape[:1] or not images.size:
+        raise DataError(
+            f"the {part} images of {path} have shape {images.shape} and their labels {labels.shape}; give (N, height, "
+            "width[, colours]) and (N,)"
+        )
+    if images.dtype.kind == "f" and np.isfinite(images).all() and 0 <= images.min() <= images.max() <= 1:
+        images = (images * 255).round()
+    if images.dtype.kind not in "uif" or not (np.isfinite(images).all() and 0 <= images.min() <= images.max() <= 255):
+        raise DataError(f"the {part} images of {path} are not all from 0 to 255; give bytes, or fractions from 0 to 1")
+    if images.ndim == 3:
+        images = images[:, None]
+    elif images.shape[-1] in (1, 3) and images.shape[1] not in (1, 3):
+        images = images.transpose(0, 3, 1, 2)
+    if labels.dtype.kind == "f":
+        if not (np.isfinite(labels) & (labels == labels.round())).all():
+            raise DataError(f"the {part} labels of {path} are not all whole numbers or names; give each image a class")
+        labels = labels.astype(np.int64)
+    try:
+        names = tuple(unicodedata.normalize("NFC", str(label)) for label in labels.tolist())
+    except (SystemError, ValueError) as error:  # numpy, of a text that no Unicode has
+        raise DataError(f"the {part} labels of {path} cannot be read: {error}") from error
+    return LabelledImages(images.astype(np.uint8), names)
+
+
+# -- one file ---------------------------------------------------------------------------------------------------------
+
+
+def _read_array(path: Path) -> Pixels:
+    try:
+        if path.suffix.lower() == ".npy":
+            with path.open("rb") as stream:
+                return _load_array(stream, path.stat().st_size)
+        return np.asarray(json.loads(path.read_text(encoding="utf-8")))
+    except _BROKEN_ARRAY as error:
+        raise UsageError(f"{path} holds no array of pixels: {error}") from error
+
+
+def _load_array(stream: IO[bytes], n_bytes: int) -> Pixels:
+    """An array as numpy stores it, once its header speaks of no more than there is."""
+    version = np.lib.format.read_magic(stream)
+    if version not in _ARRAY_HEADERS:
+        raise ValueError(f"an array in version {version[0]}.{version[1]} of its format")
+    shape, _, dtype = _ARRAY_HEADERS[version](stream)
+    if dtype.hasobject:
+        raise ValueError("Python objects (a pickle), and those are not opened; save numbers, or names as text")
+    if math.prod(shape) * dtype.itemsize > n_bytes:
+        raise ValueError(f"its header speaks of {math.prod(shape):,} values, and {n_bytes:,} bytes are there")
+    stream.seek(0)
+    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+def _read_pgm(path: Path) -> Pixels:
+    """A grey picture, written as bytes (P5) or as numbers (P2)."""
+    data = path.read_bytes()
+    words: list[bytes] = []
+    place = 0
+    while len(words) < 4 and place < len(data):  # magic, width, height, the value of white
+        end = data.find(b"\n", place)
+        if data[place : place + 1] == b"#":
+            place = len(data) if end < 0 else end + 1
+        elif data[place : place + 1].isspace():
+            place += 1
+        else:
+            start = place
+            while place < len(data) and not data[place : place + 1].isspace():
+                place += 1
+            words.append(data[start:place])
+    try:
+        width, height, white = (int(word) for word in words[1:])
+        if words[0] == b"P5" and 0 < white < 256:
+            values = np.frombuffer(data, np.uint8, count=width * height, offset=place + 1)
+        elif words[0] == b"P2":
+            values = np.array(data[place:].split()[: width * height], dtype=np.int64)
+        else:
+            raise ValueError("only P2, and P5 of one byte a pixel")
+        return (values.reshape(height, width) * (255 / white)).round().astype(np.uint8)
+    except (ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+        raise UsageError(f"{path} is no grey picture that can be read: {error}") from error
+
+
+def _read_with_pillow(
+    path: Path, size: int, png: io.BytesIO | None = None, told: tuple[int, int] | None = None
+) -> Pixels:
+    """An image file, or a PNG's bytes, which are taken for nothing else.
+
+    Of a PNG the width and height were ``told`` by what stands first: what says so again later may say otherwise.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise UsageError(
+            f"{path.suffix or path} needs Pillow (`pip install pillow`); .npy, .json and .pgm files need nothing"
+        ) from error
+    try:
+        with Image.open(path) if png is None else Image.open(png, formats=["PNG"]) as picture:
+            if told is not None and picture.size != told:
+                raise ValueError(f"it begins with {told[0]:,} x {told[1]:,} pixels, and then has others")
+            if picture.width * picture.height > _MOST_PIXELS:  # known before they are unpacked
+                raise ValueError(f"it has {picture.width:,} x {picture.height:,} pixels; make it smaller")
+            grey = picture.mode in ("1", "L", "LA", "I;16")
+            return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
+    except Exception as error:  # whatever broken bytes bring about in one of its many formats
+        raise UsageError(f"{path} is no image that can be read: {error}") from error
+
+
+def _fit(path: Path, pixels: Pixels, n_channels: int) -> NDArray[np.float32]:
+    if pixels.ndim not in (2, 3) or pixels.dtype.kind not in "uif" or not pixels.size:
+        raise UsageError(f"{path} has shape {pixels.shape} of {pixels.dtype}; an image is (height, width[, colours])")
+    whole = pixels.dtype.kind in "ui"
+    if not np.isfinite(pixels).all() or (whole and (pixels.min() < 0 or pixels.max() > 255)):
+        raise UsageError(f"{path} has pixels outside 0 to 255; give bytes, or fractions")
+    image = pixels.astype(np.float32)
+    image = image[None] if image.ndim == 2 else image.transpose(2, 0, 1) if image.shape[-1] in (1, 3, 4) else image
+    image = image[:3] if len(image) == 4 else image  # what is see-through is left out
+    if len(image) == 3 and n_channels == 1:
+        image = image.mean(0, keepdims=True)
+    elif len(image) == 1:
+        image = np.repeat(image, n_channels, axis=0)
+    image = image / np.float32(127.5) - 1 if whole else image
+    return np.ascontiguousarray(image, dtype=np.float32)

@@ -1,0 +1,75 @@
+"""Tables as JSON: written so that any reader can read them, read as if somebody hostile had written them."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from kotha.errors import KothaError
+from kotha.storage.status import is_file, is_there
+
+# Tables and lists in one another: far more than anything of ours has.
+_DEEPEST = 64
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """A value as JSON, Bangla as Bangla; a number that JSON cannot hold is null.
+
+    >>> as_json({"ক": [1, float("inf")]})
+    '{"ক": [1, null]}'
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int = 1 << 20) -> dict[str, Any]:
+    """The table in a JSON file; what holds none, or a key that comes twice, is refused."""
+    try:
+        if is_there(path) and not is_file(path):  # a pipe would let us wait for ever
+            raise error(f"{path} is broken: it is no regular file")
+        if path.stat().st_size > most_bytes:
+            raise error(f"{path} has {path.stat().st_size:,} bytes, far more than any {path.name}")
+        found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
+    except OSError as problem:
+        raise error(f"{path} cannot be read: {problem.strerror or problem}") from problem
+    except (ValueError, RecursionError) as problem:
+        raise error(f"{path} is broken: {problem}") from problem
+    if not isinstance(found, dict):
+        raise error(f"{path} is broken: it is no table")
+    if is_deep(found):
+        raise error(f"{path} is broken: it is nested deeper than {_DEEPEST} tables and lists")
+    return found
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a value out of a JSON text is nested so deeply that whoever walks through it may fall.
+
+    >>> is_deep({"a": [1, 2]})
+    False
+    """
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [part for each in parts for part in each]
+        if not level:
+            return False
+    return True
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"the key {key[:200]!r} comes twice")
+        values[key] = value
+    return values

@@ -1,0 +1,64 @@
+"""Files of weights (safetensors): what one holds is known before it is read, and what goes wrong is said.
+
+Nothing in such a file is ever executed.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from kotha.errors import KothaError
+from kotha.storage.atomic import NotWrittenError
+
+_MAX_HEADER_BYTES = 1 << 23
+
+
+def read_header(file: Path) -> tuple[dict[str, Any], int]:
+    """Names, types and shapes of a safetensors file, and how many bytes of weights follow; they are not read."""
+    with reading_weights(file), file.open("rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        if not 2 <= size <= min(_MAX_HEADER_BYTES, file.stat().st_size - 8):
+            raise KothaError(f"{file} is truncated or no safetensors file: its header claims {size:,} bytes")
+        try:
+            header = json.loads(stream.read(size))
+        except (ValueError, RecursionError) as error:
+            raise KothaError(f"{file} is no safetensors file: {error}") from error
+    if not isinstance(header, dict) or not all(isinstance(entry, dict) for entry in header.values()):
+        raise KothaError(f"{file} is no safetensors file: its header is no table of tensors")
+    header.pop("__metadata__", None)
+    return header, file.stat().st_size - 8 - size
+
+
+@contextmanager
+def reading_weights(file: Path, kind: type[KothaError] = KothaError) -> Iterator[Path]:
+    """Where weights are read from a file: what goes wrong with it is told as ``kind``.
+
+    The library opens a file and has torch open it once more, which says with a bare RuntimeError that it could not.
+    """
+    try:
+        yield file
+    except (SafetensorError, OSError) as error:
+        raise kind(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except RuntimeError as error:
+        if f"<{file}>" not in str(error):
+            raise
+        why = str(error).rpartition(">")[2].rpartition(": ")[2].strip() or error
+        raise kind(f"{file} cannot be read: {why}") from error
+
+
+def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
+    """Write a safetensors file, ``about`` in its header, and make sure that it is on the disk."""
+    try:
+        safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
+    except SafetensorError as error:
+        raise NotWrittenError(f"{file.name} could not be written: {error}") from error
+    file.chmod(file.parent.stat().st_mode & 0o666)  # the library makes it for its owner alone
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())

@@ -1,0 +1,148 @@
+"""Text that a model has not learned from, as tokens, with the bytes and characters that they stand for.
+
+The documents lie end to end and each ends in the end-of-text token, as in a data folder; that token is to be guessed
+like any other. So a file and a validation split give the same figures, and both count as training does: bits of all
+tokens, ends included, over bytes or characters of the normalized text without them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kotha.errors import DataError
+from kotha.i18n.wording import counted
+from kotha.storage.status import is_file
+from kotha.text.corpus.documents import read_documents
+from kotha.text.corpus.problems import CorpusProblem, Errors
+from kotha.text.shards import DATASET_FILE, Dataset, Split
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+Line = NDArray[np.int64]
+
+_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Documents to be measured on."""
+
+    name: str  # where they come from
+    line: Line  # all tokens, each document closed by ``end``: (N,)
+    end: int  # the end-of-text token
+    bytes: int  # of the normalized text, in UTF-8
+    characters: int  # code points of the normalized text
+    tokenizer: str  # fingerprint of the tokenizer that made the tokens
+    unknown: int = 0  # tokens that stand for something that the tokenizer does not know
+
+    @cached_property
+    def offsets(self) -> Line:
+        """Where each document starts, and the end of the last: (documents + 1,)."""
+        return np.concatenate([[0], np.flatnonzero(self.line == self.end) + 1])
+
+    @property
+    def documents(self) -> int:
+        """How many there are."""
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[Line]:
+        """Each document's tokens, its end included."""
+        return (self.line[start:stop] for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True))
+
+
+def read_held_out(
+    path: str | Path,
+    tokenizer: Tokenizer,
+    *,
+    split: str = "validation",
+    field: str = "text",
+    errors: Errors = "stop",
+    on_problem: Callable[[CorpusProblem], None] | None = None,
+    most_bytes: int | None = None,
+) -> HeldOut:
+    """The text at a path: a split of a data folder, or whatever ``read_documents`` reads.
+
+    With ``most_bytes``, of a longer text the first documents that have so many; its name then says how many they are.
+    """
+    if is_file(Path(path) / DATASET_FILE):
+        found = from_dataset(Dataset(path), tokenizer, split)
+        if most_bytes is None or found.bytes <= most_bytes:
+            return found
+        name, texts = found.name, (tokenizer.decode(document[:-1].tolist()) for document in found)
+    else:
+        documents = read_documents([path], field=field, errors=errors, on_problem=on_problem)
+        name, texts = str(path), (document.text for document in documents)
+    if most_bytes is None:
+        return from_texts(texts, tokenizer, name)
+    first, more = _first(texts, most_bytes)
+    return from_texts(first, tokenizer, f"the first {counted(len(first), 'document')} of {name}" if more else name)
+
+
+def _first(texts: Iterator[str], most_bytes: int) -> tuple[list[str], bool]:
+    """The first texts that together have so many bytes, and whether there are more."""
+    taken: list[str] = []
+    for text in texts:
+        if most_bytes <= 0:
+            return taken, True
+        taken.append(text)
+        most_bytes -= len(text.encode())
+    return taken, False
+
+
+def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: str = "texts") -> HeldOut:
+    """Documents given as text."""
+    end = end_token(tokenizer)
+    parts: list[Line] = []
+    n_bytes = n_characters = 0
+    remaining = iter(texts)
+    while batch := list(islice(remaining, _BATCH)):
+        for text, ids in zip(batch, tokenizer.encode_batch(batch), strict=True):
+            if ids:  # else nothing of it is left once it is normalized
+                normalized = tokenizer.normalize(text)
+                n_bytes += len(normalized.encode())
+                n_characters += len(normalized)
+                parts.append(np.array([*ids, end], np.int64))
+    if not parts:
+        raise DataError(f"{name} holds no text to measure on")
+    return _made(name, np.concatenate(parts), n_bytes, n_characters, tokenizer)
+
+
+def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation") -> HeldOut:
+    """A split of a data folder that the same tokenizer has made."""
+    if data.tokenizer.fingerprint != tokenizer.fingerprint:
+        raise DataError(
+            f"{data.path} was made by tokenizer {data.tokenizer.fingerprint}, and the model reads with "
+            f"{tokenizer.fingerprint}; the same ids mean other text. Give the text itself, or prepare it again"
+        )
+    held_out = data[split]
+    if not held_out.info.tokens:
+        raise DataError(f"{data.path} has no {split} documents; prepare it with a share of validation, or give a text")
+    info = held_out.info
+    return _made(f"{data.path} ({split})", tokens_of(held_out), info.bytes, info.characters, tokenizer)
+
+
+def tokens_of(split: Split, most: int | None = None) -> Line:
+    """The tokens of a split end to end, or the first of them."""
+    taken: list[Line] = []
+    room = split.info.tokens if most is None else most
+    for shard in split.shards:
+        taken.append(np.asarray(shard[:room], np.int64))
+        room -= len(taken[-1])
+    return np.concatenate(taken) if taken else np.empty(0, np.int64)
+
+
+def end_token(tokenizer: Tokenizer) -> int:
+    """The token between documents."""
+    if "eos" not in tokenizer.special:
+        raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
+    return tokenizer.special["eos"]
+
+
+def _made(name: str, line: Line, n_bytes: int, n_characters: int, tokenizer: Tokenizer) -> HeldOut:
+    unknown = tokenizer.special.get("unk")
+    n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
+    return HeldOut(name, line, end_token(tokenizer), n_bytes, n_characters, tokenizer.fingerprint, n_unknown)

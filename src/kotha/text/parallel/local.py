@@ -1,0 +1,143 @@
+"""Worker processes on this machine: a process pool, and with one worker no process at all.
+
+A pool with a dead worker is broken as a whole. So what had not been answered is asked again of a new pool, a few times.
+"""
+
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from threading import Thread
+from typing import Any
+
+from kotha.errors import DataError
+from kotha.text.parallel.duty import AHEAD, MOST_DEATHS, Duty, Item, Result
+
+
+class LocalCrew:
+    """So many processes here; they live as long as a duty."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def map(self, duty: Duty[Item, Result], items: Iterable[Item]) -> Generator[Result]:
+        """The results of a duty, in the order of the items."""
+        if self.workers == 1:
+            yield from map(duty.begin(), items)
+            return
+        unread, unanswered = iter(items), deque[Item]()
+        deaths = 0
+        while True:
+            try:
+                with _pool(self.workers, duty) as pool:
+                    for result in _answers(pool, unread, unanswered, AHEAD * self.workers):
+                        deaths = 0
+                        yield result
+                return
+            except BrokenProcessPool as error:
+                deaths += 1
+                if deaths > MOST_DEATHS:
+                    raise DataError(
+                        f"{deaths} worker processes ended early, one after the other, perhaps for lack of memory; "
+                        "try fewer workers"
+                    ) from error
+
+
+def _answers(pool: ProcessPoolExecutor, unread: Iterator[Item], unanswered: deque[Item], most: int) -> Iterator[Any]:
+    """Ask for what another pool left unanswered, then for what is unread; ``unanswered`` stays true throughout."""
+    waiting = deque(_asked(pool, item) for item in unanswered)
+    for item in unread:
+        unanswered.append(item)
+        waiting.append(_asked(pool, item))
+        if len(waiting) > most:
+            yield _next_answer(waiting, unanswered)
+    while waiting:
+        yield _next_answer(waiting, unanswered)
+
+
+def _asked(pool: ProcessPoolExecutor, item: Any) -> Future[Any]:
+    with _interrupt_held_back(), _script_left_alone():  # starts a worker where there are too few
+        return pool.submit(_work, item)
+
+
+def _next_answer(waiting: deque[Future[Any]], unanswered: deque[Any]) -> Any:
+    result = waiting.popleft().result()
+    unanswered.popleft()
+    return result
+
+
+_at_work: Callable[[Any], Any] | None = None
+
+
+def _start_worker(duty: Duty[Any, Any]) -> None:
+    global _at_work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is not held back already
+    Thread(target=_end_with_parent, daemon=True).start()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    _at_work = duty.begin()
+
+
+def _work(item: Any) -> Any:
+    assert _at_work is not None, "a worker was asked before it was started"
+    return _at_work(item)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed has nobody to work for."""
+    parent = parent_process()
+    assert parent is not None, "a worker was started by nobody"
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _interrupt_held_back() -> Iterator[None]:
+    """Ctrl-C is for the parent, which then ends its workers, and reaches it after this block, not within.
+
+    A process started here never hears of it, from its first instruction on: it inherits what is held back.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _script_left_alone() -> Iterator[None]:
+    """A process started here does not run the caller's script again, as it otherwise would: it needs nothing of it.
+
+    A script without ``if __name__ == "__main__":`` would start everything anew in each worker, one that came through a
+    pipe cannot be found by it; both would end before reading what they are sent, and their parent wait forever.
+    """
+    script = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {name: script[name] for name in ("__file__", "__spec__") if name in script}
+    script.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        script.update(hidden)
+
+
+@contextmanager
+def _pool(workers: int, duty: Duty[Any, Any]) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that end with the block: after their work, or at once where it is left early."""
+    with _interrupt_held_back():
+        pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (duty,))
+    try:
+        yield pool
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        raise
+    finally:
+        with _interrupt_held_back():
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,203 @@
+"""A crew on a Ray cluster: actors that each hold the duty, asked from here.
+
+Ray could start dead actors again by itself. But one whose node is gone and for which no other has room would hold back
+its items for ever, while others are idle. So this is done here: what a dead worker had is given to those alive, and a
+new one is asked for, which takes part once it answers. State is put into the cluster once; on each node the arrays in
+it are shared by all workers.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import kotha
+from kotha.errors import DataError, KothaError
+from kotha.text.parallel.duty import AHEAD, MOST_DEATHS, Duty, Item, Result
+
+# A worker starts within seconds, unless the cluster is full.
+_SECONDS_TO_BEGIN = 120
+# What shards and tokenizers depend on, beside Kotha.
+_SAME_EVERYWHERE = ("numpy", "regex", "tokenizers")
+
+
+def versions() -> dict[str, str]:
+    """What has to be the same here and in every worker, for the results to be the same."""
+    found = {"kotha": kotha.__version__}
+    for name in _SAME_EVERYWHERE:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+class RemoteHand:
+    """What runs in a worker process of the cluster."""
+
+    def __init__(self, duty: Duty[Any, Any]) -> None:
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        self._function: Callable[[Any], Any] = duty.begin()
+
+    def begun(self) -> dict[str, str]:
+        """Answer once the duty is at hand."""
+        return versions()
+
+    def work(self, item: Any) -> Any:
+        """The duty's result for an item."""
+        return self._function(item)
+
+
+@dataclass(eq=False)
+class _Errand:
+    """An item on its way, and who has it."""
+
+    item: Any
+    hand: Any = None
+    answer: Any = None
+    deaths: int = 0
+
+
+class RayCrew:
+    """So many workers on a cluster to which this process is connected; they live as long as a duty."""
+
+    def __init__(self, ray: Any, workers: int, *, seconds_to_begin: float = _SECONDS_TO_BEGIN) -> None:
+        self.workers = workers
+        self._ray, self._seconds_to_begin = ray, seconds_to_begin
+
+    def map(self, duty: Duty[Item, Result], items: Iterable[Item]) -> Generator[Result]:
+        """The results of a duty, in the order of the items."""
+        hands = _Hands(self._ray, duty, self.workers, self._seconds_to_begin)
+        try:
+            for item in items:
+                hands.send(item)
+                if len(hands.errands) > AHEAD * self.workers:
+                    yield hands.next_answer()
+            while hands.errands:
+                yield hands.next_answer()
+        finally:
+            hands.dismiss()
+
+
+@dataclass
+class _Hands:
+    """The workers of one duty, and what is on its way."""
+
+    ray: Any
+    duty: Duty[Any, Any]
+    wanted: int
+    seconds_to_begin: float
+    errands: deque[_Errand] = field(default_factory=deque)
+    ready: list[Any] = field(default_factory=list)
+    beginning: dict[Any, Any] = field(default_factory=dict)  # who was asked for, by the answer that is awaited
+
+    def __post_init__(self) -> None:
+        cores = self.ray.cluster_resources().get("CPU", 1)
+        share = min(1.0, cores / self.wanted)  # with more workers than cores, several to a core
+        self._kind = self.ray.remote(num_cpus=share, max_restarts=0, max_task_retries=0)(RemoteHand)
+        self._duty = self.ray.put(self.duty)
+        self._failed_starts = 0
+        for _ in range(self.wanted):
+            self._ask_for_one()
+
+    def send(self, item: Any) -> None:
+        """Give an item to whoever has least to do."""
+        errand = _Errand(item)
+        self.errands.append(errand)
+        self._give(errand)
+
+    def next_answer(self) -> Any:
+        """The result of the item that was sent first."""
+        first = self.errands[0]
+        while True:
+            try:
+                result = self.ray.get(first.answer)
+            except self.ray.exceptions.RayTaskError as error:
+                if isinstance(error.cause, KothaError):
+                    raise error.cause from None
+                raise
+            except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError) as error:
+                first.deaths += 1
+                if first.deaths > MOST_DEATHS:
+                    raise DataError(
+                        f"{first.deaths} workers of the cluster ended early, one after the other, perhaps for lack of "
+                        "memory; try fewer workers"
+                    ) from error
+                self._make_up_for(first.hand)
+            else:
+                self.errands.popleft()
+                return result
+
+    def dismiss(self) -> None:
+        """End all workers, whatever they are at."""
+        if self.ray.is_initialized():  # else they have ended with their cluster
+            for hand in [*self.ready, *self.beginning.values()]:
+                self.ray.kill(hand)
+
+    def _ask_for_one(self) -> None:
+        hand = self._kind.remote(self._duty)
+        self.beginning[hand.begun.remote()] = hand
+
+    def _make_up_for(self, hand: Any) -> None:
+        """Give what a dead worker had to the others, in order, and ask for a new one."""
+        if hand in self.ready:
+            self.ready.remove(hand)
+            self.ray.kill(hand)  # who merely could not be reached for a while would keep a core
+            self._ask_for_one()
+        for errand in self.errands:
+            if errand.hand is hand:
+                self._give(errand)
+
+    def _give(self, errand: _Errand) -> None:
+        self._welcome()
+        unfinished = [each for each in self.errands if each.answer is not None]
+        if unfinished:
+            answers = [each.answer for each in unfinished]
+            done, _ = self.ray.wait(answers, num_returns=len(answers), timeout=0, fetch_local=False)
+            unfinished = [each for each in unfinished if each.answer not in done]
+        busy = [sum(each.hand is hand for each in unfinished) for hand in self.ready]
+        errand.hand = self.ready[busy.index(min(busy))]
+        errand.answer = errand.hand.work.remote(errand.item)
+
+    def _welcome(self) -> None:
+        """Let those take part who have begun; where nobody has, wait for the first."""
+        while self.beginning:
+            patience = 0 if self.ready else self.seconds_to_begin
+            begun, _ = self.ray.wait(list(self.beginning), timeout=patience)
+            if not begun and not self.ready:
+                raise KothaError(
+                    f"no worker of the Ray cluster began within {self.seconds_to_begin:g} seconds; has it a free core?"
+                )
+            if not begun:
+                return
+            for answer in begun:
+                self._admit(answer)
+
+    def _admit(self, answer: Any) -> None:
+        hand = self.beginning.pop(answer)
+        try:
+            theirs = self.ray.get(answer)
+        except self.ray.exceptions.RayError as error:
+            self._failed_starts += 1
+            if self._failed_starts > MOST_DEATHS:
+                raise KothaError(f"workers of the Ray cluster end as they begin: {_last_line(error)}") from error
+            self._ask_for_one()
+            return
+        if theirs != versions():
+            raise KothaError(
+                f"a worker of the Ray cluster has {_told(theirs)}, and here is {_told(versions())}; the results would "
+                "differ: install the same on every node"
+            )
+        self._failed_starts = 0
+        self.ready.append(hand)
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:200] if lines else type(error).__name__
+
+
+def _told(found: dict[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in found.items())

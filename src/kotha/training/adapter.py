@@ -1,0 +1,145 @@
+"""Adapters: what LoRA learned, in a small folder of its own; several of them may belong to one base.
+
+::
+
+    adapter.json         format, rank and alpha, the config of the whole model, the fingerprint of the base; whether it
+                         taught turns
+    adapter.safetensors  the narrow matrices, and what was learned whole (a new head)
+
+The base is known by a hash of the very weights that the adapter leans on, so an adapter is refused by any other model.
+Put on its base it gives the model that was trained, merged: a model as any other.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from kotha.artifacts.model_folder import Bundle, assemble, shape_alone
+from kotha.errors import ConfigError, KothaError
+from kotha.model.config import ModelConfig, config_from_dict
+from kotha.model.family import Model, build
+from kotha.model.fields import is_number
+from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
+from kotha.storage.atomic import whole_folder, write_whole
+from kotha.storage.destinations import is_made_of
+from kotha.storage.json_files import as_json, read_table
+from kotha.storage.status import is_file
+from kotha.storage.weights import read_header, reading_weights, write_weights
+from kotha.text.tokenizer.chat import ChatTemplate
+from kotha.training.origin import Origin
+
+FOLDER = "adapter"
+DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
+_FORMAT, _VERSION = "kotha-adapter", 1
+_TIMES_THE_BASE = 10
+_LARGEST_ALPHA = 1_000_000  # far more than anybody learned with; and a float holds it
+
+
+def save_adapter(
+    folder: Path, model: Model, rank: int, alpha: float, base: str, chat: ChatTemplate | None = None
+) -> None:
+    """Write what a model with narrow matrices has learned, whole or not at all."""
+    weights = {name: each.detach().cpu().contiguous() for name, each in model.named_parameters() if each.requires_grad}
+    about: dict[str, Any] = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
+    if chat is not None:
+        about["takes_turns"] = True
+    with whole_folder(folder, lambda old: _is_ours(old)) as partial:
+        write_weights(partial / WEIGHTS, weights)
+        write_whole(partial / DESCRIPTION, as_json({**about, "model": model.config.to_dict()}, indent=1) + "\n")
+
+
+def base_fingerprint(model: Model) -> str:
+    """The same for the same weights beside which an adapter learned; of what learns itself, nothing."""
+    whole, digest = learned_whole(model.config.family), hashlib.sha256()
+    for name, each in sorted(model.named_parameters()):
+        if not is_low_rank(name) and not (whole and name.startswith(whole)):
+            digest.update(f"{name} {tuple(each.shape)}".encode())
+            digest.update(each.detach().float().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:32]
+
+
+def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model:
+    """The base with an adapter beside its matrices, as it was trained; refused by any other base."""
+    folder = _found(folder)
+    about = _read(folder)
+    try:
+        config, rank, alpha = config_from_dict(about["model"]), about["rank"], about["alpha"]
+        _check_size(config, base.model)
+        model = build(config)
+        Origin(name, base).fill(model, base.tokenizer)
+        found = base_fingerprint(model)
+        add_low_rank(model, rank, alpha, learned_whole(config.family))
+    except (ConfigError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise KothaError(f"{folder} does not fit {name}: {error}") from error
+    if found != about.get("base"):
+        raise KothaError(f"{folder} was learned on another model than {name}; put it on the one that it started from")
+    learning = {each: parameter for each, parameter in model.named_parameters() if parameter.requires_grad}
+    weights = _weights(folder, learning)
+    with torch.no_grad():
+        for each, parameter in learning.items():
+            parameter.copy_(weights[each])
+    return model.eval()
+
+
+def _check_size(config: ModelConfig, base: Model) -> None:
+    """Refuse before it is built what only claims to be the base with another head or other positions."""
+    n_tensors = sum(1 for _ in base.parameters())
+    wanted, there = (
+        sum(each.numel() for each in model.parameters()) for model in (shape_alone(config, n_tensors), base)
+    )
+    if wanted > _TIMES_THE_BASE * there:
+        raise ConfigError(f"it is for a model of {wanted:,} parameters, this one has {there:,}")
+
+
+def load_adapted(base: Bundle, folder: Path, name: str = "this model") -> Bundle:
+    """The same, merged: a model as any other, with the base's tokenizer."""
+    model = merged(apply_adapter(base, folder, name))
+    chat = base.chat
+    if base.tokenizer is not None and _read(_found(folder)).get("takes_turns") is True:
+        chat = ChatTemplate.of(base.tokenizer)
+    return Bundle(model, base.tokenizer, chat)
+
+
+def merged(model: Model) -> Model:
+    """A plain model that says the same as one with narrow matrices beside its own."""
+    weights = merged_weights(model)
+    return assemble(shape_alone(model.config, len(weights)), weights)
+
+
+def _found(folder: Path) -> Path:
+    """The folder itself, or the adapter of a run."""
+    inside = folder / FOLDER
+    return inside if not is_file(folder / DESCRIPTION) and is_file(inside / DESCRIPTION) else folder
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    if not is_file(folder / DESCRIPTION):
+        raise KothaError(f"{folder} is no adapter: it has no {DESCRIPTION}")
+    about = read_table(folder / DESCRIPTION)
+    if about.get("format") != _FORMAT or about.get("format_version") != _VERSION:
+        raise KothaError(f"{folder / DESCRIPTION} does not describe an adapter that this Kotha reads")
+    rank, alpha = about.get("rank"), about.get("alpha")
+    if not (isinstance(rank, int) and rank >= 1 and is_number(alpha) and abs(alpha or 0) < _LARGEST_ALPHA):
+        raise KothaError(f"{folder / DESCRIPTION} needs a rank of 1 or more, and an alpha below {_LARGEST_ALPHA:,}")
+    return about
+
+
+def _weights(folder: Path, learning: dict[str, torch.nn.Parameter]) -> dict[str, Tensor]:
+    """What the file holds, once its names and shapes are those that learn."""
+    file = folder / WEIGHTS
+    if not is_file(file):
+        raise KothaError(f"{folder} is no adapter: it has no {WEIGHTS}")
+    header, _ = read_header(file)
+    shapes = {name: entry.get("shape") for name, entry in header.items()}
+    if shapes != {name: list(each.shape) for name, each in learning.items()}:
+        raise KothaError(f"{file} holds other weights than its {DESCRIPTION} asks for")
+    with reading_weights(file):
+        return safetensors.torch.load_file(file)
+
+
+def _is_ours(folder: Path) -> bool:
+    return is_made_of(folder, DESCRIPTION, lambda values: values.get("format") == _FORMAT, [WEIGHTS])

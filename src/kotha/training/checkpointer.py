@@ -1,0 +1,174 @@
+"""What a run keeps on disk: checkpoints to go on from, and the best weights to take away.
+
+All processes of a distributed run call these functions; who writes what is decided here.
+"""
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts import run_folder as runs
+from kotha.artifacts.run_folder import RunFolder
+from kotha.errors import CheckpointError
+from kotha.model.family import Model, build
+from kotha.storage.atomic import clear_leftovers
+from kotha.text.tokenizer.chat import ChatTemplate
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training import adapter, checkpoint
+from kotha.training.adapter import base_fingerprint, merged, save_adapter
+from kotha.training.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
+from kotha.training.checkpoint_exchange import bring_last
+from kotha.training.distributed import Ranks, whole
+from kotha.training.optim.averaging import Average, copy_into, lent
+from kotha.training.optim.optimizer import Optimizers
+from kotha.training.tasks.task import Score
+
+_NONE_YET = "none yet"  # of checkpoints
+
+
+@dataclass
+class Progress:
+    """What a run carries from step to step besides weights and optimizers; saved in each checkpoint."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best_step: int | None = None
+    best_loss: float = math.inf
+    evaluations_without_gain: int = 0
+    evaluated_step: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            kinds = (
+                (int, float) if name in ("seconds", "best_loss") else (int, type(None)) if name == "best_step" else int
+            )
+            if isinstance(value, bool) or not isinstance(value, kinds) or (value is not None and not value >= 0):
+                raise CheckpointError(f"{name}={value!r} is nothing that a run can have reached")
+
+
+@dataclass
+class Keeper:
+    """The parts of a run that last, and where they go."""
+
+    folder: RunFolder
+    model: Model
+    tokenizer: Tokenizer | None
+    optimizers: Optimizers
+    average: Average | None
+    ranks: Ranks
+    lora: tuple[int, float] | None = None  # rank and alpha of what is learned beside the weights
+    chat: ChatTemplate | None = None  # how the model takes turns
+
+    # -- to go on from ------------------------------------------------------------------------------------------------
+
+    def save(self, progress: Progress, more: dict[str, Any], keep: int) -> None:
+        """Write a checkpoint of this moment, and let old ones go."""
+        tensors: dict[str, dict[str, Tensor]] = {
+            "model": {name: each.detach() for name, each in self.model.named_parameters()},
+            "optimizer": self.optimizers.state(),
+        }
+        state = {**asdict(progress), **more}
+        if self.average is not None:
+            tensors["average"] = self.average.tensors
+            state["average_updates"] = self.average.updates
+        checkpoint.save_checkpoint(self.folder.checkpoints, Checkpoint(progress.step, tensors, state), self.ranks)
+        if self.ranks.writes:
+            checkpoint.prune_checkpoints(self.folder.checkpoints, keep, progress.best_step)
+
+    def restore(self, keep: int) -> tuple[Progress, dict[str, Any]]:
+        """Go on from the last checkpoint that is whole: what had been reached, and what else was saved.
+
+        What was to go when that one was saved goes now, if the run was killed between the two.
+        """
+        saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks)
+        if self.ranks.writes:
+            best = saved.state.get("best_step") if saved else None
+            checkpoint.prune_checkpoints(self.folder.checkpoints, keep, best, newest=saved.step if saved else 0)
+            clear_leftovers(self.folder.path, "best")
+            self.folder.forget_after(saved.step if saved else 0)
+        if saved is None:
+            return Progress(), {}
+        missing = {name for name, _ in self.model.named_parameters()} - saved.tensors["model"].keys()
+        if missing:
+            raise KeyError(f"without {min(missing)}")
+        copy_into(self.model, saved.tensors["model"])
+        self.optimizers.load_state(saved.tensors["optimizer"])
+        state = dict(saved.state)
+        updates = state.pop("average_updates", 0)
+        if self.average is not None:
+            self.average.load(saved.tensors["average"], updates)
+        state["best_loss"] = math.inf if state["best_loss"] is None else state["best_loss"]  # JSON has no infinity
+        names = Progress.__dataclass_fields__
+        progress = Progress(**{"step": saved.step, **{name: state.pop(name) for name in list(state) if name in names}})
+        return progress, state
+
+    def last_good(self) -> str:
+        """Where one can go on from, for an error message."""
+        try:
+            saved = list_checkpoints(self.folder.checkpoints)
+        except OSError as error:  # what went wrong first is what shall be told
+            return f"in {self.folder.checkpoints}, which cannot be read just now ({error.strerror})"
+        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else _NONE_YET
+
+    def way_on(self) -> str:
+        """What to do when a disk is full, for an error message: nothing is resumed that was never saved."""
+        saved = self.last_good()
+        if saved == _NONE_YET:
+            return "nothing had been saved yet; make room, and start a new run"
+        stays = f"the run stays in {self.folder.path}, its last checkpoint: {saved}"
+        return f"{stays}; make room, and go on with resume=True"
+
+    # -- to take away -------------------------------------------------------------------------------------------------
+
+    def kept_weights(self) -> AbstractContextManager[None]:
+        """The model with the weights that are measured and kept: their running average, where there is one."""
+        return lent(self.model, self.average.tensors) if self.average is not None else nullcontext()
+
+    def mean_of_last(self, count: int) -> dict[str, Tensor] | None:
+        """The mean of the kept weights of the last checkpoints; None where there are not so many."""
+        steps = [step for step in bring_last(self.folder.path, count, self.ranks) if step > 0]
+        if len(steps) < count:
+            return None
+        mean: dict[str, Tensor] = {}
+        for step in steps:
+            saved = checkpoint.load_checkpoint(checkpoint_path(self.folder.checkpoints, step), self.ranks)
+            for name, each in saved.tensors["average" if self.average is not None else "model"].items():
+                mean[name] = mean.get(name, torch.zeros_like(each)) + each / count
+        return mean
+
+    def plain_model(self) -> Model | None:
+        """A model that can be called by itself, and only a process that writes gets one.
+
+        Sharded weights are gathered; what was learned beside the weights is merged into them.
+        """
+        if not self.ranks.sharded:
+            if not self.ranks.writes:
+                return None
+            return merged(self.model) if self.lora is not None else self.model
+        gathered = {name: whole(each.detach()) for name, each in self.model.named_parameters()}
+        if not self.ranks.writes:
+            return None
+        plain = build(self.model.config)
+        copy_into(plain, gathered)
+        return plain
+
+    @cached_property
+    def _base(self) -> str:
+        return base_fingerprint(self.model)  # those weights never change
+
+    def save_best(self, plain: Model | None, step: int, score: Score) -> None:
+        """Write the weights that the model has now as the best so far."""
+        if plain is None:
+            return
+        if self.lora is not None:
+            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base, self.chat)
+        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": self.chat}
+        bundle.save(self.folder.best_model, plain, self.tokenizer, **how)
+        self.folder.write(runs.BEST, {"step": step, **score})

@@ -1,0 +1,119 @@
+"""Making a model fit the machine: compiled where that pays, in micro-batches that its memory holds.
+
+A step's gradients are summed over its micro-batches (gradient accumulation), so what fits decides the speed alone.
+
+What is planned is tried before the first step, on a GPU with a pass that moves nothing. A micro-batch that does not fit
+after all is halved and the step done again; one that the user chose is an error that says what to change.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from kotha.errors import KothaError, TrainingError
+from kotha.model.block import Block
+from kotha.model.family import Model
+from kotha.training.config import TrainConfig
+from kotha.training.device.hardware import available_memory, peak_memory, resident_memory
+from kotha.training.device.precision import Arithmetic
+from kotha.training.distributed import Ranks
+from kotha.training.plan.memory import MemoryPlan, how_planned, largest_micro_batch, plan_memory
+
+OutOfMemory = torch.OutOfMemoryError
+Result = TypeVar("Result")
+
+
+class Fitting:
+    """How a run uses its machine."""
+
+    def __init__(
+        self,
+        model: Model,
+        config: TrainConfig,
+        arithmetic: Arithmetic,
+        ranks: Ranks,
+        helpers: Sequence[nn.Module] = (),
+    ) -> None:
+        self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
+        self._helpers = helpers  # what is only read beside the model is compiled as well
+        self.on_remark: Callable[[str], None] = lambda remark: None
+        self._how = how_planned(model.config, config, arithmetic, ranks.world, ranks.sharded)
+        self.context_length = self._how["context_length"]
+        available = available_memory(arithmetic.device)
+        planned = largest_micro_batch(model.config, config, available_bytes=available, **self._how)
+        self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
+
+    def settle(self, gradients: Callable[[int], Any]) -> None:
+        """Compile, and see that a step's gradients can be had."""
+        if self._arithmetic.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+            torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
+        compiled = self._how["compiled"]
+        for block in self._all_blocks() if compiled else []:  # all alike: one is compiled, and the others use it
+            block.compile()
+        if not compiled and self._arithmetic.device.type == "cpu":
+            return  # there is nothing to warm, and memory that lacks here is swapped, not refused
+        try:
+            self.attempt(lambda: gradients(0), 0, lambda: "none yet")
+        except KothaError:
+            raise
+        except Exception as error:  # whatever the compiler lacks on this machine
+            if not compiled:
+                raise
+            for block in self._all_blocks():
+                block._compiled_call_impl = None
+            self.on_remark(f"not compiled ({type(error).__name__}: {str(error).splitlines()[0]})")
+            self.attempt(lambda: gradients(0), 0, lambda: "none yet")
+        self.micro_batch_size = self._ranks.least(self.micro_batch_size)
+
+    def attempt(self, work: Callable[[], Result], step: int, last_good: Callable[[], str]) -> Result:
+        """Do something that can be done again; where memory lacks, in smaller micro-batches."""
+        while True:
+            try:
+                return work()
+            except OutOfMemory as error:
+                if self._config.micro_batch_size is not None or self.micro_batch_size == 1 or not self._ranks.alone:
+                    raise self.failure(step, last_good()) from error
+            self.micro_batch_size = (self.micro_batch_size + 1) // 2
+            self._model.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+            self.on_remark(f"out of memory; going on with micro_batch_size={self.micro_batch_size}")
+
+    def failure(self, step: int, last_good: str) -> TrainingError:
+        """What to say when nothing smaller is left to try."""
+        smaller = max(1, self.micro_batch_size // 2)
+        change = (
+            f"a smaller micro_batch_size, such as {smaller} (the result stays the same)"
+            if self.micro_batch_size > 1
+            else "a shorter context_length, a smaller model, or weights sharded over several machines"
+        )
+        return TrainingError(
+            f"out of memory at step {step} with micro_batch_size={self.micro_batch_size}. Use {change}. "
+            f"Last checkpoint: {last_good}"
+        )
+
+    def plan(self) -> MemoryPlan:
+        """What this process is expected to need; on a CPU, beside what it already has from its work before."""
+        planned = plan_memory(self._model.config, self._config, micro_batch_size=self.micro_batch_size, **self._how)
+        if self._how["device"] != "cpu":
+            return planned
+        base = max(planned.base, resident_memory() - planned.weights - planned.average)
+        total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
+        return replace(planned, base=base, total=total)
+
+    @property
+    def compiled(self) -> bool:
+        """Are blocks compiled?"""
+        return bool(self._how["compiled"])
+
+    def blocks(self) -> list[Block]:
+        """The layers of the model."""
+        return [module for module in self._model.modules() if isinstance(module, Block)]
+
+    def _all_blocks(self) -> list[Block]:
+        every = itertools.chain.from_iterable(model.modules() for model in (self._model, *self._helpers))
+        return [module for module in every if isinstance(module, Block)]

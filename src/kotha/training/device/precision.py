@@ -1,0 +1,79 @@
+"""Mixed precision: which arithmetic suits this machine, looked at, not assumed.
+
+bfloat16 needs no scaling and is fast on GPUs since Ampere and on CPUs with AMX or its like; a CPU without them is
+slower in it, so a short product is timed in both. Older GPUs get float16 with scaled gradients.
+"""
+
+import platform
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from timeit import repeat
+
+import torch
+
+from kotha.training.config import Precision
+
+# Faster by this much, or it is not worth the lost digits.
+_WORTHWHILE = 1.3
+_PROBE_WIDTHS = (64, 512)  # a CPU that has no such products takes seconds for a large one: try a small one first
+_PROBE_ROUNDS = 8
+
+DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Where and in which type a run computes, and why."""
+
+    device: torch.device
+    precision: str
+    reason: str
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of products."""
+        return DTYPES[self.precision]
+
+    def settle(self) -> None:
+        """Make products round the same from the first step to the last, and whatever the process did before.
+
+        On ARM, oneDNN takes some products in bfloat16 and fails at others; torch then gives it up for the rest of the
+        process. It is given up from the start here, in float32 too, where it gains nothing (``docs/experiments.md``).
+        On x86 it is what makes bfloat16 fast, and it does not fail.
+        """
+        if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
+            torch._C._set_mkldnn_enabled(False)
+
+    def autocast(self) -> torch.autocast:
+        """The block in which products are computed in that type."""
+        return torch.autocast(self.device.type, self.dtype, enabled=self.precision != "float32")
+
+
+def choose_arithmetic(precision: Precision, device: str | None = None) -> Arithmetic:
+    """What the config asks for, or what suits the machine."""
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if precision != "auto":
+        return Arithmetic(place, precision, "as asked")
+    if place.type == "cuda":
+        if torch.cuda.get_device_capability(place)[0] >= 8:
+            return Arithmetic(place, "bfloat16", "this GPU has bfloat16")
+        return Arithmetic(place, "float16", "this GPU has float16 but no bfloat16")
+    gain = _gain_of_bfloat16()
+    if gain >= _WORTHWHILE:
+        return Arithmetic(place, "bfloat16", f"products are {gain:.1f} times as fast as in float32 here")
+    times = f"{float(f'{1 / gain:.1g}'):g}" if gain < 0.1 else f"{1 / gain:.1f}"  # a small product, timed in a moment
+    slower = f"bfloat16 takes about {times} times as long here" if gain < 1 else f"bfloat16 gains only {gain - 1:.0%}"
+    return Arithmetic(place, "float32", slower)
+
+
+@lru_cache
+def _gain_of_bfloat16() -> float:
+    """How many times as fast as float32 products are; below 1, it is slower, and larger ones need not be tried."""
+    gain = 0.0
+    for width in _PROBE_WIDTHS:
+        single, half = (torch.ones(width, width, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+        rounds = [repeat(partial(torch.mm, each, each), number=1, repeat=_PROBE_ROUNDS) for each in (single, half)]
+        gain = min(rounds[0]) / min(rounds[1])
+        if gain < 1 / _WORTHWHILE:
+            break
+    return gain

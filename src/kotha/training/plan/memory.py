@@ -1,0 +1,257 @@
+"""How much memory a training needs, part by part, before it starts.
+
+The parts are not all there at once, so the total is the fullest of five moments: the end of the forward pass with the
+loss's chunk of logits, the start of the backward pass, its end, the optimizer's step, and a look at the validation set.
+Weights and what the optimizer remembers are there in all of them.
+
+On a CPU the total is what the process has resident at most (``ru_maxrss``), on a GPU what torch has allocated at most
+(``max_memory_allocated``). benchmarks/memory_plan.py compares with real steps.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, NotRequired, TypedDict, Unpack, cast
+
+from torch import nn
+
+from kotha.errors import ConfigError
+from kotha.i18n.wording import size
+from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
+from kotha.model.family import build
+from kotha.model.lora import LowRankLinear, add_low_rank, learned_whole
+from kotha.model.loss import CHUNK_LOGITS, GPU_CHUNK_LOGITS
+from kotha.training.config import Optimizer, TrainConfig
+from kotha.training.device.precision import DTYPES, Arithmetic
+from kotha.training.optim.optimizer import split_parameters
+from kotha.training.plan.activations import body_memory, positions
+from kotha.training.tasks.masking import CHOSEN
+from kotha.training.tasks.order import POSITIONS_AT_ONCE
+
+Number = Literal["float32", "bfloat16", "float16"]
+Device = Literal["cpu", "cuda"]
+
+# Positions that go through a model at once on a CPU when no micro-batch is given: more would not be faster there.
+CPU_POSITIONS = 8192
+
+_FLOAT32 = 4
+# The interpreter with torch, its optimizers and its thread pools, before any model.
+_BASE = 370 << 20
+# On a CPU, freed memory that the allocator cannot hand out again because it lies in pieces.
+_SCATTERED = 0.06
+# Chunks of logits that exist together in the loss: themselves, and their exponentials while they are summed.
+_CHUNKS = 2
+# Copies of a matrix that Muon's iteration holds together, and those that AdamW makes of the tensor it moves.
+_MUON_COPIES, _ADAMW_COPIES = 5, 1
+
+
+class Conditions(TypedDict):
+    """How a training runs, as far as its memory depends on it."""
+
+    context_length: int
+    precision: Number
+    device: Device
+    compiled: bool
+    ranks: NotRequired[int]
+    sharded: NotRequired[bool]
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Bytes by part, each at its own largest, and the total at the fullest moment."""
+
+    weights: int  # the parameters, in float32
+    gradients: int  # the gradients of those that learn; with data parallelism, also the buckets in which they are sent
+    optimizer: int  # what the optimizers remember
+    average: int  # the running average of the weights
+    activations: int  # what the forward pass leaves for the backward pass, for one micro-batch
+    loss: int  # the chunk of logits, and the head's gradient as the loss makes it
+    base: int  # the interpreter and its libraries, where the device is the CPU
+    total: int  # the fullest moment
+    moment: str  # which one it is: forward, backward, step or validation
+
+
+def plan_memory(
+    model: ModelConfig,
+    training: TrainConfig,
+    *,
+    micro_batch_size: int,
+    context_length: int,
+    precision: Number,
+    device: Device,
+    compiled: bool,
+    ranks: int = 1,
+    sharded: bool = False,
+) -> MemoryPlan:
+    """What one process needs to train a model in micro-batches of a size.
+
+    >>> from kotha.model.presets import preset
+    >>> plan = plan_memory(preset("mini"), TrainConfig(), micro_batch_size=2, context_length=4, precision="float32",
+    ...     device="cpu", compiled=False)
+    >>> plan.weights, plan.optimizer > 2 * plan.weights
+    (3632, True)
+    """
+    width = DTYPES[precision].itemsize
+    shape = _shape(model, training.optimizer, context_length, width, device, training.lora)
+    shares = ranks if sharded else 1
+    weights, states = -(-shape.weights // shares), -(-shape.optimizer // shares)
+    learning = -(-shape.learning // shares)
+    gradients = learning * (2 if ranks > 1 and not sharded else 1)
+    average = learning if training.ema_decay is not None else 0
+    body = body_memory(model, micro_batch_size, context_length, precision, device, compiled)
+    body = replace(body, kept=body.kept + shape.beside(micro_batch_size))
+    gathered = shape.gathered if shares > 1 else 0
+    standing = weights + states + average + gathered
+    accumulated = gradients if training.batch_size > micro_batch_size * ranks else 0
+    loss = shape.loss(micro_batch_size)
+    moments = {
+        "forward": accumulated + body.kept + loss,
+        "backward": max(
+            accumulated + body.kept + shape.loss_gradients(micro_batch_size) + body.working,
+            gradients + body.kept // shape.depth + body.working + shape.table,
+        ),
+        "step": gradients + -(-shape.step // shares),
+        "validation": gradients + average + shape.validation(precision, compiled) + shape.merged,
+    }
+    moment = max(moments, key=lambda name: moments[name])
+    base = _BASE if device == "cpu" else 0
+    scattered = int(_SCATTERED * (standing + moments[moment])) if device == "cpu" else 0
+    total = base + standing + moments[moment] + scattered
+    return MemoryPlan(weights, gradients, states, average, body.kept, loss, base, total, moment)
+
+
+def largest_micro_batch(
+    model: ModelConfig, training: TrainConfig, *, available_bytes: int, **how: Unpack[Conditions]
+) -> int:
+    """What is asked for; else the whole batch of a process if it fits and is of use, or a power of two that does."""
+    if training.micro_batch_size is not None:
+        return training.micro_batch_size
+    size = training.batch_size // how.get("ranks", 1)
+    if how["device"] == "cpu":
+        size = min(size, CPU_POSITIONS // positions(model, how["context_length"]))
+    while size > 1 and plan_memory(model, training, micro_batch_size=size, **how).total > available_bytes:
+        size = 1 << (size - 1).bit_length() - 1  # the next power of two below
+    return max(1, size)
+
+
+def check_room(model: ModelConfig, training: TrainConfig, room: int, how: Conditions) -> None:
+    """Refuse a training for which so much memory is too little, even with one sequence at a time."""
+    needed = plan_memory(model, training, micro_batch_size=1, **how).total
+    if needed > room:
+        raise ConfigError(
+            f"this model takes {size(needed)} of memory to learn from one sequence at a time, and here are "
+            f"{size(room)}; choose smaller sizes: d_model, d_ff, n_layers, vocab_size or context_length"
+        )
+
+
+def how_planned(
+    model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
+) -> Conditions:
+    """How a training with this arithmetic will run."""
+    device = cast("Device", arithmetic.device.type)
+    assert device in ("cpu", "cuda"), f"no plan for {device}"
+    return {
+        "context_length": planned_context(model, training),
+        "precision": cast("Number", arithmetic.precision),
+        "device": device,
+        "compiled": training.compile == "on" or (training.compile == "auto" and device == "cuda"),
+        "ranks": ranks,
+        "sharded": sharded,
+    }
+
+
+def planned_context(model: ModelConfig, training: TrainConfig) -> int:
+    """Tokens in a sequence as a training asks for it; for images, their patches and the class token."""
+    if not isinstance(model, TextConfig):
+        return positions(model, 0)
+    wanted = training.context_length or model.context_length
+    if wanted > model.context_length:
+        raise ConfigError(f"context_length={wanted} is more than the model's {model.context_length}; use that or less")
+    return wanted
+
+
+class _Shape:
+    """Sizes that follow from a model and its training, whatever the micro-batch."""
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        optimizer: Optimizer,
+        context_length: int,
+        width: int,
+        device: Device,
+        lora: int | None = None,
+    ) -> None:
+        self._model, self._context_length, self._width, self._device = model, context_length, width, device
+        try:
+            built = build(model, "meta")
+        except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
+            raise ConfigError(
+                f"d_model={model.d_model} and d_ff={model.d_ff} make matrices beyond any machine; choose smaller sizes"
+            ) from error
+        if lora is not None:
+            add_low_rank(built, lora, alpha=1.0, whole=learned_whole(model.family))
+        muon, *adamw = split_parameters(built, use_muon=optimizer == "muon")
+        moved = [each.numel() for group in adamw for _, each in group]
+        matrices = [each.numel() for _, each in muon]
+        self.weights = _FLOAT32 * _size(built)
+        self.learning = _FLOAT32 * (sum(moved) + sum(matrices))
+        adapted = [module for module in built.modules() if isinstance(module, LowRankLinear)]
+        self.merged = _FLOAT32 * sum(module.weight.numel() for module in adapted)  # for the plain model that is kept
+        # What the first narrow matrix gives and the second reads.
+        self._beside = len(adapted) * (lora or 0) * width
+        self.optimizer = _FLOAT32 * (2 * sum(moved) + len(moved) + sum(matrices))  # AdamW counts steps of each tensor
+        copies = 0 if device == "cuda" else _ADAMW_COPIES  # a GPU's AdamW is one kernel
+        self.step = _FLOAT32 * max(copies * max(moved), _MUON_COPIES * max(matrices, default=0))
+        self.depth = max(1, model.n_layers)
+        self._vocabulary = model.n_classes if isinstance(model, ViTConfig) else built.head.out_features
+        self.table = _FLOAT32 * model.vocab_size * model.d_model if isinstance(model, TextConfig) else 0
+        # Gathered when their turn comes: what stands outside the blocks, this block and the next.
+        blocks = _FLOAT32 * sum(_size(module) for name, module in built.named_modules() if name.endswith("blocks"))
+        self.gathered = self.weights - blocks + 2 * blocks // self.depth
+
+    def beside(self, batch_size: int) -> int:
+        """What the narrow matrices of LoRA leave for the backward pass."""
+        return batch_size * positions(self._model, self._context_length) * self._beside
+
+    def loss(self, batch_size: int) -> int:
+        """The loss at its fullest: copies in the type of the products, a chunk of logits, and gradients so far."""
+        copies = self._heads(batch_size) * self._width if self._width < _FLOAT32 else 0
+        summed = _FLOAT32 * self._head + (self._width * self._head if self._width < _FLOAT32 else 0)
+        return copies + self._rows(batch_size) * self._width * self._model.d_model + summed + self._chunk(batch_size)
+
+    def loss_gradients(self, batch_size: int) -> int:
+        """The gradients of rows and head as the loss made them, and scaled."""
+        own = self._heads(batch_size)
+        return 2 * self._width * own + (_FLOAT32 * self._head if self._width < _FLOAT32 else 0)
+
+    def validation(self, precision: str, compiled: bool) -> int:
+        """A batch of the validation set, in its blocks or in its loss."""
+        size = max(1, POSITIONS_AT_ONCE[self._device] // positions(self._model, self._context_length))
+        body = body_memory(self._model, size, self._context_length, precision, self._device, compiled)
+        hidden = _FLOAT32 * size * positions(self._model, self._context_length) * self._model.d_model
+        return max(body.measuring, hidden + self._chunk(size) + self._width * self._head)
+
+    def _rows(self, batch_size: int) -> int:
+        if isinstance(self._model, ViTConfig | ClassifierConfig):
+            return batch_size
+        guessed = CHOSEN if isinstance(self._model, BERTConfig) else 1.0
+        return int(batch_size * self._context_length * guessed)
+
+    @property
+    def _head(self) -> int:
+        return self._vocabulary * self._model.d_model
+
+    def _heads(self, batch_size: int) -> int:
+        """Numbers in what the head reads and in the head."""
+        return self._rows(batch_size) * self._model.d_model + self._head
+
+    def _chunk(self, batch_size: int) -> int:
+        largest = GPU_CHUNK_LOGITS if self._device == "cuda" else CHUNK_LOGITS
+        return _CHUNKS * _FLOAT32 * min(self._rows(batch_size) * self._vocabulary, max(largest, self._vocabulary))
+
+
+_shape = lru_cache(maxsize=64)(_Shape)
+
+
+def _size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

@@ -1,0 +1,193 @@
+"""From what was asked for to a model and all settings of its training: one way for ``train``, ``plan`` and Python.
+
+With a time, batch, context, rates and steps follow from the text and the machine (``plan/rules.py``); without a preset
+the sizes too (``plan/design.py``). A number of steps, or a recipe other than the modern one, is taken as it is; only a
+warm-up that nobody asked for is shortened where it would take most of the steps.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from kotha.errors import ConfigError, UsageError, nearest
+from kotha.i18n.wording import count, counted, duration, passes, size
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
+from kotha.model.fields import is_number
+from kotha.model.presets import preset
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.config import TrainConfig
+from kotha.training.origin import Origin
+from kotha.training.plan.budget import Budget, budget_here, budget_on
+from kotha.training.plan.design import RECIPE, Design, as_learned, check_enough, propose
+from kotha.training.plan.gpus import GPU
+from kotha.training.plan.memory import planned_context
+from kotha.training.plan.rules import EVALUATIONS, pace_of, warmed_in_time
+from kotha.training.plan.text_size import TextSize
+from kotha.training.recipes import recipe
+
+# How long a training takes of which nothing was said.
+USUAL_MINUTES = 10.0
+USUAL_PRESET = "pocket"
+# A year.
+LONGEST_MINUTES = 525_600
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What was asked for; all the rest is chosen."""
+
+    preset: str | None = None  # exact name; None for sizes that suit the text and the time
+    recipe: str = RECIPE  # course, classic or modern
+    minutes: float | None = None  # how long it may take, all in all
+    memory_bytes: int | None = None  # how much memory it may take; None for what there is
+    device: str | None = None  # cpu or cuda; None for this machine's best
+    gpu: GPU | None = None  # A GPU that need not be here, for a plan
+    changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the training and sizes of the model, by name
+    model: ModelConfig | None = None  # of weights to start from
+
+    def __post_init__(self) -> None:
+        if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
+            raise UsageError(f"minutes={self.minutes!r} must be above 0, and at most a year ({LONGEST_MINUTES:,})")
+        if self.minutes is not None and "steps" in self.changes:
+            raise UsageError("minutes and steps both say how long to train; give one of them")
+        if self.model is not None and self.preset is not None:
+            raise UsageError(f"weights to start from have their sizes; preset={self.preset!r} cannot change them")
+
+    @property
+    def timed(self) -> bool:
+        """Does the time decide how many steps there are?"""
+        return self.minutes is not None or (self.preset is None and "steps" not in self.changes)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What will be trained, and how."""
+
+    model: ModelConfig
+    settings: TrainConfig
+    seconds_per_step: float | None = None  # as it was timed for the choice
+    design: Design | None = None  # the design behind it, where there is one
+    sentence: str = ""  # what was chosen and why; empty where nothing was
+
+
+def choose_settings(
+    request: TrainRequest, text: TextSize | None = None, before_timing: Callable[[], Any] = lambda: None
+) -> Choice:
+    """The model and the settings for a request; ``text`` is what it will learn from.
+
+    What can be refused at once is refused before anything is timed.
+    """
+    model, rest = take_sizes(request.model or preset(request.preset or USUAL_PRESET), request.changes)
+    if "vocab_size" in rest:
+        model = model.replace(vocab_size=rest.pop("vocab_size"))  # a model without words says so
+    longest = rest.get("context_length")
+    if request.model is None and isinstance(model, TextConfig) and isinstance(longest, int):
+        model = model.replace(context_length=max(longest, model.context_length))  # who shall read more sees more
+    sized = request.preset is not None or request.model is not None or len(rest) < len(request.changes)
+    if request.model is not None and isinstance(model, TextConfig):
+        rest.setdefault("context_length", model.context_length)  # what it can read, it goes on reading
+    elif text is not None and text.vocab_size and "vocab_size" not in request.changes and isinstance(model, TextConfig):
+        model = model.replace(vocab_size=text.vocab_size)
+    settings = recipe(request.recipe, **rest)
+    if settings.dropout is not None and isinstance(model, TextConfig):
+        model = model.replace(dropout=settings.dropout)
+    if not request.timed:
+        model = as_learned(model, settings.context_length) if isinstance(model, GPTConfig) else model
+        return Choice(model, warmed_in_time(settings, rest))
+    if text is None:
+        raise UsageError("what suits a time depends on the text too: name the data")
+    if request.recipe == RECIPE and isinstance(model, GPTConfig) and not sized:
+        check_enough(text)
+    before_timing()
+    budget = _budget(request, settings)
+    if request.recipe != RECIPE or not isinstance(model, GPTConfig):
+        return _fitted(model, settings, budget, rest)
+    return _designed(text, budget, rest, model if sized else None)
+
+
+def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
+    """A model with those settings that only a model has, such as n_layers, and the settings that are left."""
+    of_training = {each.name for each in fields(TrainConfig)}
+    sizes = {each.name for each in fields(model)} - of_training
+    known = {*of_training, *sizes, "vocab_size"}  # which a model without words refuses in words of its own
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"setting {name!r} does not exist{nearest(name, known)}")
+    changes = {name: value for name, value in given.items() if name in sizes}
+    rest = {name: value for name, value in given.items() if name not in sizes}
+    return (model.replace(**changes) if changes else model), rest
+
+
+def _budget(request: TrainRequest, settings: TrainConfig) -> Budget:
+    minutes = request.minutes or USUAL_MINUTES
+    if request.gpu is not None:
+        return budget_on(request.gpu, minutes, request.memory_bytes, settings.precision)
+    return budget_here(minutes, request.memory_bytes, request.device, settings.precision)
+
+
+def fit_to_minutes(
+    request: TrainRequest, model: ModelConfig, settings: TrainConfig, fixed: Mapping[str, Any], usual_length: int
+) -> Choice:
+    """As many steps as a request's time allows over examples whose length is usually this, and at most the context."""
+    return _fitted(model, settings, _budget(request, settings), fixed, usual_length)
+
+
+def _fitted(
+    model: ModelConfig,
+    settings: TrainConfig,
+    budget: Budget,
+    fixed: Mapping[str, Any],
+    usual_length: int | None = None,
+) -> Choice:
+    """Settings as they are, for as many steps as the time allows."""
+    context = planned_context(model, settings)
+    seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
+    steps = max(EVALUATIONS, int(budget.seconds / seconds))
+    pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
+    return Choice(
+        model, settings.change(**pace), seconds, None, f"{counted(steps, 'step')} in {duration(60 * budget.minutes)}"
+    )
+
+
+def check_settings(model: ModelConfig, config: TrainConfig) -> None:
+    """Refuse settings that only another family learns by."""
+    for name in ("teachers", "backwards"):
+        if getattr(config, name) and not isinstance(model, GPTConfig):
+            raise ConfigError(f"{name} is for a gpt, which learns next tokens; train this one without")
+    if config.augment != "none" and not isinstance(model, ViTConfig):
+        raise ConfigError("augment is for images; leave it out")
+    if isinstance(model, ViTConfig | ClassifierConfig):
+        return
+    if config.class_weights != "equal" or config.best_by != "loss":
+        raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
+
+
+def check_lora(config: TrainConfig, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
+    """Refuse LoRA where there is nothing that it could be beside; ``data`` is what the tokenizer cuts."""
+    if config.lora is None:
+        return
+    if origin is None:
+        raise UsageError(f"lora={config.lora} learns beside weights that stay, so it needs a model to start from")
+    own = origin.bundle.tokenizer
+    if own is None or own.fingerprint != tokenizer.fingerprint:
+        raise UsageError(
+            f"lora={config.lora} leaves the table of words as it is, and {data} was cut by another tokenizer than "
+            f"{origin.name} reads with; prepare the data with that one"
+        )
+
+
+def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:
+    """Settings by the rules, and without a model its sizes too."""
+    design = propose(text, budget, fixed, model)
+    settings = design.settings
+    sizes = (
+        f"{counted(design.model.n_layers, 'layer')} of {design.model.d_model} ({count(design.parameters)} parameters)"
+    )
+    steps = f"{settings.steps:,} steps of {settings.batch_size} x {settings.context_length} tokens"
+    ends = "; more passes over so little text would only memorise it" if design.text_ends else ""
+    sentence = (
+        f"{sizes}, {steps}, learning rates {settings.learning_rate:g} and Muon {settings.muon_learning_rate:g}: "
+        f"for {size(text.bytes)} of text and {duration(60 * budget.minutes)}, "
+        f"{passes(design.epochs)} times through it{ends}"
+    )
+    return Choice(design.model, settings, design.seconds_per_step, design, sentence)

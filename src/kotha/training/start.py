@@ -1,0 +1,255 @@
+"""Starting a run on a data folder, and going on with one: what the command does, for Python too."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+
+from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, data_of, describe_data, mapping
+from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
+from kotha.storage.status import matching
+from kotha.text.shards import Dataset
+from kotha.training.checkpoint_exchange import bring_together
+from kotha.training.config import TrainConfig
+from kotha.training.device.hardware import describe_machine
+from kotha.training.distributed import ALONE, Ranks
+from kotha.training.loop import OnEvent, Sampler, Training
+from kotha.training.origin import Origin
+from kotha.training.plan.step_time import predict_seconds_per_step, use_fastest_threads
+from kotha.training.plan.text_size import measure_text
+from kotha.training.settings import (
+    USUAL_MINUTES,
+    USUAL_PRESET,
+    TrainRequest,
+    check_lora,
+    check_settings,
+    choose_settings,
+    take_sizes,
+)
+from kotha.training.show.report import write_report
+from kotha.training.tasks.masked_words import MaskedWords
+from kotha.training.tasks.next_token import NextToken
+
+# What families learn from that read no plain text, and what to do.
+_OTHERS = {
+    "seq2seq": ("pairs of texts", "name a table of pairs (tsv, csv, jsonl) instead of the data folder"),
+    "vit": ("images with their classes", "name a folder with a folder for each class, or an .npz archive"),
+}
+_CLASSES = ("texts with labels", "use a gpt or bert preset, or go on with what made it")
+
+OnRemark = Callable[[str], None]
+
+
+def train_run(
+    data: Dataset,
+    folder: RunFolder,
+    request: TrainRequest | None = None,
+    *,
+    resume: bool = False,
+    sampler: Callable[[Any], str | None] | None = None,
+    on_event: OnEvent | None = None,
+    on_remark: OnRemark | None = None,
+    on_ready: Callable[[Training], None] | None = None,
+    ranks: Ranks = ALONE,
+    origin: Origin | None = None,
+    **about: Any,
+) -> dict[str, Any]:
+    """A whole training, from what was asked for to its report; returns the summary.
+
+    With ``resume`` it goes on from the last checkpoint of the folder, with the request's changes. ``on_event`` hears
+    figures, with the ``steps`` that there will be, ``on_remark`` sentences; ``sampler`` writes with the model at each
+    evaluation; ``on_ready`` sees the training before its first step; ``origin`` is a model to start from; ``about`` is
+    what else the run's config.json should tell.
+    """
+    request, say = request or TrainRequest(), on_remark or (lambda _: None)
+    if resume and origin is not None:
+        raise UsageError("a run that is resumed goes on from its own weights; start a new one from others")
+    if resume and request.minutes is not None:
+        raise UsageError("minutes is for a new run; one that is resumed has its steps, or gets other steps")
+    if not resume and ranks.writes:
+        folder.check_new()  # before anything takes its time; another process may already have begun it
+    check_held_out(data)
+    threads, began = torch.get_num_threads(), time.perf_counter()
+
+    def hear(event: dict[str, Any]) -> None:
+        if on_event is not None:
+            on_event({**event, "steps": training.config.steps})
+
+    how: dict[str, Any] = {"sampler": sampler, "on_event": hear, "ranks": ranks}
+    try:
+        if resume:
+            training = resume_run(data, folder, dict(request.changes), **how)
+            together = "" if ranks.alone else f", in {ranks.world} processes"
+            say(f"going on from step {training.progress.step:,} of {training.config.steps:,}{together}")
+            if len(data_of(folder.about())) > 1:
+                say("with other data than the run began with; `evaluate` looks in all of it for what was seen")
+        else:
+            training = _start(data, folder, request, say, origin, **how, **about)
+            if request.timed and ranks.alone:
+                training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
+        training.fitting.on_remark = say
+        say(f"{training.arithmetic.precision} on {training.arithmetic.device} ({training.arithmetic.reason})")
+        if on_ready is not None:
+            on_ready(training)
+        summary = training.run()
+    finally:
+        torch.set_num_threads(threads)
+    if ranks.writes:
+        write_report(folder.path)
+    return summary
+
+
+def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
+    """Did torchrun begin this run before, and start its processes again? All get the same answer.
+
+    It does so when one died, and when a machine came or left. It counts only the first, on each machine by itself; so
+    a run remembers what the launch that began it is called.
+    """
+    begun = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
+    return ranks.any(begun or ranks.restarts > 0) and ranks.any(folder.exists)
+
+
+def _start(
+    data: Dataset,
+    folder: RunFolder,
+    request: TrainRequest,
+    say: OnRemark,
+    origin: Origin | None,
+    *,
+    ranks: Ranks,
+    **about: Any,
+) -> Training:
+    """Choose the settings and start."""
+    if origin is not None:
+        request = replace(request, model=origin.config(data.tokenizer))
+    if not ranks.alone:  # each process would time its own steps
+        if request.minutes is not None or (origin is not None and "steps" not in request.changes):
+            raise UsageError("minutes are for one process, and here are several; give steps")
+        request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
+
+    def get_ready() -> None:
+        say("measuring this machine …")
+        use_fastest_threads()
+
+    choice = choose_settings(request, measure_text(str(data.path)), get_ready)
+    if choice.sentence:
+        say(choice.sentence)
+    about = {"seconds_per_step": choice.seconds_per_step, **about}
+    counts: dict[str, int] = {}
+    if origin is not None:
+        origin.check(choice.model, data.tokenizer)
+        about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
+    check_lora(choice.settings, data.tokenizer, str(data.path), origin)
+    training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+    training.most_steps = None if choice.design is None else choice.design.most_steps
+    if origin is not None:
+        training.save()  # whoever is killed before the next checkpoint has the weights that it started from
+        pieces = "".join(f", {count:,} pieces {how}" for how, count in counts.items())
+        say(f"from {origin.name}{pieces}")
+    return training
+
+
+def check_held_out(data: Dataset) -> None:
+    """Refuse data on which no model could be measured, so that none would be kept."""
+    if not data["validation"].info.tokens:
+        raise DataError(
+            f"{data.path} has no validation text, and the model that does best on it is the one that is kept; prepare "
+            "it anew from two documents or more (in a .txt file blank lines part them), or with a validation file"
+        )
+
+
+def start_run(
+    model: ModelConfig,
+    config: TrainConfig,
+    data: Dataset,
+    folder: RunFolder,
+    *,
+    sampler: Sampler | None = None,
+    on_event: OnEvent | None = None,
+    ranks: Ranks = ALONE,
+    timed: bool = False,
+    seconds_per_step: float | None = None,
+    fill: Callable[[Any], Any] | None = None,
+    **about: Any,
+) -> Training:
+    """A run in a new folder, ready to ``run()``; ``about`` is what else its config.json should tell.
+
+    ``fill`` may put other weights into the new model than those of chance.
+    With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
+    """
+    if ranks.writes:
+        folder.claim()
+    training = _training(model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks, fill=fill)
+    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
+        arithmetic, fitting = training.arithmetic, training.fitting
+        if timed and seconds_per_step is None and ranks.alone:
+            shape = (fitting.micro_batch_size, fitting.context_length)
+            seconds_per_step = predict_seconds_per_step(model, config, *shape, arithmetic)
+        folder.start(
+            model,
+            config.to_dict(),
+            data.tokenizer,
+            task=training.task.name,
+            data=describe_data(data),
+            machine={
+                **describe_machine(arithmetic.device),
+                "precision": arithmetic.precision,
+                "reason": arithmetic.reason,
+                "processes": ranks.world,
+            },
+            references=training.task.references(),
+            predicted={
+                "memory_bytes": asdict(fitting.plan()),
+                "seconds": seconds_per_step * config.steps if seconds_per_step else None,
+            },
+            **({LAUNCH: ranks.launch} if ranks.launch is not None else {}),
+            **about,
+        )
+    ranks.wait()
+    return training
+
+
+def resume_run(
+    data: Dataset, folder: RunFolder, changes: dict[str, Any], *, ranks: Ranks = ALONE, **how: Any
+) -> Training:
+    """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``; ``how`` as above."""
+    bring_together(folder.path, ranks)
+    if ranks.writes:
+        folder.claim()
+    model, settings = folder.read()
+    folder.check_data(data)
+    origin = folder.about().get("origin")
+    if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
+        raise CheckpointError(f"{folder.path} was to go on from {origin}, and saved nothing; start a new run from it")
+    threads = mapping(folder.about(), "machine").get("threads")
+    if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
+        torch.set_num_threads(threads)  # sums round as they did
+    try:
+        config = TrainConfig().change(**settings)
+    except (KothaError, TypeError) as error:
+        raise CheckpointError(f"{folder.path / CONFIG} is broken: {error}") from error
+    same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
+    if same != model:
+        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
+    config = config.change(**changes)
+    training = _training(model, config, data, folder, ranks=ranks, **how)
+    if ranks.writes:
+        folder.remember_data(data)
+        if changes:
+            folder.change(config.to_dict())
+    ranks.wait()
+    training.resume()
+    return training
+
+
+def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
+    """What a data folder of plain text offers: next tokens to a GPT, masked words to a BERT."""
+    if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
+        needs, instead = _OTHERS.get(model.family, _CLASSES)
+        raise ConfigError(f"a {model.family} model learns from {needs}, and {data.path} holds plain text; {instead}")
+    check_settings(model, config)
+    task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
+    return Training(model, config, task, folder, tokenizer=data.tokenizer, **how)

@@ -1,0 +1,184 @@
+"""What a sweep found: which settings mattered (PED-ANOVA, Watanabe et al. 2023), the best trial beside the default.
+
+The importance of a setting is how much its values among the better trials differ from its values among all; the shares
+add up to one. From few trials it says little, and each trial has one seed, so a small gain may be chance.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kotha.training.sweep.searching import Searching, name_of, value_of
+from kotha.training.sweep.space import Value, rounded, short
+from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
+
+# Trials that came to their end, from which on an importance is told.
+_FEWEST = 4
+# With fewer than so many for each setting, what mattered is a guess.
+_FEW_FOR_EACH = 5
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial, as it stands."""
+
+    name: str
+    folder: str
+    state: str  # complete, pruned, failed, running or waiting
+    value: float | None  # what decides: lower is better
+    is_default: bool
+    values: dict[str, Value]
+    steps: int | None = None
+    seconds: float | None = None
+    problem: str | None = None
+    curve: list[tuple[int, float]] = field(default_factory=list)  # parts of the run, and the value there
+
+
+@dataclass(frozen=True)
+class SweepFindings:
+    """All that is told of a sweep."""
+
+    trials: list[Trial]
+    importance: dict[str, float]
+    default_values: dict[str, Value]
+    searched: dict[str, str]  # the range of each setting
+    unit: str
+    preset: str | None
+    recipe: str
+    minutes: float | None
+    changes: dict[str, Any]  # what the best trial is told beside preset, recipe and time
+    at_an_end: list[str]  # settings of which the best value lies close to an end of what was searched
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial that reached the lowest figure."""
+        ended = [each for each in self.trials if each.state == "complete" and each.value is not None]
+        return min(ended, key=lambda each: each.value or 0.0, default=None)
+
+    @property
+    def default(self) -> Trial | None:
+        """The default recipe, once it has come to its end."""
+        return next((each for each in self.trials if each.is_default and each.state == "complete"), None)
+
+    def count(self, *states: str) -> int:
+        """How many trials are in these states."""
+        return sum(each.state in states for each in self.trials)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        best, default = self.best, self.default
+        told = {"best": None if best is None else asdict(best), "default": None if default is None else asdict(default)}
+        return {**asdict(self), **told}
+
+
+def find(searching: Searching) -> SweepFindings:
+    """What the study says by now, all processes together."""
+    study, sweep = searching.study, searching.sweep
+    trials = [_trial(each, sweep.defaults) for each in study.get_trials(deepcopy=False) if _is_told(each)]
+    asked = sweep.asked
+    partial = SweepFindings(
+        trials=trials,
+        importance=_importance(study, [each.name for each in sweep.searched], trials),
+        default_values=sweep.defaults,
+        searched={each.name: each.range for each in sweep.searched},
+        unit=next((each.user_attrs["unit"] for each in study.get_trials() if "unit" in each.user_attrs), "bits/byte"),
+        preset=sweep.preset,
+        recipe=asked["recipe"],
+        minutes=asked["minutes"],
+        changes={},
+        at_an_end=[],
+    )
+    best = partial.best
+    values = {} if best is None else best.values
+    ends = [each.name for each in sweep.searched if each.at_an_end(values.get(each.name))]
+    return SweepFindings(**{**vars(partial), "changes": sweep.changes(values), "at_an_end": ends})
+
+
+def _is_told(trial: Any) -> bool:
+    """What was done again elsewhere, or was one too many, is nobody's business."""
+    return bool(trial.state != optuna().trial.TrialState.FAIL)
+
+
+def _trial(trial: Any, defaults: dict[str, Value]) -> Trial:
+    attributes = trial.user_attrs
+    is_default = bool(attributes.get(DEFAULT))
+    value = trial.value if trial.value is not None and value_of({"loss_nats": trial.value}) < float("inf") else None
+    return Trial(
+        name=name_of(trial),
+        folder=str(attributes.get(FOLDER, "")),
+        state=trial.state.name.lower(),
+        value=value,
+        is_default=is_default,
+        values=dict(defaults) if is_default else {name: rounded(value) for name, value in trial.params.items()},
+        steps=attributes.get("steps"),
+        seconds=attributes.get("seconds"),
+        problem=attributes.get("problem"),
+        curve=sorted(trial.intermediate_values.items()),
+    )
+
+
+def _importance(study: Any, names: list[str], trials: list[Trial]) -> dict[str, float]:
+    """The share of each setting; empty where there is too little to tell, or nothing differs."""
+    ended = [each.value for each in trials if each.state == "complete"]
+    if len(ended) < _FEWEST or len(set(ended)) < 2:
+        return {}
+    found = optuna().importance.get_param_importances(study, params=names)
+    return {name: float(found.get(name, 0.0)) for name in names}
+
+
+# -- as it is told -----------------------------------------------------------------------------------------------------
+
+
+def mattered_rows(found: SweepFindings) -> list[list[str]]:
+    """Each setting: what was searched, the default, the best, and how much it mattered; what mattered most first."""
+    best = found.best
+    rows = []
+    for name in sorted(found.searched, key=lambda each: -found.importance.get(each, 0.0)):
+        share = found.importance.get(name)
+        chosen = "" if best is None else short(best.values.get(name))
+        told = "" if share is None else f"{share:.0%}"
+        rows.append([name, found.searched[name], short(found.default_values[name]), chosen, told])
+    return rows
+
+
+def trial_rows(found: SweepFindings, most: int = 10) -> list[list[str]]:
+    """The trials, the best first: figure, how it ended, and its values."""
+    known = [each for each in found.trials if each.value is not None]
+    ranked = sorted(known, key=lambda each: (each.state != "complete", each.value))
+    rows = []
+    for each in ranked[:most]:
+        values = ", ".join(f"{name}={short(value)}" for name, value in each.values.items())
+        name = f"{each.name} (default)" if each.is_default else each.name
+        rows.append([name, f"{each.value:.4f}", _ENDS.get(each.state, each.state), values])
+    return rows
+
+
+_ENDS = {"complete": "to its end", "pruned": "stopped early"}
+
+
+def sentences(found: SweepFindings) -> list[str]:
+    """What must be said of the tables."""
+    best, default = found.best, found.default
+    whole, stopped = found.count("complete"), found.count("pruned")
+    told = [f"trials that came to their end: {whole}; stopped early: {stopped}"]
+    if elsewhere := found.count("running", "waiting"):
+        told.append(f"at work elsewhere, or waiting: {elsewhere}; the same command goes on with them")
+    if best is None or best.value is None:
+        return [*told, "no trial came to its end, so there is nothing to recommend yet"]
+    if best.is_default:
+        told.append(f"no trial was better than the default recipe, {best.value:.4f} {found.unit}")
+    elif default is not None and default.value is not None:
+        gain = 1 - best.value / default.value
+        told.append(
+            f"{best.name} is the best: {best.value:.4f} {found.unit}, {gain:.1%} below the default recipe's "
+            f"{default.value:.4f}; each has one seed, so a small gain may be chance"
+        )
+    else:
+        told.append(f"{best.name} is the best: {best.value:.4f} {found.unit}")
+    for name in found.at_an_end:
+        where = f"{found.searched[name]}, at {short(best.values[name])}"
+        told.append(f"{name} is best close to an end of {where}; search beyond it")
+    if not found.importance:
+        told.append(f"what mattered is not to be told yet; it takes {_FEWEST} trials with different results")
+    elif whole < _FEW_FOR_EACH * len(found.searched):
+        told.append(f"what mattered is a guess from {whole} trials; more of them make it surer")
+    return told

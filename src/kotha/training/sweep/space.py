@@ -1,0 +1,286 @@
+"""What is searched: the search space of a hyperparameter sweep, one setting at a time, written as words.
+
+``learning_rate=1e-4..1e-2:log`` is everything between two ends, drawn evenly by its logarithm; ``n_layers=2..6`` the
+whole ones between; ``dropout=0,0.1,0.2`` one of a few. ``size=2x96,4x192`` is a model's layers and width in one, with
+the heads and the feed-forward width that go with them (``plan/design.py``), because two of these alone seldom fit.
+
+What nobody named is searched around the default: rates by a factor, the batch and the size by a step to each side.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, get_args, get_type_hints
+
+from kotha.errors import UsageError, nearest
+from kotha.model.config import ModelConfig
+from kotha.model.fields import is_number
+from kotha.training.config import TrainConfig
+from kotha.training.plan.design import RUNGS, shape
+from kotha.training.settings import Choice
+
+SIZE = "size"
+Value = str | int | float | bool | None
+# They decide how long a trial takes or how it is measured: trials that differ in them cannot be compared.
+_MEASURES = (
+    *("steps", "seed", "evaluate_every", "evaluate_tokens", "best_by", "patience", "checkpoint_every"),
+    *("keep_checkpoints", "teachers", "vocab_size", "micro_batch_size"),
+)
+_RATE_FACTOR = 4.0
+_DECAYS = (0.01, 1.0)
+_DROPOUTS = (0.0, 0.1, 0.2, 0.3)
+_SIZE_FORM = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,5})")
+_MOST_CHOICES = 100
+# Of a range, the share on each side in which a value is at its end.
+_NEAR_AN_END = 0.05
+
+
+class ValueSource(Protocol):
+    """What draws a value: a trial of Optuna."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[Value]) -> Any: ...  # noqa: D102 - Optuna's
+
+    def suggest_int(self, name: str, low: int, high: int, *, log: bool) -> int: ...  # noqa: D102 - Optuna's
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool) -> float: ...  # noqa: D102 - Optuna's
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One setting that is searched: among ``choices``, or where there are none between two ends."""
+
+    name: str
+    choices: tuple[Value, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False  # drawn evenly by the logarithm
+    whole: bool = False  # whole numbers only
+
+    @property
+    def words(self) -> str:
+        """As it is written; reading it gives the same again.
+
+        >>> Searched("learning_rate", low=1e-4, high=0.01, log=True).words
+        'learning_rate=0.0001..0.01:log'
+        """
+        return f"{self.name}={self.range}"
+
+    @property
+    def range(self) -> str:
+        """What stands behind the name."""
+        if self.choices:
+            return ",".join(map(in_words, self.choices))
+        return f"{in_words(self.low)}..{in_words(self.high)}{':log' if self.log else ''}"
+
+    def draw(self, trial: ValueSource) -> Value:
+        """A value, by whoever draws."""
+        if self.choices:
+            found: Value = trial.suggest_categorical(self.name, self.choices)
+            return found
+        if self.whole:
+            return trial.suggest_int(self.name, int(self.low), int(self.high), log=self.log)
+        return rounded(trial.suggest_float(self.name, self.low, self.high, log=self.log))
+
+    def holds(self, value: Value) -> bool:
+        """Could this value be drawn?"""
+        if self.choices:
+            return value in self.choices
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def at_an_end(self, value: Value) -> bool:
+        """Does a value lie close to an end of the range, so that a better one may lie beyond it?
+
+        >>> rates = Searched("learning_rate", low=1e-4, high=1e-2, log=True)
+        >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
+        (True, False)
+        """
+        if self.choices or isinstance(value, bool) or not isinstance(value, int | float) or not self.holds(value):
+            return False
+        low, high, here = (math.log(each) if self.log else each for each in (self.low, self.high, value))
+        return not _NEAR_AN_END <= (here - low) / (high - low) <= 1 - _NEAR_AN_END
+
+
+def in_words(value: Value) -> str:
+    """A value as ``read_search`` and ``--set`` take it.
+
+    >>> in_words(0.0001), in_words(None), in_words(True), in_words("muon")
+    ('0.0001', 'none', 'true', 'muon')
+    """
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def rounded(value: Value) -> Value:
+    """A value as it is trained with: more digits than these nobody wants to copy.
+
+    >>> rounded(0.00883987453425), rounded(64)
+    (0.00884, 64)
+    """
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def short(value: Value) -> str:
+    """A value for people."""
+    return f"{value:.3g}" if isinstance(value, float) else in_words(value)
+
+
+def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, Any] | None = None) -> list[Searched]:
+    """The settings that words name; ``fixed`` are those that were given a value, and cannot be searched as well.
+
+    >>> from kotha.model.presets import preset
+    >>> [each.words for each in read_search(["n_layers=2..6", "dropout=0,0.1"], preset("mini"))]
+    ['n_layers=2..6', 'dropout=0,0.1']
+    """
+    found = [_read(word, model) for word in words]
+    names = [each.name for each in found]
+    for each in found:
+        if names.count(each.name) > 1:
+            raise UsageError(f"{each.name} is searched twice; name all of its values once")
+        if each.name in (fixed or {}):
+            raise UsageError(f"{each.name} was given a value and is searched too; leave one of them out")
+    sizes = {"n_layers", "d_model", "n_heads", "d_ff"}.intersection(names)
+    if SIZE in names and sizes:
+        raise UsageError(f"size is layers and width in one, and {sorted(sizes)[0]} is searched too; leave one out")
+    return found
+
+
+def _read(word: str, model: ModelConfig) -> Searched:
+    name, equals, rest = word.partition("=")
+    if not equals or not name:
+        raise UsageError(f"{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C")
+    kinds = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
+    known = [each.name for each in (*fields(model), *fields(TrainConfig)) if each.name not in _MEASURES]
+    if name in _MEASURES:
+        raise UsageError(f"{name} decides how a trial is timed or measured; set it for all instead of searching it")
+    if name not in (*known, SIZE):
+        raise UsageError(f"setting {name!r} does not exist{nearest(name, [*known, SIZE])}")
+    ends, colon, how = rest.partition(":")
+    if ".." not in ends:
+        return _among(name, rest, kinds.get(name))
+    if colon and how != "log":
+        raise UsageError(f"{word!r} ends in {how!r}; only :log is known there")
+    if name == SIZE:
+        raise UsageError("size is searched among a few, as size=2x96,4x192")
+    return _between(name, ends, colon == ":", kinds[name])
+
+
+def _between(name: str, ends: str, log: bool, kind: Any) -> Searched:
+    allowed = get_args(kind) or (kind,)
+    whole = int in allowed and float not in allowed
+    if not whole and float not in allowed:
+        raise UsageError(f"{name} is no number; search it among a few, as {name}=A,B")
+    low, high = (_number(name, part, whole) for part in ends.split("..", 1))
+    if not low < high:
+        raise UsageError(f"{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first")
+    if log and low <= 0:
+        raise UsageError(f"{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0")
+    for end in (low, high):
+        _check(name, end)
+    return Searched(name, low=low, high=high, log=log, whole=whole)
+
+
+def _number(name: str, text: str, whole: bool) -> float:
+    try:
+        value = int(text) if whole else float(text)
+    except ValueError as error:
+        wrong = "is no whole number" if whole else "is no number"
+        raise UsageError(f"{name}: {text!r} {wrong}; write {name}=FROM..TO") from error
+    if not is_number(value):
+        raise UsageError(f"{name}: {text!r} is no end of a range")
+    return value
+
+
+def _among(name: str, rest: str, kind: Any) -> Searched:
+    parts = rest.split(",")
+    if len(parts) > _MOST_CHOICES:
+        raise UsageError(f"{name} has {len(parts)} values; name at most {_MOST_CHOICES}, or a range")
+    values = tuple(dict.fromkeys(_value(part, kind) for part in parts if part))
+    if len(values) < 2:
+        raise UsageError(f"{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO")
+    for value in values:
+        if name == SIZE and not (isinstance(value, str) and _SIZE_FORM.fullmatch(value)):
+            raise UsageError(f"size={value} is not layers x width; write it as size=2x96,4x192")
+        _check(name, value)
+    return Searched(name, choices=values)
+
+
+def _value(text: str, kind: Any) -> Value:
+    if text == "none":
+        return None
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(value, str | int | float | bool):
+        return text
+    is_fraction = float in (get_args(kind) or (kind,)) and not isinstance(value, bool)
+    return float(value) if is_fraction and isinstance(value, int) else value
+
+
+def _check(name: str, value: Value) -> None:
+    """Refuse at once what every trial would refuse."""
+    if name in {each.name for each in fields(TrainConfig)}:
+        TrainConfig().change(**{name: value})
+
+
+# -- what nobody named -------------------------------------------------------------------------------------------------
+
+
+def usual_search(choice: Choice, fixed: Mapping[str, Any], sizes_open: bool) -> list[Searched]:
+    """What is searched unless told otherwise, around the default; nothing that was given a value (``fixed``)."""
+    settings = choice.settings
+    rates = ["learning_rate", *(["muon_learning_rate"] if settings.optimizer == "muon" else [])]
+    found = [_around(name, getattr(settings, name)) for name in rates]
+    found.append(Searched("weight_decay", low=_DECAYS[0], high=_DECAYS[1], log=True))
+    found.append(Searched("dropout", choices=_DROPOUTS))
+    batch = settings.batch_size
+    found.append(Searched("batch_size", choices=tuple(sorted({max(1, batch // 2), batch, 2 * batch}))))
+    if sizes_open and (steps := _sizes_beside(choice.model)):
+        found.append(Searched(SIZE, choices=steps))
+    return [each for each in found if each.name not in fixed]
+
+
+def _around(name: str, value: float) -> Searched:
+    low, high = (float(f"{each:.3g}") for each in (value / _RATE_FACTOR, value * _RATE_FACTOR))
+    return Searched(name, low=low, high=high, log=True)
+
+
+def _sizes_beside(model: ModelConfig) -> tuple[str, ...]:
+    """The rung of the ladder that a model stands on, and its neighbours; none for one beside the ladder."""
+    here = size_of(model)
+    names = [f"{layers}x{width}" for layers, width in RUNGS]
+    if here not in names:
+        return ()
+    place = names.index(here)
+    return tuple(names[max(0, place - 1) : place + 2])
+
+
+def size_of(model: ModelConfig) -> str:
+    """A model's layers and width in one word."""
+    sizes = model.to_dict()
+    return f"{sizes.get('n_layers')}x{sizes.get('d_model')}"
+
+
+def default_of(name: str, choice: Choice) -> Value:
+    """What a setting is where nobody searches it."""
+    if name == SIZE:
+        return size_of(choice.model)
+    sizes = choice.model.to_dict()
+    value: Value = getattr(choice.settings, name, None) if hasattr(choice.settings, name) else sizes.get(name)
+    return sizes.get(name) if value is None and name in sizes else value
+
+
+def as_changes(values: Mapping[str, Value]) -> dict[str, Any]:
+    """Drawn values as settings and sizes of a training.
+
+    >>> as_changes({"dropout": 0.1, "size": "2x96"})
+    {'dropout': 0.1, 'n_layers': 2, 'd_model': 96, 'n_heads': 3, 'd_ff': 256}
+    """
+    changes = {name: value for name, value in values.items() if name != SIZE}
+    if SIZE in values and (form := _SIZE_FORM.fullmatch(str(values[SIZE]))):
+        model = shape(int(form[1]), int(form[2]), vocab_size=1024)
+        changes |= {name: getattr(model, name) for name in ("n_layers", "d_model", "n_heads", "d_ff")}
+    return changes

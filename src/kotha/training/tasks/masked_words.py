@@ -1,0 +1,216 @@
+"""Masked words (MLM) and sentence pairs (NSP): what a BERT learns from a data folder.
+
+A passage is what is read at one time. A document that fits is one passage; a longer one is cut into as few as will do,
+all of about one length. Over an epoch every word is read once. A document too short to be cut in two is put in front of
+the next one that is long enough (the last ones, behind it): nothing is lost, and such a passage runs over from one text
+into another.
+
+An example is ``[CLS] A [SEP] B [SEP]``. A passage of a document is cut at a random place in its middle half; one time
+in two B is what follows A there, else as long a stretch of another document, so that length gives nothing away. Then
+words are hidden (``masking.py``). Everything that is drawn is drawn anew each epoch, as a function of seed and turn.
+
+It is measured on every passage of the validation split, drawn once and for all whatever the seed of the run.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kotha.errors import ConfigError, DataError
+from kotha.model.bert import BERT
+from kotha.model.config import BERTConfig, ModelConfig
+from kotha.model.loss import IGNORED
+from kotha.text.frequencies import frequency_nats
+from kotha.text.shards import Dataset, Split
+from kotha.training.config import TrainConfig
+from kotha.training.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs
+from kotha.training.tasks.masking import Hidden, Ids, Masking, n_chosen
+from kotha.training.tasks.next_token import count_tokens
+from kotha.training.tasks.order import Order, measuring_slices
+from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
+
+_WORDS, _PAIRS = "words", "pairs"
+_MARKS = 3  # [CLS], and [SEP] twice
+_SHORTEST_CONTEXT = 8
+_VALIDATION_SEED = 0
+# Tokens that can be cut in two.
+_SHORTEST = 2
+
+
+@dataclass(frozen=True)
+class Example:
+    """Two stretches of text with words hidden."""
+
+    hidden: Hidden
+    n_first: int  # tokens of the first segment, its marks included
+    unrelated: bool  # the second stretch is from another document
+    documents: list[int]  # where both come from
+
+
+class MaskedWords(Task):
+    """Guess hidden words, and whether two stretches of text belong together."""
+
+    name = "masked-words"
+
+    def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
+        if not isinstance(model, BERTConfig):
+            raise ConfigError(f"a {model.family} model cannot be trained on masked words; use a bert preset")
+        self.context_length = config.context_length or model.context_length
+        if not _SHORTEST_CONTEXT <= self.context_length <= model.context_length:
+            raise ConfigError(
+                f"context_length={self.context_length} is not between {_SHORTEST_CONTEXT} and the model's "
+                f"{model.context_length}; change it, or use a preset with a longer one"
+            )
+        self._masking = Masking(data.tokenizer)
+        check_vocabulary(model, data.tokenizer, DataError)
+        self.data = data
+        self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
+        self._evaluate_tokens = config.evaluate_tokens
+        self._passages, self._held_out = (
+            Passages(data[split], self.context_length - _MARKS) for split in ("train", "validation")
+        )
+        self._order = Order(len(self._passages), config.batch_size, config.seed)
+
+    # -- examples ---------------------------------------------------------------------------------------------------
+
+    def batch(self, step: int, first: int, count: int) -> Batch:
+        return self._as_batch([self._at(turn) for turn in self._order.turns(step, first, count)])
+
+    def sources(self, step: int) -> list[int]:
+        return sorted({each for turn in self._order.turns(step) for each in self._at(turn).documents})
+
+    def _at(self, turn: int) -> Example:
+        return self._draw(self._passages, self._order.example(turn), self._order.chance(turn))
+
+    def _draw(self, passages: "Passages", passage: int, chance: np.random.Generator) -> Example:
+        text = passages.read(passage)
+        least = max(1, len(text) // 4)
+        cut = int(chance.integers(least, len(text) - least + 1))
+        unrelated = bool(chance.random() < 0.5)
+        own = other = passages.text_of(passage)
+        second = text[cut:]
+        if unrelated:
+            other, second = passages.elsewhere(passage, len(second), chance)
+        cls, sep = self._masking.cls, self._masking.sep
+        tokens = np.concatenate(([cls], text[:cut], [sep], second, [sep]))
+        documents = sorted({each for some in (own, other) for each in passages.documents(some)})
+        return Example(self._masking.hide(tokens, chance), cut + 2, unrelated, documents)
+
+    def _as_batch(self, examples: list[Example]) -> Batch:
+        """Examples filled up to the context, so that a part of a batch has the shape of the whole."""
+        shape = len(examples), self.context_length
+        tokens, segments = np.full(shape, self._masking.pad), np.zeros(shape, np.int64)
+        real = np.zeros(shape, bool)
+        places = np.zeros((len(examples), n_chosen(self.context_length - _MARKS)), np.int64)
+        words = np.full_like(places, IGNORED)
+        for row, example in enumerate(examples):
+            n_tokens, n_places = len(example.hidden.tokens), len(example.hidden.places)
+            tokens[row, :n_tokens], real[row, :n_tokens] = example.hidden.tokens, True
+            segments[row, example.n_first : n_tokens] = 1
+            places[row, :n_places], words[row, :n_places] = example.hidden.places, example.hidden.words
+        unrelated = np.array([example.unrelated for example in examples], np.int64)
+        arrays = {"tokens": tokens, "segments": segments, "real": real, "places": places}
+        arrays |= {"words": words, "unrelated": unrelated}
+        targets = {_WORDS: int((words != IGNORED).sum()), _PAIRS: len(examples)}
+        return Batch({name: torch.from_numpy(each) for name, each in arrays.items()}, targets, tokens.size)
+
+    def validation(self) -> list[Batch]:
+        passages = self._held_out
+        chance = Order(len(passages), 1, _VALIDATION_SEED).chance
+        slices = measuring_slices(len(passages), self.context_length, self._evaluate_tokens)
+        return [self._as_batch([self._draw(passages, each, chance(each)) for each in some]) for some in slices]
+
+    # -- learning and measuring -------------------------------------------------------------------------------------
+
+    def losses(self, model: BERT, tensors: Tensors) -> Tensors:
+        hidden = _read(model, tensors)
+        words = masked_words(model, hidden, tensors["places"], tensors["words"], self._label_smoothing)
+        return {_WORDS: words, _PAIRS: sentence_pairs(model, hidden, tensors["unrelated"])}
+
+    def measure(self, model: BERT, tensors: Tensors) -> Tensors:
+        hidden = _read(model, tensors)
+        rows = guessed_rows(model, hidden, tensors["places"])
+        words, words_right = judge_words(rows, model.head, tensors["words"])
+        pairs, pairs_right = judge(model.pair_head(model.pool(hidden)), tensors["unrelated"])
+        return {_WORDS: words, _PAIRS: pairs, "words_right": words_right, "pairs_right": pairs_right}
+
+    def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
+        """See Task; ``loss_nats`` is the sum of both means, which is what training goes down on."""
+        words, pairs = (sums[part] / targets[part] for part in (_WORDS, _PAIRS))
+        return {
+            "loss_nats": words + pairs,
+            "words_nats": words,
+            "pairs_nats": pairs,
+            "words_accuracy": sums["words_right"] / targets[_WORDS],
+            "pairs_accuracy": sums["pairs_right"] / targets[_PAIRS],
+            "words": targets[_WORDS],
+            "pairs": targets[_PAIRS],
+        }
+
+    def references(self) -> dict[str, float]:
+        """See Task; ``ln V`` and ``unigram`` are to compare with ``words_nats``, ``ln 2`` with ``pairs_nats``."""
+        words = torch.cat([batch.tensors["words"].flatten() for batch in self.validation()])
+        held_out = torch.bincount(words[words != IGNORED], minlength=self._vocab_size).numpy()
+        learned = count_tokens(self.data, "train", self._vocab_size)
+        learned[: len(self._masking.is_ordinary)] *= self._masking.is_ordinary  # the rest is never asked for
+        unigram = frequency_nats(learned, held_out)
+        return {"ln V": math.log(self._vocab_size), "unigram": unigram, "ln 2": math.log(2)}
+
+
+def _read(model: BERT, tensors: Tensors) -> Tensor:
+    return model.hidden(tensors["tokens"], tensors["segments"], tensors["real"])
+
+
+class Passages:
+    """The passages of a split, by number. A *text* is a document, or several where short ones were joined."""
+
+    def __init__(self, split: Split, longest: int) -> None:
+        assert longest > _SHORTEST, "cutting a document would leave single tokens"
+        self._split = split
+        self._lengths = np.diff(split.offsets).astype(np.int64) - 1  # without the mark that ends each
+        enough = np.flatnonzero(self._lengths >= _SHORTEST)
+        if len(enough) < 2:
+            raise DataError(
+                f"the {split.name} split has {len(enough)} documents of {_SHORTEST} tokens or more, and pairs are made "
+                "of two; prepare more text, or a larger validation share"
+            )
+        self._firsts = np.concatenate(([0], enough[:-1] + 1))  # the first document of each text
+        self._sizes = np.add.reduceat(self._lengths, self._firsts)  # tokens of each text
+        self._counts: NDArray[np.int64] = -(-self._sizes // longest)  # passages of each text
+        self._ends = np.cumsum(self._counts)  # the passage after the last of each text
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def read(self, passage: int) -> Ids:
+        """The tokens of a passage."""
+        text = self.text_of(passage)
+        number = passage - int(self._ends[text] - self._counts[text])
+        start, end = (place * int(self._sizes[text]) // int(self._counts[text]) for place in (number, number + 1))
+        return self._stretch(text, start, end)
+
+    def elsewhere(self, passage: int, length: int, chance: np.random.Generator) -> tuple[int, Ids]:
+        """Another text than the passage's, and a stretch of it, as long as asked for where it has as much."""
+        own = self.text_of(passage)
+        other = int(chance.integers(len(self._firsts) - 1))
+        other += other >= own
+        start = int(chance.integers(max(1, int(self._sizes[other]) - length + 1)))
+        return other, self._stretch(other, start, start + length)
+
+    def text_of(self, passage: int) -> int:
+        """The text that a passage belongs to."""
+        return int(np.searchsorted(self._ends, passage, side="right"))
+
+    def documents(self, text: int) -> range:
+        """The documents of a text."""
+        last = text + 1 == len(self._firsts)
+        return range(int(self._firsts[text]), len(self._lengths) if last else int(self._firsts[text + 1]))
+
+    def _stretch(self, text: int, start: int, end: int) -> Ids:
+        documents = [self._split[document][:-1] for document in self.documents(text)]
+        tokens = documents[0] if len(documents) == 1 else np.concatenate(documents)
+        return tokens[start:end].astype(np.int64)

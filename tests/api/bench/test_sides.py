@@ -1,0 +1,92 @@
+"""Both sides do the same work: equal losses, equal logits, equal ids."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from kotha.api.bench import sides
+from kotha.errors import DataError, UsageError
+from kotha.model.config import GPTConfig
+from kotha.model.gpt import GPT
+from kotha.model.presets import MODERN, preset
+from kotha.text.tokenizer.trainers import train
+from kotha.training.device.precision import choose_arithmetic
+
+pytest.importorskip("transformers", reason="the other side is transformers")
+
+SIZES: dict[str, Any] = {"vocab_size": 61, "context_length": 24, "n_layers": 2, "d_model": 32, "n_heads": 2, "d_ff": 64}
+CLASSIC = GPTConfig(**SIZES, activation="gelu-tanh")
+UNTIED = GPTConfig(**SIZES, tied_head=False)
+MODELS = {"gpt-2": CLASSIC, "gpt-2, untied": UNTIED, "qwen3": GPTConfig(**SIZES, **MODERN)}
+FLOAT32 = choose_arithmetic("float32", "cpu")
+TEXTS = ["নদীর ধারে একটি গ্রাম।", "<|endoftext|> মা ও ছেলে, ১২৩", "নদীর ধারে  মা", ""]
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    pass
+
+
+def written(rows: list[list[int]], batch_size: int, n_tokens: int) -> bool:
+    return [len(row) for row in rows] == [n_tokens] * batch_size
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_both_train_on_the_same_losses(model: GPTConfig) -> None:
+    settings = sides.alike(3, FLOAT32)
+    ours, theirs = (make(model, settings, FLOAT32) for make in (sides.our_step, sides.their_step))
+    losses = [(float(ours()), float(theirs())) for _ in range(4)]
+    assert all(mine == pytest.approx(other, abs=1e-4) for mine, other in losses), losses
+    assert len({round(mine, 6) for mine, _ in losses}) == 4, "each step reads other tokens"
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_the_twin_gives_the_same_logits(model: GPTConfig) -> None:
+    ours = GPT(model).eval()
+    ids = sides.prompts(ours, 2)
+    with torch.no_grad():
+        assert torch.allclose(ours(ids), sides.twin(ours)(ids).logits, atol=1e-5)
+
+
+def test_both_write_as_many_tokens_in_every_row() -> None:
+    model = GPT(CLASSIC).eval()
+    assert written(sides.our_writer(model, "float32", 2, 5)(), 2, 5)
+    assert written(sides.their_writer(model, "float32", 2, 5)(), 2, 5)
+    assert written(sides.our_writer(model, "int8", 1, 8)(), 1, 8)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_both_give_the_same_ids(kind: str) -> None:
+    tokenizer = train(TEXTS, kind, vocab_size=400)
+    ours, theirs = (make(tokenizer, TEXTS) for make in (sides.our_encoder, sides.their_encoder))
+    assert ours() == theirs() == ours(), "also when it is done again"
+
+
+def test_training_is_told_with_what_was_foretold() -> None:
+    outcome = sides.bench_training(CLASSIC, 2, FLOAT32, 2, quiet)
+    assert list(outcome.sides()) == ["kotha", "transformers"]
+    assert outcome.amount == 2 * CLASSIC.context_length
+    assert outcome.figures.keys() >= {"peak_share", "seconds_per_step", "predicted_seconds_per_step"}
+    assert "foretells" in outcome.remarks[-1]
+
+
+def test_a_model_that_has_no_twin_is_measured_alone() -> None:
+    outcome = sides.bench_writing(GPT(CLASSIC.replace(norm_order="post")), "float32", 1, 4, 1, quiet)
+    assert list(outcome.sides()) == ["kotha"]
+    assert "transformers was not measured: no Hugging Face layout fits" in outcome.remarks[0]
+
+
+def test_what_cannot_be_measured_is_refused_in_words() -> None:
+    model = GPT(CLASSIC)
+    with pytest.raises(UsageError, match="a bert was given; a GPT is measured"):
+        sides.gpt_only(preset("pocket-bert"))
+    with pytest.raises(UsageError, match="batch_size=0 cannot be measured; use 1 to 1,024"):
+        sides.bench_training(CLASSIC, 0, FLOAT32, 1, quiet)
+    with pytest.raises(UsageError, match="batch_size=2000 cannot"):
+        sides.bench_writing(model, "float32", 2000, 4, 1, quiet)
+    with pytest.raises(UsageError, match="tokens=9 cannot be measured; use 1 to 8"):
+        sides.bench_writing(model, "float32", 1, 9, 1, quiet)
+    with pytest.raises(UsageError, match=r"sees 8 tokens has no room for a prompt of .*; measure one that sees more"):
+        sides.bench_writing(GPT(CLASSIC.replace(context_length=8)), "float32", 1, 1, 1, quiet)
+    with pytest.raises(DataError, match="no text to measure on"):
+        sides.bench_tokenizing(train(TEXTS, "bpe", vocab_size=400), [""], 1, quiet)

@@ -1,0 +1,55 @@
+"""The way of measuring: medians and ratios of given times, whose turn it is, who is left out."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from kotha.api.bench.turns import Turns, take_turns
+from kotha.errors import KothaError, UsageError
+
+CPU = torch.device("cpu")
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    pass
+
+
+def noting(name: str, notes: list[str]) -> Callable[[], Callable[[], None]]:
+    return lambda: lambda: notes.append(name)
+
+
+def test_rates_and_ratios_are_those_of_the_median_rounds() -> None:
+    outcome = Turns("made up", "tokens", 60.0, {"kotha": [1.0, 30.0, 2.0], "peer": [3.0, 6.0, 4.0]})
+    assert outcome.sides() == {
+        "kotha": {"per_second": 30.0, "slowest": 2.0, "fastest": 60.0, "ratio": 1.0},
+        "peer": {"per_second": 15.0, "slowest": 10.0, "fastest": 20.0, "ratio": 2.0},
+    }
+
+
+def test_sides_take_turns_and_the_order_is_reversed_every_other_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kotha.api.bench.turns._TURN_SECONDS", 0.0)
+    notes: list[str] = []
+    outcome = Turns("", "tokens", 1.0)
+    take_turns(outcome, {name: noting(name, notes) for name in "ab"}, CPU, 4, quiet)
+    assert "".join(notes) == "aabb" + "ab" + "ba" + "ab" + "ba", "warmed up first, one after the other"
+    assert {name: len(each) for name, each in outcome.seconds.items()} == {"a": 4, "b": 4}
+
+
+def test_a_peer_that_cannot_take_part_is_a_remark_and_ours_an_error() -> None:
+    def broken() -> Callable[[], None]:
+        raise KothaError("it is not installed")
+
+    notes: list[str] = []
+    outcome = Turns("", "tokens", 1.0)
+    take_turns(outcome, {"kotha": noting("kotha", notes), "peer": broken}, CPU, 1, quiet)
+    assert outcome.remarks == ["peer was not measured: it is not installed"]
+    assert list(outcome.sides()) == ["kotha"]
+    with pytest.raises(KothaError, match="not installed"):
+        take_turns(Turns("", "tokens", 1.0), {"kotha": broken}, CPU, 1, quiet)
+
+
+@pytest.mark.parametrize("rounds", [0, -1, 10**9])
+def test_hostile_numbers_of_rounds_are_refused(rounds: int) -> None:
+    with pytest.raises(UsageError, match=rf"rounds={rounds} cannot be measured; use 1 to 1,000"):
+        take_turns(Turns("", "tokens", 1.0), {}, CPU, rounds, quiet)

@@ -1,0 +1,328 @@
+"""The face: its names, their texts, and an example of each that runs."""
+
+import contextlib
+import doctest
+import inspect
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.prepared import write_pairs as write_translations
+
+import kotha
+from kotha.artifacts import model_folder as bundle
+from kotha.cli.main import main
+from kotha.model.config import BERTConfig, Seq2SeqConfig
+from kotha.model.family import build
+from kotha.model.presets import preset
+
+NAMES = [
+    "Index",
+    "KothaError",
+    "LanguageModel",
+    "Run",
+    "Tokenizer",
+    "adapt_classify",
+    "adapt_instruct",
+    "compare",
+    "judge",
+    "load",
+    "prepare",
+    "presets",
+    "train",
+    "train_tokenizer",
+    "write_questions",
+    "write_stories",
+]
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Every public name, and every public part of the classes that the face itself brings."""
+    for name in NAMES:
+        found = getattr(kotha, name)
+        yield name, found
+        if inspect.isclass(found) and found.__module__.startswith("kotha.api"):
+            for origin in (each for each in found.__mro__ if each.__module__.startswith("kotha.api")):
+                parts = ((part, value) for part, value in vars(origin).items() if not part.startswith("_"))
+                yield from ((f"{name}.{part}", value) for part, value in parts)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A folder with what the examples name, made by the calls that they show; and the names that they share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("world"))
+        kotha.write_stories("stories.jsonl", documents=60)
+        tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600, out="tokenizer")
+        kotha.prepare(["stories.jsonl"], tokenizer, "data")
+        run = kotha.train("data", preset="pocket", steps=8, out="run", batch_size=2, context_length=32)
+        wordpiece = kotha.train_tokenizer("stories.jsonl", kind="wordpiece", vocab_size=600)
+        bert = BERTConfig(vocab_size=600, context_length=32, n_layers=1, d_model=16, n_heads=2)
+        bundle.save(Path("bert"), build(bert), wordpiece)
+        seq2seq = Seq2SeqConfig(
+            vocab_size=600, context_length=16, n_layers=1, n_decoder_layers=1, d_model=16, n_heads=2
+        )
+        bundle.save(Path("seq2seq"), build(seq2seq), tokenizer)
+        torch.manual_seed(5)
+        bundle.save(Path("other"), build(run.model.config), tokenizer)
+        sizes = {"image_size": 14, "n_layers": 1, "d_model": 16, "n_heads": 2}
+        eyes = preset("vit-digits").replace(**sizes, n_classes=2, labels=("flat", "tall"))
+        bundle.save(Path("vit"), build(eyes))
+        write_shapes(Path("shapes.npz"))
+        write_moods(Path("moods.csv"))
+        write_translations(Path("pairs.tsv"), 12)
+        kotha.adapt_classify("moods.csv", start="run", out="moods", steps=2)
+        write_pairs(Path("pairs.jsonl"))
+        yield {"kotha": kotha, "run": run, "lm": run.model}
+
+
+def write_shapes(file: Path) -> None:
+    """A dozen bars, flat or tall, each at a place of its own."""
+    images = np.zeros((12, 14, 14), np.uint8)
+    for place, image in enumerate(images):
+        (image if place % 2 else image.T)[place] = 200
+    np.savez(file, images=images, labels=np.array(["tall", "flat"] * 6))
+
+
+def write_moods(file: Path) -> None:
+    """Two dozen texts, each of them good or bad."""
+    said = {"ভালো": "চমৎকার", "মন্দ": "বিশ্রী"}
+    days = ("আজ", "কাল", "পরশু", "সকাল", "বিকাল", "রাত", "দুপুর", "ভোর", "সন্ধ্যা", "মাস", "বছর", "দিন")
+    rows = [f"{day} {word},{mood}" for mood, word in said.items() for day in days]
+    file.write_text("\n".join(["said,mood", *rows]) + "\n", encoding="utf-8")
+
+
+def write_pairs(file: Path) -> None:
+    """A dozen short questions with their answers."""
+    names = ("মা", "বাবা", "দাদা")
+    rows = [{"question": f"{day} কে এল?", "answer": f"{names[day % 3]}।"} for day in range(12)]
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_the_names_are_these() -> None:
+    assert sorted(kotha.__all__) == NAMES
+    assert sorted(dir(kotha)) == sorted([*NAMES, "__version__"])
+    with pytest.raises(AttributeError, match="kotha has no 'lode'; it has Index, KothaError"):
+        kotha.lode  # noqa: B018
+
+
+@pytest.mark.filterwarnings("default:this model was never taught to converse")
+@pytest.mark.parametrize("name", [name for name, _ in public()])
+def test_every_public_name_has_an_example_that_runs(world: dict[str, Any], name: str) -> None:
+    value = dict(public())[name]
+    text = inspect.getdoc(value.func if hasattr(value, "func") else value)
+    assert text, f"{name} says nothing of itself"
+    found = doctest.DocTestParser().get_doctest(text, dict(world), name, None, None)
+    assert found.examples, f"{name} has no example"
+    assert not any(doctest.SKIP in example.options for example in found.examples), f"{name} skips an example"
+    said: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found, out=said.append)
+    assert not result.failed, "".join(said)
+    assert result.attempted == len(found.examples)
+
+
+@pytest.mark.parametrize("first", ["kotha.training.loop", "kotha.errors"])
+def test_train_is_the_function_whatever_was_imported_before(first: str) -> None:
+    code = (
+        f"import kotha, inspect, {first}; from kotha.training.config import TrainConfig; "
+        "import kotha.training.recipes as recipes; assert recipes.recipe; "
+        "assert 'minutes' in inspect.signature(kotha.train).parameters; "
+        "assert 'Train a model on a data folder' in kotha.training.__doc__; "
+        "assert kotha.training.config.TrainConfig is TrainConfig"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_training_answers_after_its_room_was_imported(world: dict[str, Any]) -> None:
+    import kotha.training.loop
+
+    again = kotha.train("data", preset="mini", steps=1, out="again", batch_size=2)
+    assert again.summary["steps"] == 1
+    assert Path("again/report.html").is_file()
+
+
+def test_what_it_gives_says_what_it_is(world: dict[str, Any]) -> None:
+    lm = world["lm"]
+    assert repr(lm.tokenizer) == "Tokenizer(unigram, 600 pieces)"
+    assert len(lm.tokenizer) == 600
+    with lm.trace("নদী", places=["logits", "tokens"]) as few, lm.trace("নদী") as all_of_it:
+        assert repr(few) == "Trace(seen: tokens, logits)"
+        assert repr(all_of_it).endswith(f", … {len(all_of_it)} in all)")
+    assert repr(lm.lens("নদী")) == "View(Lens of 'নদী')"
+    assert "is empty" in repr(lm.flow(""))
+    assert repr(lm.worksheet("নদী")).startswith("View(Sheet of ")
+    with pytest.raises(kotha.KothaError, match="nowhere holds no run; name the folder that"):
+        kotha.Run("nowhere")
+
+
+def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning, match="never taught to converse") as warned:
+        world["lm"].chat(plain=True)
+    assert warned[0].filename == __file__, "it names the line that asked"
+
+
+@pytest.mark.parametrize(
+    ("path", "wording"),
+    [
+        ("nowhere", "there is no nowhere; name a run, a model or a Hugging Face folder, or box"),
+        ("data", "data is a data folder; train a model on it, and load that"),
+        ("tokenizer", "tokenizer is not a model folder.*; this is the folder of a tokenizer alone"),
+        (".", r"\. is not a model folder: it has no config.json; did you mean \w+\?"),
+        ("stories.jsonl", "stories.jsonl is a file; name the folder of a model"),
+    ],
+)
+def test_what_is_no_model_is_answered(world: dict[str, Any], path: str, wording: str) -> None:
+    with pytest.raises(kotha.KothaError, match=wording):
+        kotha.load(path)
+
+
+def talk(lm: Any) -> Any:
+    with pytest.warns(UserWarning, match="never taught to converse"):
+        return lm.chat()
+
+
+WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda lm: lm.generate(5), "prompt=5 cannot be used; give a text or a list of texts"),
+    (lambda lm: lm.generate(None), "prompt=None cannot be used; give a text or a list of texts"),
+    (lambda lm: lm.generate([1, 2]), r"prompt=\[1, 2\] cannot be used"),
+    (lambda lm: lm.generate("ক", temperature="hot"), "temperature='hot' cannot be used; give a number"),
+    (lambda lm: lm.generate("ক", tokens=True), "tokens=True cannot be used; give a whole number"),
+    (lambda lm: lm.generate("ক", token=3), "generate has no argument 'token'; did you mean 'tokens'?"),
+    (lambda lm: lm.generate("ক", stop="।"), "stop='।' cannot be used; give a list of texts"),
+    (lambda lm: lm.stream(["ক"]), r"prompt=\['ক'\] cannot be used; give a text"),
+    (lambda lm: lm.trace(3), "text=3 cannot be used; give a text"),
+    (lambda lm: lm.attention(3), "text=3 cannot be used; give a text"),
+    (lambda lm: lm.attention(["ক"]), r"text=\['ক'\] cannot be used; give a text"),
+    (lambda lm: lm.flow("ক", generate="12"), "generate='12' cannot be used; give a whole number or None"),
+    (lambda lm: lm.lens("ক", foo=3), "^lens has no argument 'foo'; known: generate"),
+    (lambda lm: lm.heads(["ক"]), r"text=\['ক'\] cannot be used; give a text or a Path or None"),
+    (lambda lm: lm.worksheet("ক", layer="0"), "layer='0' cannot be used; give a whole number"),
+    (lambda lm: lm.evaluate(5), "text=5 cannot be used; give a path or a list of texts"),
+    (lambda lm: lm.evaluate("এক যে ছিল রাজা"), r"there is no file 'এক যে.*'; a text itself is given in a list: \[text\]"),
+    (lambda lm: lm.evaluate("এক যে ছিল রাজা। " * 50), "a text itself is given in a list"),
+    (lambda lm: talk(lm).say(5), "text=5 cannot be used; give a text"),
+    (lambda lm: talk(lm).say("ক", tokens="5"), "tokens='5' cannot be used; give a whole number"),
+    (lambda lm: talk(lm).say("ক", temprature=1), "say has no argument 'temprature'; did you mean 'temperature'"),
+    (lambda lm: lm.tokenizer.encode(5), "text=5 cannot be used; give a text"),
+    (lambda lm: lm.tokenizer.encode_batch("ক"), "texts='ক' cannot be used; give a list of texts"),
+    (lambda lm: lm.tokenizer.decode(5), "tokens=5 cannot be decoded; give a list of token ids"),
+    (lambda lm: lm.tokenizer.decode("ক"), "tokens='ক' cannot be decoded; give a list of token ids"),
+    (lambda lm: lm.attention("ক").save(5), "path=5 cannot be used; give a path"),
+    (lambda lm: lm.export("hf", 5), "out=5 cannot be used; give a path"),
+    (lambda lm: kotha.load(5), "path=5 cannot be used; give a path"),
+    (lambda lm: kotha.Run(None), "path=None cannot be used; give a path"),
+    (lambda lm: kotha.compare(5), "runs=5 cannot be used; give a list of"),
+    (lambda lm: kotha.train("data", minutes="1", out="x"), "minutes='1' cannot be used; give a number or None"),
+    (lambda lm: kotha.train("data"), r"train: missing a required (keyword-only )?argument: 'out'"),
+    (lambda lm: kotha.train_tokenizer("stories.jsonl", vocab_size="8k"), "vocab_size='8k' cannot be used"),
+    (lambda lm: kotha.train_tokenizer("stories.jsonl", texts=[]), "train_tokenizer has no argument 'texts'"),
+    (lambda lm: kotha.prepare("stories.jsonl", "tokenizer", "x", sede=1), "no argument 'sede'; did you mean 'seed'?"),
+    (lambda lm: kotha.write_stories("x.txt", "many"), "documents='many' cannot be used; give a whole number"),
+]
+
+
+@pytest.mark.parametrize(("call", "wording"), WRONG_ARGUMENTS, ids=[wording for _, wording in WRONG_ARGUMENTS])
+def test_a_wrong_argument_is_answered_at_the_call(
+    world: dict[str, Any], call: Callable[[Any], Any], wording: str
+) -> None:
+    with pytest.raises(kotha.KothaError, match=wording):
+        call(world["lm"])
+
+
+@pytest.mark.parametrize("name", ["trace", "attention", "flow", "lens", "heads", "worksheet"])
+def test_the_name_of_a_file_is_not_taken_for_a_text(world: dict[str, Any], name: str) -> None:
+    with (
+        pytest.raises(kotha.KothaError, match=r"'stories.jsonl' is the name of a file.* Path\('stories.jsonl'\)"),
+        contextlib.ExitStack() as entered,
+    ):
+        looked = getattr(world["lm"], name)("stories.jsonl")
+        entered.enter_context(looked)  # a trace reads when it is entered
+
+
+def test_a_pipe_in_place_of_a_config_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(kotha.KothaError, match="it has no config"):
+        kotha.load(tmp_path)
+    with pytest.raises(kotha.KothaError, match="it is no regular file"):
+        kotha.Run(tmp_path)
+
+
+def test_a_device_that_is_not_here_is_answered(world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    for name, wording in {"cuda": "no GPU here; use device='cpu'", "cuda:1": "no GPU", "mps": "not known"}.items():
+        with pytest.raises(kotha.KothaError, match=f"device='{name}'.*{wording}"):
+            kotha.load("run", name)
+
+
+def test_a_layer_is_named_by_its_number_too(world: dict[str, Any]) -> None:
+    assert len(world["lm"].attention("নদী", layers=[0]).found.maps) == 1
+    with world["lm"].trace("নদী", layers=[0]) as seen:
+        assert "blocks.0.attention.weights" in seen
+        assert "blocks.1.attention.weights" not in seen
+
+
+def test_half_of_a_surrogate_pair_is_no_text(world: dict[str, Any]) -> None:
+    for read in (lambda text: world["lm"].evaluate([text]), world["lm"].heads, world["lm"].generate):
+        with pytest.raises(kotha.KothaError, match="not valid Unicode"):
+            read("\ud800")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "a\udc80b"])
+def test_names_that_no_file_can_have_are_refused_before_the_work(world: dict[str, Any], name: str) -> None:
+    for work in (
+        lambda: kotha.write_stories(f"{name}.txt", 1),
+        lambda: kotha.train_tokenizer("nothing-is-read", out=name),
+        lambda: kotha.prepare("stories.jsonl", "tokenizer", name),
+        lambda: kotha.train("data", out=name, steps=1),
+        lambda: world["lm"].export("hf", name),
+        lambda: world["lm"].flow("নদী").save(f"{name}.html"),
+    ):
+        with pytest.raises(kotha.KothaError, match="cannot be the name of a file"):
+            work()
+
+
+@pytest.mark.parametrize("wrong", ["exactly", None])
+def test_what_happens_to_duplicates_is_a_choice(world: dict[str, Any], wrong: str | None) -> None:
+    with pytest.raises(kotha.KothaError, match=r"duplicates=.* (is not a choice|cannot be used)"):
+        kotha.prepare("stories.jsonl", "tokenizer", "none", duplicates=wrong)
+
+
+def test_a_hugging_face_folder_opens_as_it_is(world: dict[str, Any]) -> None:
+    lm = world["lm"]
+    assert lm.export("hf", "hf").passed
+    assert kotha.load("hf").generate("নদীর ধারে", tokens=8) == lm.generate("নদীর ধারে", tokens=8)
+
+
+def test_texts_are_what_the_command_shows(world: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "run", "নদীর ধারে", "--tokens", "9", "--seed", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == world["lm"].generate("নদীর ধারে", tokens=9, seed=3)
+
+
+def test_two_streams_at_once_do_not_mix(world: dict[str, Any]) -> None:
+    lm, prompts = world["lm"], ["নদীর ধারে", "মা"]
+    streams = [lm.stream(prompt, tokens=6) for prompt in prompts]
+    parts: list[list[str]] = [[], []]
+    for letters in itertools.zip_longest(*streams, fillvalue=""):
+        for part, each in zip(parts, letters, strict=True):
+            part.append(each)
+    assert [prompt + "".join(part) for prompt, part in zip(prompts, parts, strict=True)] == [
+        lm.generate(prompt, tokens=6) for prompt in prompts
+    ]
+
+
+@pytest.mark.parametrize("name", ["attention", "flow", "lens", "heads", "worksheet"])
+def test_views_show_themselves_in_a_frame_that_is_shut(world: dict[str, Any], name: str) -> None:
+    view = getattr(world["lm"], name)("নদীর ধারে একটি গ্রাম")
+    shown = view._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert 'sandbox="allow-scripts"' in shown
+    assert shown.count("<") == 2, "the page itself is inside srcdoc, escaped"
+    assert json.dumps(view.to_dict(), ensure_ascii=False)

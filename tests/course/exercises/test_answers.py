@@ -1,0 +1,72 @@
+"""The twelve and the six, by script: right, half right and wrong, in both languages, with what is said of each."""
+
+import pytest
+from tests.course.exercises.scripted import OPEN
+from tests.course.exercises.typed import half_right, marked, right, wrong
+
+from kotha.course.exercises.grading import Verdict
+from kotha.course.exercises.judging import judge
+from kotha.course.exercises.sets import QuestionChoice
+from kotha.course.exercises.setting import Question
+from kotha.i18n.wording import LANGUAGES, Language
+
+CHOICES = [QuestionChoice(), QuestionChoice(set="assessment"), QuestionChoice(seed=2024)]
+CASES = [
+    pytest.param(choice, question, language, id=f"{choice.sheet}, {question.id}, {language}")
+    for choice in CHOICES
+    for question in choice.prepare()[1]
+    for language in LANGUAGES
+]
+each = pytest.mark.parametrize(("choice", "question", "language"), CASES)
+
+
+@each
+def test_right(choice: QuestionChoice, question: Question, language: Language) -> None:
+    outcome = marked(choice, question, language, right(question, language))
+    assert (outcome.verdict, outcome.points) == (Verdict.RIGHT, question.points)
+
+
+@each
+def test_wrong_is_worth_nothing_and_is_explained(
+    choice: QuestionChoice, question: Question, language: Language
+) -> None:
+    outcome = marked(choice, question, language, wrong(choice, question, language))
+    assert outcome.points == 0 and outcome.verdict is Verdict.WRONG
+    if question.slips:
+        assert outcome.said == (question.slips[0].words.to(language),)
+    if question.rubric is not None or question.order is not None or question.step:
+        assert outcome.said, "what is missing, which piece comes first, or which mistake it was"
+
+
+@each
+def test_half_right(choice: QuestionChoice, question: Question, language: Language) -> None:
+    if question.rubric is not None:
+        outcome = marked(choice, question, language, OPEN[question.id][language][0])
+        assert outcome.verdict is Verdict.PARTLY and 0 < outcome.points < question.points, outcome
+        assert ("things are named" if language == "en" else "বলা হয়েছে") in outcome.said[-1]
+    elif question.step:
+        outcome = marked(choice, question, language, *half_right(choice, question, language))
+        assert outcome.verdict is Verdict.PARTLY and 0 < outcome.points < question.points, outcome
+        assert len(outcome.said) >= 2, "how many are right, and what the others are"
+    # Wrong and then right is half of it, whatever the question.
+    outcome = marked(choice, question, language, wrong(choice, question, language), right(question, language))
+    assert (outcome.verdict, outcome.points) == (Verdict.RIGHT, question.points / 2)
+
+
+def test_every_open_question_has_a_script() -> None:
+    asked = {question.id for choice in CHOICES for question in choice.prepare()[1] if question.rubric is not None}
+    assert asked == OPEN.keys()
+
+
+@pytest.mark.parametrize(
+    ("number", "typed", "said"),
+    [
+        ("7b", "It is underfitting.", "Underfitting would leave both losses high"),
+        ("7b", "এটি আন্ডারফিটিং।", "Underfitting would leave both losses high"),
+        ("11a", "fewer parameters", "The count of parameters does not fall"),
+        ("3b-why", "it is faster", "Saving work is not the reason"),
+    ],
+)
+def test_what_is_often_believed_is_answered(number: str, typed: str, said: str) -> None:
+    setting, (question, *_) = QuestionChoice(wanted=number).prepare()
+    assert judge(question, typed, setting.sheet).said[0].en.startswith(said)

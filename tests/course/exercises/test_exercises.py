@@ -1,0 +1,234 @@
+"""The quiz: the workshop's numbers get full marks, wrong ones the worked step, in both languages and other sizes."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kotha.course.exercises.grading import Verdict
+from kotha.course.exercises.outcome import Summary
+from kotha.course.exercises.quiz import Quiz
+from kotha.course.exercises.sets import all_questions, choose
+from kotha.course.exercises.setting import Question, Setting, make_setting
+from kotha.errors import UsageError
+from kotha.i18n.wording import Language, ascii_digits
+from kotha.text.akshara import aksharas
+
+# As FACTS and the workshop have them, typed as a student would.
+ANSWERS = {
+    "1Q": "0.37 0.57; 0.39 0.34; 0.30 0.55",
+    "1K": "[[0.57, 0.37], [0.34, 0.39], [0.55, 0.30]]",
+    "1V": "০.৭৪ ০.৫৪ ০.৩৫ ০.৫৫ ০.৫১ ০.৪৫",
+    "2a": "(2, 3)",
+    "2b-shape": "3x3",
+    "2b": "0.4218 0.3481 0.3745; 0.3481 0.2652 0.3165; 0.3745 0.3165 0.33",
+    "2c": "0.2983 0.2462 0.2649; 0.2462 0.1876 0.2238; 0.2649 0.2238 0.2334",
+    "3a": "1 0 0; 1 1 0; 1 1 1",
+    "3b": "0.298 -inf -inf; 0.246 0.188 -999; 0.265 0.224 0.233",
+    "4a": "1 0 0",
+    "4b": "0.514651 0.485349 0",
+    "4c": "0.341432 0.327712 0.330856",
+    "5": "0.74 0.54; 0.5507 0.5449; 0.5361 0.5135",
+    "6a": "64, 128",
+    "6b": "(64, 128, 512)",
+    "6c": "2048",
+    "6d": "64 × 128 × 32100",
+    "7c-1": "1.5e-4",
+    "7c-2": "1.76 × 10^-4",
+    "8b": "১৫০",
+    "9a-1": "318.1",
+    "9a-2": "319.1",
+    "9b": "65,536",
+    "9c-1": "8,192",
+    "9c-2": "69,632,000",
+    "9c-3": "30.1",
+    "10a-1": "16,435,200",
+    "10a-2": "131072",
+    "10a-3": "2,097,152",
+    "10a-4": "58.14M",
+    "10b": "0.2326 GB",
+    "11c": "64 128 512",
+}
+# Words and an order: what the questions themselves give as a model answer.
+N_WORDS = 13
+
+
+@pytest.fixture(scope="module")
+def setting() -> Setting:
+    return make_setting()
+
+
+def take(questions: list[Question], answers: list[str], setting: Setting, **how: Any) -> tuple[Summary, str]:
+    left, told = iter(answers), []
+    quiz = Quiz(setting.sheet, how.pop("language", "en"), lambda prompt: next(left, None), told.append, **how)
+    return quiz.ask_all(questions), "\n".join(told)
+
+
+def scripted(questions: list[Question], answers: dict[str, str], language: Language) -> Iterator[str]:
+    for question in questions:
+        if question.order is not None:
+            yield " ".join(map(str, question.order.numbers))
+        else:
+            yield answers.get(question.id) or " ".join(words.to(language) for words in question.worked)
+
+
+@pytest.mark.parametrize("language", ["en", "bn"])
+def test_the_workshops_answers_get_full_marks(setting: Setting, language: Language) -> None:
+    questions = all_questions(setting)
+    assert {question.number for question in questions} == set(range(1, 13))
+    summary, told = take(questions, list(scripted(questions, ANSWERS, language)), setting, language=language)
+    assert [outcome for outcome in summary.outcomes if outcome.verdict is not Verdict.RIGHT] == []
+    assert (summary.right, len(ANSWERS) + N_WORDS) == (45, 45)
+    assert (summary.points, summary.possible, summary.bonus) == (280, 260, 20)
+    assert ("280 of 260 points (108%)" if language == "en" else "২৬০ নম্বরের মধ্যে ২৮০ (১০৮%)") in told
+
+
+@pytest.mark.parametrize(
+    ("number", "wrong", "worked"),
+    [
+        ("1Q", "0.37 0.57; 0.93 0.34; 0.30 0.55", "Q[2,1] = 0.3×0.1 + 0.9×0.3 + 0.4×0.2 + 0.1×0.1 = 0.39"),
+        ("2c", "0.4218 0.3481 0.3745; 0.3481 0.2652 0.3165; 0.3745 0.3165 0.33", "scores[1,1] = 0.4218 / √2"),
+        ("4b", "0.6 0.4 0", "sums[2] = 1.279084 + 1.20626 + 0.0 = 2.485344"),
+        ("5", "0.11 0.22 0.33 0.44 0.55 0.66", "output[1,1] = 1.0×0.74"),
+        ("6d", "64 128 512", "(64, 128, 32100)"),
+        ("7c-1", "3e-4", "lr = 0.0003 × 500 / 1000 = 0.00015"),
+        ("7c-2", "1.5e-4", "pct = (10000 − 1000) / (20000 − 1000) = 0.473684"),
+        ("8b", "149", "150"),
+        ("9a-1", "302", "2,312,741 / 7,270 = 318.12"),
+        ("9b", "65,535", "2^16 = 65,536"),
+        ("9c-1", "8,000", "64 × 128 = 8,192"),
+        ("9c-3", "28.7", "69,632,000 / 2,312,741 = 30.11"),
+        ("10a-2", "1,048,576", "4 × 512 × 64 = 131,072"),
+        ("10a-3", "1 million", "2 × 512 × 2048 = 2,097,152; + 2,560 biases = 2,099,712"),
+        ("10b", "0.93 GB", "0.2326 GB = 0.2166 GiB"),
+    ],
+)
+def test_a_wrong_answer_is_refused_and_worked_out(setting: Setting, number: str, wrong: str, worked: str) -> None:
+    chosen = choose(all_questions(setting), number)
+    summary, told = take([each for each in chosen if each.id == number], [wrong], setting)
+    assert summary.right == 0
+    assert "The worked step:" in told and ("Not right." in told or "Partly right." in told)
+    assert worked in told
+
+
+def test_no_share_is_told_of_no_answers(setting: Setting) -> None:
+    questions = all_questions(setting)
+    _, told = take(questions, [], setting)
+    assert f"questions not asked: {len(questions)}" in told and "of 0" not in told
+    only_bonus = choose(questions, "11a")
+    _, told = take(only_bonus, [""], setting)
+    assert "0 of 8 points (0%)" in told
+
+
+def test_coarse_skipped_and_unreadable_answers(setting: Setting) -> None:
+    questions = choose(all_questions(setting), "9a")[:2]
+    summary, told = take(questions, ["300", ""], setting)
+    assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.COARSE, Verdict.SKIPPED]
+    assert "give at least 2 significant digits" in told and "Passed over" in told
+    summary, told = take(questions, ["no idea", "319.1"], setting)
+    assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.UNREADABLE, Verdict.RIGHT]
+    assert "Numbers read: 0, and the answer has 1." in told
+
+
+def test_somebody_at_a_terminal_may_type_an_unreadable_answer_again_for_nothing(setting: Setting) -> None:
+    questions = choose(all_questions(setting), "8b")
+    assert take(questions, ["what?", "150"], setting, tries=2)[0].points == questions[0].points
+    assert take(questions, ["what?", "150"], setting)[0].right == 0
+
+
+def test_a_matrix_row_by_row(setting: Setting) -> None:
+    questions = choose(all_questions(setting), "1")[:2]
+    lines = ["0.37 0.57", "0.39 0.34", "0.30 0.55", "0.57 0.37 0.34 0.39 0.55 0.30"]
+    assert take(questions, lines, setting)[0].right == 2
+
+
+def test_the_end_of_input_is_polite(setting: Setting) -> None:
+    questions = all_questions(setting)
+    summary, told = take(questions, [ANSWERS["1Q"]], setting)
+    assert "The input ended; questions not asked: 44." in told
+    assert "7 of 260 points (3%); 1 of 1 answers wholly right." in told
+    assert summary.to_dict()["ended_early"] is True
+
+
+def test_questions_are_chosen_by_number_and_part(setting: Setting) -> None:
+    questions = all_questions(setting)
+    assert [each.id for each in choose(questions, "1")] == ["1Q", "1K", "1V"]
+    assert [each.id for each in choose(questions, "7c")] == ["7c-1", "7c-2"]
+    assert [each.id for each in choose(questions, "10")] == ["10a-1", "10a-2", "10a-3", "10a-4", "10b", "10b-parts"]
+    with pytest.raises(UsageError, match="there is no question '13'; use all, 1 to 12"):
+        choose(questions, "13")
+
+
+def expected_of(setting: Setting, number: str) -> tuple[float, ...]:
+    found = next(each.expected for each in all_questions(setting) if each.id == number)
+    assert found is not None
+    return found.values
+
+
+def test_answers_of_another_preset_and_other_sizes() -> None:
+    setting = replace(make_setting("gpt2", 8, 40_000, "4x6x3", 1), rate_steps=(500, 10_000))
+    assert expected_of(setting, "6d") == (8, 1024, 50_257)
+    assert expected_of(setting, "10a-4") == (124_439_808,)
+    assert expected_of(setting, "10a-2") == (4 * 768 * 64 + 3 * 64,)
+    assert expected_of(setting, "9c-1") == (8192,)
+    assert expected_of(setting, "2a") == (3, 4)
+    passed = (10_000 - 1000) / (40_000 - 1000)
+    rate = 0.1 * 3e-4 + 0.9 * 3e-4 * 0.5 * (1 + math.cos(math.pi * passed))
+    assert expected_of(setting, "7c-2") == pytest.approx((rate,))
+    assert [each.id for each in choose(all_questions(setting), "4")] == ["4a", "4b", "4c", "4d"]
+    weights = expected_of(setting, "4d")
+    assert sum(weights) == pytest.approx(1) and len(weights) == 4
+
+
+def test_what_was_measured_is_said_of_its_own_model_only(setting: Setting) -> None:
+    parts = lambda of: next(each for each in all_questions(of) if each.id == "10b-parts")
+    assert "4.33 GB" in parts(setting).text.en and "৪.৩৩ GB" in parts(setting).text.bn
+    assert "0.93 GB" in parts(setting).worked[0].en
+    small = parts(make_setting("pocket", 64))
+    assert "GB" not in small.text.en and "0.0093 GB" in small.worked[0].en
+
+
+def test_a_vocabulary_beyond_uint16_is_told_so(setting: Setting) -> None:
+    large = replace(setting, config=setting.config.replace(vocab_size=100_000))
+    worked = next(each for each in all_questions(large) if each.id == "9b").worked[0]
+    assert "100,000 tokens need more: use uint32" in worked.en
+
+
+def test_every_question_is_said_in_both_languages(setting: Setting) -> None:
+    for question in all_questions(setting):
+        assert any("\u0980" <= letter <= "\u09ff" for letter in question.text.bn), question.id
+        assert question.text.en != question.text.bn
+        assert "{" not in question.text.bn + question.text.en, question.id
+        assert question.worked or question.lines, question.id
+        assert question.hints, question.id
+        # Nothing starts with a sign that has lost its letter.
+        assert not any(letter[0] in "\u09be\u09bf\u09c0\u09cd" for letter in aksharas(question.text.bn)), question.id
+
+
+def test_only_a_gpt_has_these_answers() -> None:
+    with pytest.raises(UsageError, match="bert-base is a bert"):
+        make_setting("bert-base", 64)
+    with pytest.raises(UsageError, match=r"size=.4x6. is not TOKENSxWIDTHxHEAD"):
+        make_setting(size="4x6")
+    with pytest.raises(UsageError, match="seed=-1 is no seed"):
+        make_setting(seed=-1)
+
+
+def test_what_would_have_helped_is_told_as_it_was_measured(setting: Setting) -> None:
+    path = Path(__file__).parents[3] / "benchmarks" / "results" / "question_12b.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))["figures"]["rows"]
+    bits = {row["condition"]: row["bits_per_byte"] for row in rows}
+    course, stopped = bits["the course, 4,000 steps"], bits["as the course ran, stopped early"]
+    gained = [bits["as the course ran, 5,500 steps later"] - stopped, stopped - course]
+    lost = [bits[name] - course for name in ("1/2 of the text", "dropout 0")]
+    small = course - bits["label smoothing 0.1"]
+    assert small > max(course - bits[name] for name in ("weight decay 0.1", "weight decay 1", "EMA 0.999"))
+    assert min(bits[name] for name in ("2 layers", "4 layers", "vocabulary 8,192")) > course
+    (question,) = (each for each in all_questions(setting) if each.id == "12b")
+    for answer in (question.worked[0].en, ascii_digits(question.worked[0].bn)):
+        assert re.findall(r"0\.\d{3}", answer) == [f"{value:.3f}" for value in (*gained, *lost, small)]

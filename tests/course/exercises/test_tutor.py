@@ -1,0 +1,141 @@
+"""The tutor: hints in steps, a second try for half, points and a total, an order with partial credit."""
+
+import pytest
+
+from kotha.course.exercises.grading import Verdict
+from kotha.course.exercises.judging import judge
+from kotha.course.exercises.ordering import read_order, shuffled
+from kotha.course.exercises.outcome import Summary
+from kotha.course.exercises.points import WORKSHOP, share_out
+from kotha.course.exercises.quiz import Quiz
+from kotha.course.exercises.sets import QuestionChoice
+from kotha.i18n.wording import Language, Words
+
+SCORES = "0.2983 0.2462 0.2649; 0.2462 0.1876 0.2238; 0.2649 0.2238 0.2334"
+UNSCALED = "0.4218 0.3481 0.3745; 0.3481 0.2652 0.3165; 0.3745 0.3165 0.33"
+
+
+def take(
+    wanted: str, *answers: str, tries: int = 2, language: Language = "en", **choice: object
+) -> tuple[Summary, str]:
+    setting, questions = QuestionChoice(wanted=wanted, **choice).prepare()  # type: ignore[arg-type]
+    left, told = iter(answers), []
+    quiz = Quiz(setting.sheet, language, lambda prompt: next(left, None), told.append, tries)
+    return quiz.ask_all(questions), "\n".join(told)
+
+
+def test_a_second_try_counts_half_and_says_so() -> None:
+    summary, told = take("2c", UNSCALED, SCORES)
+    (outcome,) = summary.outcomes
+    assert (outcome.verdict, outcome.points, outcome.possible) == (Verdict.RIGHT, 4.5, 9)
+    assert "not yet divided by √d_k" in told and "what is mended now counts half" in told and "4.5 of 9 points" in told
+    assert outcome.tries == (UNSCALED, SCORES)
+    _, bangla = take("2c", UNSCALED, SCORES, language="bn")
+    assert "√d_k দিয়ে ভাগ করা বাকি" in bangla and "৯ নম্বরের মধ্যে ৪.৫।" in bangla
+
+
+@pytest.mark.parametrize(
+    ("language", "wanted"),
+    [
+        ("en", "Numbers read: 1, and the answer has 9.\nIt is a matrix of 3 rows with 3 numbers each."),
+        ("bn", "১টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা ৯টি।\nউত্তরটি একটি ম্যাট্রিক্স: ৩টি সারি, প্রতি সারিতে ৩টি সংখ্যা।"),
+    ],
+)
+def test_who_types_one_cell_of_a_matrix_is_told_how_to_type_it_and_loses_nothing(
+    language: Language, wanted: str
+) -> None:
+    summary, told = take("2c", "0.2983", SCORES, language=language)
+    assert wanted in told
+    assert summary.points == 9 and summary.outcomes[0].tries == (SCORES,)
+    example = told.partition(wanted)[2].partition(": 0.1")[2].partition("\n")[0]
+    assert f"0.1{example}" == "0.1 0.2 0.3 ; 0.4 0.5 0.6 ; 0.7 0.8 0.9"
+    typed_so, _ = take("2c", f"0.1{example}", language=language, tries=1)
+    assert typed_so.outcomes[0].verdict is Verdict.WRONG, "the example can be read, and is not the answer"
+
+
+def test_a_shape_s_example_is_of_whole_numbers() -> None:
+    assert "Type all of them in one line. For example: 1 2" in take("2a", "2", tries=1)[1]
+
+
+def test_two_wrong_tries_end_with_the_worked_step() -> None:
+    summary, told = take("8b", "149", "1")
+    assert summary.points == 0 and summary.outcomes[0].verdict is Verdict.WRONG
+    assert "The first new token takes a pass too." in told and "One for each token" in told
+
+
+def test_cells_that_are_right_count_and_mended_ones_count_half() -> None:
+    one_off = SCORES.replace("0.2334", "0.33")
+    first, _ = take("2c", one_off, tries=1)
+    assert first.outcomes[0].verdict is Verdict.PARTLY and first.points == 8  # 8 of 9 numbers
+    both, told = take("2c", one_off, SCORES)
+    assert both.points == 8.5 and "8 of 9 numbers are right" in told
+
+
+def test_hints_come_in_steps_and_cost_a_tenth_each() -> None:
+    summary, told = take("1Q", "?", "?", "0.37 0.57; 0.39 0.34; 0.30 0.55")
+    assert summary.points == 5.5  # 7 less two tenths, to the half point
+    hints = [line for line in told.splitlines() if line.startswith("Hint:")]
+    assert hints[0].startswith("Hint: Each number is a row of X with a column of W_Q")
+    assert hints[1] == "Hint: It begins so: Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1"
+    _, told = take("1Q", *["?"] * 4, "")
+    assert "Q[3,2] = 0.7×0.2 + 0.2×0.1 + 0.6×0.4 + 0.5×0.3 = 0.55" in told and "no more hints" in told
+    _, bangla = take("7b", "ইঙ্গিত", "?", "", language="bn")
+    assert "ইঙ্গিত: ভালো উত্তরে ৩টি বিষয় থাকে।" in bangla and "ইঙ্গিত: দুটি লসের ফারাক কত" in bangla
+
+
+def test_no_hint_gives_the_answer_away() -> None:
+    for choice in (QuestionChoice(), QuestionChoice(set="assessment"), QuestionChoice(seed=5)):
+        setting, questions = choice.prepare()
+        for question in questions:
+            for hint in question.hints:
+                for said in (hint.en, hint.bn):
+                    assert judge(question, said, setting.sheet).credit < 1, (question.id, said)
+
+
+def test_the_points_are_the_workshops() -> None:
+    _, questions = QuestionChoice().prepare()
+    for number, points in WORKSHOP.items():
+        assert sum(question.points for question in questions if question.number == number) == points
+    assert sum(question.points for question in questions if not question.bonus) == 260
+    assert all(question.points > 0 for question in questions)
+    assert sum(share_out(30, [1, 2, 2, 3])) == 30
+
+
+def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
+    _, (question,) = QuestionChoice(wanted="12a").prepare()
+    assert question.order is not None and len(question.order.pieces) == 9
+    right = list(question.order.numbers)
+    assert right != sorted(right), "the numbers do not tell the order"
+    typed = " → ".join(map(str, right))
+    assert take("12a", typed)[0].points == question.points
+    swapped = [right[1], right[0], *right[2:]]
+    summary, told = take("12a", " ".join(map(str, swapped)), tries=1)
+    assert 0 < summary.points < question.points
+    assert f"Piece {right[0]} comes before piece {right[1]}." in told
+    assert take("12a", " ".join(map(str, reversed(right))), tries=1)[0].points == 0
+    short, told = take("12a", " ".join(map(str, right[:5])), tries=1)
+    assert 0 < short.points < question.points and "Left out:" in told
+    assert "Type each number from 1 to 9 once" in take("12a", "1 1 2", tries=1)[1]
+
+
+def test_a_model_that_turns_its_positions_has_no_piece_for_them() -> None:
+    _, (question,) = QuestionChoice(wanted="12a", preset="bangla-modern").prepare()
+    assert question.order is not None
+    assert not any("positions are added" in piece.en for piece in question.order.pieces)
+
+
+def test_a_blind_order_is_worth_nothing_on_average() -> None:
+    order = shuffled(tuple(Words(name, name) for name in "abcdefghi"), 3)
+    credits = [read_order(list(shuffled(order.pieces, seed).numbers), order) for seed in range(300)]
+    mean = sum(each.credit for each in credits if each is not None) / len(credits)
+    assert mean < 0.15
+    assert read_order([], order) is None and read_order([10], order) is None
+
+
+@pytest.mark.parametrize("language", ["en", "bn"])
+def test_the_rubric_is_shown_afterwards(language: Language) -> None:
+    answer = {"en": "softmax gives it 0", "bn": "সফটম্যাক্সে তা শূন্য হয়"}[language]
+    summary, told = take("3b-why", answer, tries=1, language=language)
+    assert summary.outcomes[0].verdict is Verdict.PARTLY
+    assert told.count("✓") == 2 and told.count("  – ") == 1
+    assert ("A model answer:" if language == "en" else "একটি নমুনা উত্তর:") in told

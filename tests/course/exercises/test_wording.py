@@ -1,0 +1,64 @@
+"""The Bangla of the exercises: the house's own words, and one kind of digit in a sentence, whatever is filled in."""
+
+import importlib
+import re
+import unicodedata
+from collections.abc import Iterator
+
+import pytest
+from tests.studio.test_words import BANNED
+
+from kotha.course.exercises.sets import QuestionChoice
+from kotha.i18n.wording import Words
+
+FORMULA = re.compile(r"[`=×/^√→[\]]|\(\d[\d,]*, |\de[-+]?\d")
+NAMES = re.compile(r"\{[^}]*\}|\b[A-Za-z][\w-]*\d[\w-]*")
+ROOMS = ("quiz", "judging", "explaining", "classroom", "key", "sets", "hints", "slips")
+
+
+def said() -> Iterator[tuple[str, Words]]:
+    for choice in (
+        QuestionChoice(),
+        QuestionChoice(set="assessment"),
+        QuestionChoice(seed=11),
+        QuestionChoice(preset="gpt2"),
+    ):
+        for question in choice.prepare()[1]:
+            spoken = [question.text, *question.worked, *question.hints, *(slip.words for slip in question.slips)]
+            spoken += [] if question.order is None else question.order.pieces
+            if question.rubric is not None:
+                spoken += [thing.label for thing in question.rubric.things]
+                spoken += [each.reply for each in question.rubric.misbeliefs]
+            yield from ((f"{choice.sheet}, {question.id}", words) for words in spoken)
+    for room in ROOMS:
+        module = importlib.import_module(f"kotha.course.exercises.{room}")
+        yield from ((f"{room}.{name}", value) for name, value in vars(module).items() if isinstance(value, Words))
+
+
+SAID = list(dict.fromkeys(said()))
+
+
+def is_bangla(text: str) -> bool:
+    return any("\u0980" <= letter <= "\u09ff" for letter in text)
+
+
+def test_the_words_are_the_house_s_own() -> None:
+    assert len(SAID) > 300
+    for where, words in SAID:
+        if not is_bangla(words.bn):  # a line of arithmetic
+            continue
+        assert unicodedata.is_normalized("NFC", words.bn), where
+        assert not [word for word in BANNED if word in words.bn], f"{where}: {words.bn}"
+        assert "!" not in words.bn and " ।" not in words.bn, f"{where}: {words.bn}"
+
+
+@pytest.mark.parametrize("kind", ["one kind", "the right kind"])
+def test_a_sentence_has_one_kind_of_digit(kind: str) -> None:
+    for where, words in SAID:
+        for sentence in re.split(r"(?<=[।?\n])\s*", words.bn):
+            bare = NAMES.sub("", sentence)
+            latin, bangla = bool(re.search(r"[0-9]", bare)), bool(re.search(r"[০-৯]", bare))
+            if kind == "one kind":
+                assert not (latin and bangla), f"{where}: {sentence}"
+            elif latin and is_bangla(sentence):
+                assert FORMULA.search(sentence), f"{where}: Bangla digits in prose: {sentence}"

@@ -1,0 +1,112 @@
+"""What a student types, right, half right and wrong, for any question; and the tutor's word on it."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.course.exercises.scripted import OPEN
+
+from kotha.course.exercises.grading import Verdict, readings
+from kotha.course.exercises.judging import judge
+from kotha.course.exercises.key import answer_of
+from kotha.course.exercises.mistakes import diagnose, ways
+from kotha.course.exercises.outcome import Outcome, mark
+from kotha.course.exercises.sets import QuestionChoice
+from kotha.course.exercises.setting import Question
+from kotha.course.worksheet.operations import written
+from kotha.course.worksheet.workshop import sheet_of_student
+from kotha.i18n.wording import Language, Words, bangla_digits
+
+SLIP_CASES = json.loads((Path(__file__).parents[3] / "web/tests/data/mistakes.json").read_text(encoding="utf-8"))
+
+
+def marked(choice: QuestionChoice, question: Question, language: Language, *tries: str, hints: int = 0) -> Outcome:
+    return mark(question, tries, hints, choice.prepare()[0].sheet, language)
+
+
+def right(question: Question, language: Language) -> str:
+    typed = answer_of(question)
+    if not typed:
+        return " ".join(words.to(language) for words in question.worked)
+    return bangla_digits(typed) if language == "bn" and "inf" not in typed and "e" not in typed else typed
+
+
+def wrong(choice: QuestionChoice, question: Question, language: Language) -> str:
+    """Open: typed by hand. An order: turned round. A shape or count: its first slip. A matrix: one slip throughout."""
+    if question.rubric is not None:
+        return OPEN[question.id][language][1]
+    if question.order is not None:
+        return " ".join(map(str, reversed(question.order.numbers)))
+    assert question.expected is not None
+    if question.slips:
+        return " ".join(f"{value:.12g}" for value in question.slips[0].values)
+    values = slipped(choice, question) if question.step else []
+    return _spelled(values or [7.77 + place for place in range(len(question.expected.values))])
+
+
+def slipped(choice: QuestionChoice, question: Question) -> list[float]:
+    """A matrix in which every cell came about by the same mistake, the first that spoils all of them."""
+    sheet = choice.prepare()[0].sheet
+    step = sheet.steps[question.step]
+    height, width = step.values.shape
+    rows = range(height) if question.row is None else [question.row]
+    cells = [
+        {way.name: way.value for way in reversed(ways(sheet, step, row, column)) if math.isfinite(way.value)}
+        for row in rows
+        for column in range(width)
+    ]
+    shared = [way for way in cells[0] if all(way in each for each in cells)]
+    for name in reversed(shared):
+        typed = _spelled([each[name] for each in cells])
+        found = judge(question, typed, sheet)
+        if found.verdict is Verdict.WRONG and found.said:
+            return [each[name] for each in cells]
+    return []
+
+
+def half_right(choice: QuestionChoice, question: Question, language: Language) -> tuple[str, ...]:
+    """Words that name some of what they should; a matrix that is right in its first half; numbers wrong at first."""
+    if question.rubric is not None:
+        return (OPEN[question.id][language][0],)
+    if question.step and question.expected is not None and (spoiled := slipped(choice, question)):
+        half = len(spoiled) // 2
+        return (_spelled([*question.expected.values[:half], *spoiled[half:]]),)
+    return wrong(choice, question, language), right(question, language)
+
+
+def _spelled(values: Sequence[float]) -> str:
+    return " ".join("-inf" if value == -math.inf else f"{value:.6g}" for value in values)
+
+
+@dataclass(frozen=True)
+class RecognisedSlip:
+    """A cell, what should stand there, what was typed, and what the tutor says."""
+
+    step: str
+    row: int
+    column: int
+    truth: str
+    typed: str
+    names: tuple[str, ...]
+    said: tuple[Words, ...]
+
+
+def recognised_slips(slips: Sequence[str]) -> list[RecognisedSlip]:
+    """A case of each of these slips, diagnosed."""
+    sheet, found = sheet_of_student(), []
+    for wanted in slips:
+        case = next(each for each in SLIP_CASES if each["mistake"] == wanted)
+        step = sheet.steps[case["step"]]
+        cell = (case["row"] - 1, case["column"] - 1)
+        slack = 0.0 if case["step"] in ("Q", "K", "V", "products") else 0.0005
+        ways = diagnose(sheet, step, readings(case["typed"])[0], [cell], slack)
+        truth = written(float(step.values[cell]), 4)
+        said = tuple(way.words for way in ways)
+        found.append(
+            RecognisedSlip(
+                step.name, case["row"], case["column"], truth, case["typed"], tuple(w.name for w in ways), said
+            )
+        )
+    return found

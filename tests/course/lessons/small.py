@@ -1,0 +1,18 @@
+"""Sizes with which a lesson is over in a second or two: nothing is learned, everything is measured."""
+
+import torch
+from torch import nn
+
+from kotha.course.lessons.classroom import Sizes
+
+TINY = Sizes(
+    documents=14, held_out=4, context_length=16, d_model=16, n_layers=2, n_heads=2, batch_size=4, steps=8, vocab_size=96
+)
+
+
+def loud(model: nn.Module) -> nn.Module:
+    """A model that has learned nothing, with larger matrices, so that what it says differs from place to place."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(8 if weight.dim() > 1 else 1)
+    return model

@@ -1,0 +1,64 @@
+"""Without the mask a place sees what comes after it; with it, it does not. And what is said of the figures."""
+
+import torch
+from tests.course.lessons.small import TINY, loud
+
+from kotha.course.lessons.classroom import classroom
+from kotha.course.lessons.mask import read
+from kotha.course.lessons.measuring import blind_loss, let_write, sighted_loss
+from kotha.course.lessons.result import Condition
+from kotha.course.lessons.variants import LooksAhead
+from kotha.i18n.wording import Words
+from kotha.model.gpt import GPT
+
+
+def changed(model: GPT) -> torch.Tensor:
+    """By how much each place's answer changes when the last token does: (T,)."""
+    torch.manual_seed(0)
+    tokens = torch.randint(5, 40, (1, 8))
+    other = tokens.clone()
+    other[0, -1] = (tokens[0, -1] + 1) % 40
+    return (model(tokens) - model(other)).abs().amax(dim=-1)[0]
+
+
+def test_a_later_token_changes_an_earlier_answer_only_without_the_mask() -> None:
+    config = classroom(TINY).gpt()
+    masked, unmasked = changed(GPT(config)), changed(LooksAhead(config))
+    assert (masked[:-1] == 0).all() and masked[-1] > 0
+    assert (unmasked > 0).all()
+
+
+def test_with_the_mask_it_makes_no_difference_that_the_future_is_there() -> None:
+    room = classroom(TINY)
+    windows = room.windows()
+    apart = []
+    for seed in range(4):  # untrained, one may gain as much from the future as it loses
+        torch.manual_seed(seed)
+        masked, unmasked = loud(GPT(room.gpt())), loud(LooksAhead(room.gpt()))
+        assert abs(blind_loss(masked, windows) - sighted_loss(masked, windows)) < 1e-5
+        apart.append(abs(blind_loss(unmasked, windows) - sighted_loss(unmasked, windows)))
+    assert max(apart) > 1e-3
+
+
+def test_only_whole_words_of_what_was_written_are_counted() -> None:
+    room = classroom(TINY)
+    torch.manual_seed(1)
+    model = GPT(room.gpt())
+    written = let_write(model, room, seed=0)
+    assert 0 <= written.known <= written.words and len(written.texts) == 3
+    start = room.tokenizer.decode(room.tokenizer.encode(room.held_out_texts[0])[:5])
+    assert written.texts[0].startswith(start)
+    assert written.known < max(1, written.words), "a model that has learned nothing writes hardly a word"
+
+
+def figures(held_out: float, blind: float, words: float) -> Condition:
+    return Condition("x", Words("x", "x"), {"held_out": [held_out], "blind": [blind], "words": [words]})
+
+
+def test_the_reading_follows_the_figures() -> None:
+    honest = figures(1.5, 1.5, 0.8)
+    cheats, breaks = read(honest, figures(0.1, 7.0, 0.05))
+    assert cheats.en.startswith("Without the mask the loss falls to 0.10") and "০.১০" in cheats.bn
+    assert "7.00 against 1.50" in breaks.en and "5% exist, against 80%" in breaks.en
+    found_nothing, still_writes = read(honest, figures(1.4, 1.4, 0.8))
+    assert "has not found out" in found_nothing.en and "can still write" in still_writes.en

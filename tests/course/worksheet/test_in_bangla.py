@@ -1,0 +1,105 @@
+"""Every sheet speaks Bangla: no English is left on it but names of matrices, and no number is another."""
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.course.worksheet.told import told_by
+from tests.studio.test_words import BANNED
+
+from kotha.course.worksheet import bangla
+from kotha.course.worksheet.bangla import in_bangla, said
+from kotha.course.worksheet.block import block_sheet
+from kotha.course.worksheet.examples import bank_sheet, robot_sheet, thinking_sheet
+from kotha.course.worksheet.model import read_head
+from kotha.course.worksheet.page import sheet_view
+from kotha.course.worksheet.places import positions_sheet
+from kotha.course.worksheet.sheet import Sheet
+from kotha.course.worksheet.showing import Look
+from kotha.course.worksheet.workshop import sheet_by_hand, workshop_sheet
+from kotha.model.config import GPTConfig, Seq2SeqConfig
+from kotha.model.family import build
+
+SMALL: dict[str, Any] = {"d_model": 8, "n_heads": 2, "n_layers": 1, "vocab_size": 20, "context_length": 8}
+# What stays Latin: symbols of the course, names that everybody types, functions.
+LATIN = {"e", "d", "q", "k", "argmax", "ReLU", "LayerNorm", "torch", "JSON", "X", "K", "V", "Q", "W"}
+
+
+def of_model(config: Any, place: str) -> Sheet:
+    torch.manual_seed(0)
+    model = build(config).double()
+    inputs = [torch.tensor([[1, 2, 3]])] * (2 if isinstance(config, Seq2SeqConfig) else 1)
+    return read_head(model, inputs, place, 0, ("ক", "খ", "গ"), ("ক", "খ", "গ"))
+
+
+SHEETS = {
+    "workshop": workshop_sheet,
+    "drawn": lambda: sheet_by_hand("4x6x3"),
+    "block": block_sheet,
+    "thinking": thinking_sheet,
+    "robot": robot_sheet,
+    "bank": lambda: bank_sheet(("তীর", "ধনুক", "নদী")),
+    "positions": positions_sheet,
+    "classic": lambda: of_model(GPTConfig(**SMALL), "blocks.0.attention"),
+    "modern": lambda: of_model(
+        GPTConfig(**SMALL, n_kv_heads=1, norm="rms", qk_norm=True, positions="rotary"), "blocks.0.attention"
+    ),
+    "cross": lambda: of_model(Seq2SeqConfig(**SMALL), "decoder.0.cross"),
+}
+
+
+def english(sheet: Sheet, text: str) -> list[str]:
+    """Words of Latin letters that are neither the sheet's own nor everybody's."""
+    own = {*sheet.steps, *sheet.tokens, *sheet.key_tokens, sheet.place, *sheet.text.split(), *sheet.title.split()}
+    words = re.findall(r"[A-Za-z][A-Za-z_.0-9]*", text)
+    return [word for word in words if word.strip(".") not in own | LATIN]
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_nothing_english_is_left(name: str) -> None:
+    plain = SHEETS[name]()
+    sheet = in_bangla(plain)
+    titles = [step.title for step in sheet.steps.values()]
+    for text in (*titles, sheet.lead, *sheet.remarks):
+        assert not english(sheet, text), text
+        assert not [word for word in BANNED if word in text] and unicodedata.is_normalized("NFC", text)
+    assert re.search("[\u0980-\u09ff]", sheet.title) or name == "robot", sheet.title
+    assert [text for text in titles if re.search("[\u0980-\u09ff]", text)], "titles with words have Bangla words"
+    for step, other in zip(plain.steps.values(), sheet.steps.values(), strict=True):
+        assert np.array_equal(step.values, other.values)
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_the_page_too(name: str) -> None:
+    view = sheet_view(SHEETS[name](), Look(), "bn")
+    told = told_by(view.html)
+    titles = [step["title"]["bn"] for step in told["solved"]]
+    assert titles == [step.title for step in view.steps]
+    for text in (told["title"]["bn"], told["lead"]["bn"], *told["remarks"]["bn"], *titles):
+        assert not english(view.found, text), text
+    assert '<html lang="bn">' in view.html
+    assert json.dumps(view.to_dict(), allow_nan=False)
+
+
+def test_every_phrase_is_used_by_some_sheet() -> None:
+    texts = []
+    for make in SHEETS.values():
+        sheet = make()
+        texts += [sheet.title, sheet.lead, *sheet.remarks, *(step.title for step in sheet.steps.values())]
+    texts += [bank_sheet().title, said("head 1: sums of each row of powers")]
+    unused = [
+        pattern
+        for pattern, _ in json.loads(Path(bangla.__file__).with_name("phrases.json").read_text(encoding="utf-8"))
+        if not any(re.search(pattern, text) or re.search(pattern, _headed(text)) for text in texts)
+    ]
+    assert unused == []
+
+
+def _headed(text: str) -> str:
+    """A title as it is once a head's number is said in Bangla."""
+    return re.sub(r"^head (\d+): ", r"হেড \1: ", text)

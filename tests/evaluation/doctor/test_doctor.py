@@ -1,0 +1,289 @@
+"""The doctor, on curves that were really trained to be so, and on those that a course tells of."""
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kotha.artifacts.run_folder import RunFolder
+from kotha.evaluation.doctor.advice import ADVICE, reassure, split_advice
+from kotha.evaluation.doctor.diagnosis import DataFacts, Finding, diagnose, look_at
+from kotha.evaluation.doctor.signs import Thresholds
+from kotha.i18n.wording import LANGUAGES
+from kotha.model.config import GPTConfig
+from kotha.model.presets import MODERN
+from kotha.text.shards import Dataset
+from kotha.text.tokenizer.trainers import train as train_tokenizer
+from kotha.training.config import TrainConfig
+from kotha.training.start import start_run
+
+# Learns within seconds: one layer, Muon at a high rate.
+FAST: dict[str, Any] = {
+    **{"steps": 120, "batch_size": 8, "warmup_steps": 10, "evaluate_every": 12, "evaluate_tokens": 1000},
+    **{"optimizer": "muon", "learning_rate": 1e-2, "muon_learning_rate": 2e-2, "weight_decay": 0.1},
+    **{"schedule": "stable", "floor": 0.02, "precision": "float32", "compile": "off"},
+}
+SMALL: dict[str, Any] = {"vocab_size": 700, "context_length": 32, "n_layers": 1, "d_model": 64, "n_heads": 4}
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunFolder]:
+    def trained(data: Dataset, model: dict[str, Any] | None = None, **settings: Any) -> RunFolder:
+        folder = RunFolder(tmp_path_factory.mktemp("runs") / "run")
+        config = GPTConfig(**{**MODERN, **SMALL, **(model or {})})
+        start_run(config, TrainConfig(**{**FAST, **settings}), data, folder).run()
+        return folder
+
+    return trained
+
+
+def findings(folder: RunFolder, **more: Any) -> dict[str, Finding]:
+    return {each.kind: each for each in diagnose(folder.about(), folder.metrics(), **more)}
+
+
+# -- curves that were trained -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def plenty(make_data, texts) -> Dataset:
+    return make_data(texts, validation=0.05)
+
+
+@pytest.fixture(scope="session")
+def healthy(trained, plenty) -> RunFolder:
+    return trained(plenty)
+
+
+def test_a_healthy_run_gives_no_alarm(healthy: RunFolder, plenty: Dataset) -> None:
+    assert findings(healthy, data=look_at(plenty)) == {}
+    assert look_at(plenty) == DataFacts(unknown_share=0.0, copied_share=0.0)
+
+
+def test_a_healthy_run_that_counting_still_beats(healthy: RunFolder) -> None:
+    found = findings(healthy, references={"3-gram": 3.0, "5-gram": 2.9})
+    assert list(found) == ["read-too-little"]
+    assert found["read-too-little"].evidence["name"] == "3-gram", "the easiest that it does not beat"
+
+
+def test_untrained(trained, plenty) -> None:
+    found = findings(trained(plenty, steps=4, evaluate_every=2))
+    assert list(found) == ["untrained"]
+    assert found["untrained"].evidence["nothing"] == pytest.approx(math.log(700))
+    assert "After 4 steps" in found["untrained"].words["en"]
+    assert "4 ধাপের পরেও" in found["untrained"].words["bn"]
+
+
+def test_learning_rate_too_high(trained, plenty) -> None:
+    wild = {"optimizer": "adamw", "learning_rate": 3.0, "spike": None, "gradient_clip": None}
+    found = findings(trained(plenty, {"norm": "layer"}, steps=60, **wild))
+    assert list(found) == ["learning-rate-too-high"]
+    sign = found["learning-rate-too-high"]
+    assert sign.evidence["high"] > sign.evidence["low"] + 1
+    assert sign.evidence["rate"] == 3.0
+    assert "the highest was 3." in sign.advice["en"][0]
+
+
+def test_memorising_since_a_step(trained, make_data, texts) -> None:
+    found = findings(trained(make_data(texts[:10], validation=0.3), steps=150, evaluate_every=15))
+    assert list(found) == ["memorising"]
+    evidence = found["memorising"].evidence
+    assert evidence["step"] <= 60
+    assert evidence["last_training"] < evidence["training"] - 1
+    assert evidence["last_validation"] > evidence["validation"]
+    assert f"Since step {evidence['step']} it learns its training text by heart" in found["memorising"].words["en"]
+
+
+@pytest.fixture(scope="session")
+def words_in_any_order() -> list[str]:
+    """Texts of which nothing can be foretold but how a word goes on."""
+    draw = random.Random(0)
+    words = ["সকাল", "বিকেল", "দুপুর", "আকাশ", "বাতাস", "নদী", "পাহাড়", "সাগর"]
+    return [" ".join(draw.choices(words, k=60)) for _ in range(150)]
+
+
+def test_plateau(trained, make_data, words_in_any_order) -> None:
+    letters = train_tokenizer(words_in_any_order, "char", level="akshara")
+    data = make_data(words_in_any_order, tokenizer=letters, validation=0.1)
+    sizes = {"vocab_size": letters.vocab_size, "d_model": 16, "n_heads": 2}
+    found = findings(trained(data, sizes, steps=200, evaluate_every=10, schedule="constant"))
+    assert list(found) == ["plateau"]
+    assert found["plateau"].severity == "notice"
+    assert 50 <= found["plateau"].evidence["step"] <= 140
+
+
+def test_a_learning_rate_of_nearly_nothing(trained, plenty) -> None:
+    found = findings(trained(plenty, steps=50, evaluate_every=10, learning_rate=1e-8, muon_learning_rate=1e-8))
+    assert list(found) == ["untrained", "plateau"]
+
+
+def test_no_better_than_frequencies(trained, plenty) -> None:
+    found = findings(trained(plenty, steps=16, evaluate_every=4))
+    assert list(found) == ["read-too-little"]
+    assert found["read-too-little"].evidence["name"] == "unigram"
+
+
+def test_a_leak_shows_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
+    """What is held out was learned from more often than the rest, so it is foretold better."""
+    leaky = make_data([*texts[:12], *texts[:2] * 4], held_out=texts[:2], leak_threshold=None, duplicates="keep")
+    run = trained(leaky, steps=160, evaluate_every=20)
+    jumps = "learning-rate-too-high"  # batches of known text and of other text take turns, so the loss may seem to rise
+    found = findings(run)
+    assert found.keys() - {jumps} == {"leak"}
+    assert found["leak"].evidence["epochs"] > 3
+    proved = findings(run, data=look_at(leaky))
+    assert proved.keys() - {jumps} == {"leak-copies"}, "proof is told instead of suspicion"
+    assert look_at(leaky).copied_share == 1
+
+
+def test_a_tokenizer_for_another_script(trained, make_data, texts) -> None:
+    english = train_tokenizer(["the quick brown fox jumps over the lazy dog again"] * 9, "bpe", 320)
+    data = make_data(texts[:20], tokenizer=english, validation=0.2)
+    run = trained(data, {"vocab_size": english.vocab_size}, steps=6, evaluate_every=3)
+    found = findings(run, thresholds=Thresholds(vocabulary_of_words=300))
+    assert list(found) == ["mismatch-tokenizer", "untrained"]
+    assert found["mismatch-tokenizer"].evidence["letters"] < 0.5, "three bytes a letter"
+
+
+def test_validation_of_another_kind(trained, make_data, texts) -> None:
+    data = make_data(texts, held_out=["The quick brown fox jumps over the lazy dog, and the dog sleeps on."] * 5)
+    found = findings(trained(data, steps=60))
+    assert "mismatch-validation" in found
+    assert "no text had been read twice" in found["mismatch-validation"].words["en"]
+
+
+def test_unknown_tokens_are_seen_in_the_data(make_data, texts) -> None:
+    letters = train_tokenizer(["আমি ভাত খাই।"], "char", level="codepoint")
+    facts = look_at(make_data(texts[:10], tokenizer=letters, validation=0.2))
+    assert facts.unknown_share > 0.02
+    assert [each.kind for each in diagnose({}, CALM, data=facts)] == ["mismatch-unknown"]
+
+
+# -- curves that are told ---------------------------------------------------------------------------------------------
+
+
+def step(number: int, loss: float | None) -> dict[str, Any]:
+    return {"step": number, "loss_nats": loss, "learning_rate": 3e-4, "tokens": 8192 * number}
+
+
+def evaluation(number: int, loss: float, **more: Any) -> dict[str, Any]:
+    return {"step": number, "validation": {"loss_nats": loss, **more}}
+
+
+CALM = [row for n in range(1, 11) for row in (step(100 * n, 8 / n**0.5), evaluation(100 * n, 8 / n**0.5))]
+
+
+def told(losses: dict[int, tuple[float, float]]) -> list[dict[str, Any]]:
+    return [row for n, (training, held_out) in losses.items() for row in (step(n, training), evaluation(n, held_out))]
+
+
+def test_question_7b_and_12b_of_the_workshop() -> None:
+    """Validation stays at 4.08 to 4.13, training goes on to 2.61 at iteration 8,500."""
+    falling = {500: (7.0, 7.1), 1500: (5.6, 5.7), 2500: (4.9, 5.0), 3500: (4.3, 4.5), 4500: (3.8, 4.13)}
+    stalled = {5000: (3.6, 4.12), 5500: (3.4, 4.11), 6000: (3.25, 4.10), 6500: (3.1, 4.11), 7000: (2.95, 4.09)}
+    end = {7500: (2.85, 4.10), 8000: (2.7, 4.09), 8500: (2.6058, 4.0778)}
+    config = {"references": {"ln V": math.log(32_100), "unigram": 7.2}, "data": {"train_tokens": 2_400_000}}
+    (found,) = diagnose(config, told({**falling, **stalled, **end}))
+    assert found.kind == "memorising"
+    assert found.words["en"] == (
+        "Since step 6,000 it learns its training text by heart: until step 8,500 the training loss fell from 3.25 to "
+        "2.61, and on unseen text it went from 4.10 to 4.08."
+    )
+    assert "৩.২৫ থেকে ২.৬১-এ নেমেছে" in found.words["bn"]
+    assert len(found.advice["en"]) == len(found.advice["bn"]) >= 3, "12b asks for three"
+
+
+def test_who_has_read_little_is_told_to_read_on() -> None:
+    config = {"references": {"unigram": 2.0}, "data": {"train_tokens": 8192 * 50_000}}
+    (found,) = diagnose(config, CALM)
+    assert "only 2 % of its text" in found.words["en"]
+    assert found.advice["en"][0].startswith("More steps")
+    assert not any("More text" in each or "larger model" in each for each in found.advice["en"])
+    (found,) = diagnose({**config, "data": {"train_tokens": 8192 * 500}}, CALM)
+    assert found.kind == "no-better-than-counting"
+
+
+def test_a_healthy_run_is_told_what_was_looked_at() -> None:
+    assert reassure(3.0, {"ln V": 9.0, "unigram": 6.0, "3-gram": 2.9}, "en").endswith("compared with: ln V, unigram.")
+    assert "nothing was measured on unseen text" in reassure(None, {"ln V": 9.0}, "en")
+
+
+def test_a_loss_that_was_no_number() -> None:
+    (found,) = diagnose({}, [*CALM, step(1001, None)])
+    assert found.kind == "not-a-number"
+    assert "At step 1,001" in found.words["en"]
+    assert "ধাপ ১,০০১-এ" in found.words["bn"]
+
+
+def test_better_than_the_source_allows() -> None:
+    rows = [*CALM[:-1], evaluation(1000, 2.5, bits_per_byte=0.03)]
+    (found,) = diagnose({"floors": {"bits_per_byte": 0.047}}, rows)
+    assert found.kind == "leak-below-floor"
+
+
+def test_the_mean_of_checkpoints_is_no_point_of_the_curve() -> None:
+    assert diagnose({}, [*CALM, {**evaluation(1000, 9.0), "average_of": 5}]) == []
+
+
+def test_one_bad_batch_is_no_event() -> None:
+    rows = [step(n, 8 - n / 50) for n in range(1, 100)]
+    rows[60]["loss_nats"] = 12.0
+    assert diagnose({}, rows) == []
+    assert [each.kind for each in diagnose({}, rows[:70] + [step(n, 9.0) for n in range(71, 90)])] == [
+        "learning-rate-too-high"
+    ]
+
+
+def test_harder_batches_are_no_alarm_while_unseen_text_is_foretold_ever_better() -> None:
+    easy_then_hard = [step(n, 2.0 if n < 60 else 2.8) for n in range(1, 101)]
+    falling = [evaluation(n, 3.5 - n / 100) for n in range(20, 101, 20)]
+    assert diagnose({}, sorted(easy_then_hard + falling, key=lambda row: row["step"])) == []
+    risen = [evaluation(n, 3.5 - n / 100 if n < 60 else 3.4) for n in range(20, 101, 20)]
+    for evaluations in (risen, falling[:2], []):  # worse there, too; or nobody knows
+        rows = sorted(easy_then_hard + evaluations, key=lambda row: row["step"])
+        assert diagnose({}, rows)[0].kind == "learning-rate-too-high"
+
+
+def test_dropout_explains_a_training_loss_above_validation() -> None:
+    rows = [row for n in range(1, 11) for row in (step(100 * n, 5 / n**0.5), evaluation(100 * n, 4.5 / n**0.5))]
+    config: dict[str, Any] = {"data": {"train_tokens": 8192 * 100}}
+    assert [each.kind for each in diagnose(config, rows)] == ["leak"]
+    assert diagnose({**config, "model": {"dropout": 0.2}}, rows) == []
+
+
+def test_an_empty_run_is_said_to_be_so() -> None:
+    assert [each.kind for each in diagnose({}, [])] == ["empty"]
+
+
+def test_every_finding_speaks_both_languages() -> None:
+    for kind, said in ADVICE.items():
+        assert tuple(said) == LANGUAGES, kind
+        (seen, *tries), (bangla, *bangla_tries) = split_advice(said["en"]), split_advice(said["bn"])
+        assert seen and len(tries) == len(bangla_tries) >= 1
+        assert any("\u0980" <= letter <= "\u09ff" for letter in bangla)
+
+
+anything = st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3)
+rows = st.dictionaries(
+    st.sampled_from(["step", "loss_nats", "learning_rate", "tokens", "validation", "average_of"]),
+    anything | st.dictionaries(st.sampled_from(["loss_nats", "bits_per_byte", "bits_per_character"]), anything),
+)
+configs = st.dictionaries(
+    st.sampled_from(["model", "training", "data", "references", "floors"]),
+    anything | st.dictionaries(st.sampled_from(["ln V", "unigram", "train_tokens", "dropout", "vocab_size"]), anything),
+)
+
+
+@given(configs, st.lists(rows, max_size=30))
+def test_whatever_a_run_folder_holds_the_doctor_answers(config: Any, metrics: Any) -> None:
+    for finding in diagnose(config, metrics):
+        assert "{" not in finding.words["en"] + finding.words["bn"]
+
+
+def test_references_that_are_no_numbers_are_passed_over() -> None:
+    rows = [{"step": step, "loss_nats": 5.0 - step} for step in range(1, 4)]
+    odd = {"unigram": 10**400, "uniform": math.inf, "trigram": True, "bigram": "much"}
+    assert diagnose({"references": odd}, rows) == diagnose({}, rows)

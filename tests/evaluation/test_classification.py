@@ -1,0 +1,105 @@
+"""Scores of classes, beside scikit-learn's; and what simpler ways reach."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kotha.errors import DataError
+from kotha.evaluation.classes_page import classes_page, classes_table
+from kotha.evaluation.classification import baselines, score_answers, score_of
+from kotha.text.corpus.labelled import LabelledTexts
+
+LABELS = ("ভালো", "মন্দ", "মাঝারি", "নেই")
+
+
+def drawn(seed: int, n_examples: int = 60) -> tuple[list[str], list[str]]:
+    chance = np.random.default_rng(seed)
+    true = chance.choice(LABELS[:3], n_examples, p=[0.6, 0.3, 0.1]).tolist()
+    said = [each if chance.random() < 0.6 else str(chance.choice(LABELS)) for each in true]
+    return true, said
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_figures_are_scikit_learns(seed: int) -> None:
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is what the figures are compared with")
+    true, said = drawn(seed)
+    score = score_answers(LABELS, true, said)
+    given = {"labels": LABELS, "zero_division": 0}
+    assert score.accuracy == pytest.approx(metrics.accuracy_score(true, said))
+    assert score.macro_f1 == pytest.approx(metrics.f1_score(true, said, average="macro", **given))
+    assert np.array_equal(score.confusion, metrics.confusion_matrix(true, said, labels=LABELS))
+    figures = metrics.precision_recall_fscore_support(true, said, **given)
+    for place, each in enumerate(score.classes):
+        assert [each.precision, each.recall, each.f1, each.support] == pytest.approx([row[place] for row in figures])
+
+
+def test_by_hand() -> None:
+    score = score_answers(["a", "b", "c"], ["a", "a", "a", "b"], ["a", "a", "b", "b"])
+    assert score.accuracy == 0.75 and score.confusion == ((2, 1, 0), (0, 1, 0), (0, 0, 0))
+    assert [each.f1 for each in score.classes] == pytest.approx([0.8, 2 / 3, 0])
+    assert score.macro_f1 == pytest.approx((0.8 + 2 / 3) / 3)
+    assert score_of(score.to_dict()) == score
+
+
+def test_a_class_that_the_model_does_not_know_is_named() -> None:
+    with pytest.raises(DataError, match="class 'z' is none of the model's: a, b"):
+        score_answers(["a", "b"], ["z"], ["a"])
+    with pytest.raises(DataError, match="no examples to measure on"):
+        score_answers(["a", "b"], [], [])
+
+
+def test_the_commonest_class_and_a_line_through_counts() -> None:
+    texts = [f"{word} {number}" for number in range(20) for word in ("ভালো খবর", "খারাপ খবর", "খারাপ দিন")]
+    labels = ["+", "-", "-"] * 20
+    learned, held_out = LabelledTexts(tuple(texts), tuple(labels)), LabelledTexts(("ভালো দিন", "খারাপ"), ("+", "-"))
+    found = baselines(("+", "-"), learned, held_out)
+    assert found["majority"] == {"accuracy": 0.5, "macro_f1": pytest.approx(1 / 3)}
+    pytest.importorskip("sklearn", reason="without scikit-learn the majority stands alone")
+    assert found["TF-IDF + logistic regression"]["accuracy"] == 1
+
+
+def test_the_page_and_the_table_tell_all_of_it() -> None:
+    score = score_answers(LABELS, *drawn(0))
+    page = classes_page(score, "মেজাজ", "<script>")
+    assert "<script>" not in page and all(f'<th scope="row">{label}</th>' in page for label in LABELS)
+    assert page.count("--share:") == 16
+    assert classes_table(score, "run").cells[0][1] == f"{score.accuracy:.4f}"
+
+
+def test_a_models_label_is_found_however_its_letters_are_put_together() -> None:
+    whole, apart = "\u09dfব", "\u09af\u09bcব"
+    score = score_answers([whole, "খ"], [apart, "খ"], [whole, "খ"])
+    assert score.accuracy == 1.0 and score.labels == (whole, "খ")
+
+
+def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> None:
+    labels = [f"c{number}" for number in range(1000)]
+    said = [*labels[:990], *labels[:10]]  # the last ten are never told right
+    score = score_answers(labels, labels, said)
+    assert score.confusion == () and score_of(score.to_dict()) == score
+    assert len(json.dumps(score.to_dict(), indent=1)) < 1 << 19, "a run's summary, which is read again, holds it"
+    page = classes_page(score, "many")
+    assert "taken for which" not in page and page.count("c999") == 1
+    told = classes_table(score, "run").remarks
+    assert told[0].startswith("c990: F1 0.000") and "hardest of 1,000 classes" in told[20]
+    assert told[21:] == [f"{label} was taken for {other}: {count}" for label, other, count in score.mistaken]
+    with pytest.raises(DataError, match=r"is none of the model's: c0, .*, c29, … \(1,000\); leave it out"):
+        score_answers(labels, ["z"], ["c0"])
+
+
+def test_above_twenty_classes_the_hardest_are_told_and_what_they_are_taken_for() -> None:
+    labels = [f"c{number}" for number in range(30)]
+    said = ["c1", "c1", "c9", *labels[3:]]
+    score = score_answers(labels, ["c0", "c0", "c2", *labels[3:]], said)
+    assert score.mistaken == (("c0", "c1", 2), ("c2", "c9", 1)) and score_of(score.to_dict()) == score
+    told = classes_table(score, "run").remarks
+    assert list(told[20:]) == [
+        "These are the hardest of 30 classes.",
+        "c0 was taken for c1: 2",
+        "c2 was taken for c9: 1",
+    ]
+    older = {name: value for name, value in score.to_dict().items() if name != "mistaken"}
+    assert score_of(older).mistaken == ()
+    few = classes_table(score_answers(["a", "b"], ["a", "b"], ["b", "b"]), "run").remarks
+    assert len(few) == 2, "of few classes each is told"

@@ -1,0 +1,132 @@
+"""What may be set side by side, and what is said where it may not."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kotha.evaluation.comparison import Measured, compare, row_of_run, row_of_score, validation_of
+from kotha.evaluation.perplexity import evaluate_text
+from kotha.evaluation.seen import Familiarity
+from kotha.evaluation.tables import comparison_table
+from kotha.model.parameters import count_parameters
+from kotha.model.presets import preset
+from kotha.text.held_out import from_texts
+
+TEXT = Measured(documents=383, bytes=1_000_000)
+
+
+def row(name: str = "run", tokenizer: str = "a" * 32, measured: Measured | None = TEXT, **more: Any) -> Any:
+    config = {"model": preset("pocket").to_dict(), "task": "next-token", "data": {"tokenizer": tokenizer}, **more}
+    summary = {"steps": 400, "best_step": 200, "tokens": 10**6, "loss_nats": 4.0, "bits_per_byte": 0.8}
+    made = row_of_run(name, config, {**summary, "bits_per_character": 2.1})
+    return made.__class__(**{**made.__dict__, "measured": measured})
+
+
+def test_a_row_tells_the_run() -> None:
+    made = row()
+    pocket = preset("pocket")
+    assert made.model == f"gpt {pocket.n_layers}x{pocket.d_model}"
+    assert made.parameters == count_parameters(pocket).total
+    assert (made.steps, made.best_step, made.tokens) == (400, 200, 10**6)
+    assert (made.bits_per_byte, made.bits_per_character) == (0.8, 2.1)
+    assert made.perplexity == pytest.approx(math.exp(4))
+
+
+def test_one_tokenizer_and_one_text_keep_their_perplexities() -> None:
+    found = compare([row("one"), row("other")])
+    assert found.remarks == []
+    assert all(each.perplexity for each in found.rows)
+
+
+def test_perplexities_of_two_tokenizers_are_left_out_and_the_reason_told() -> None:
+    found = compare([row("one"), row("other", tokenizer="b" * 32)])
+    assert [each.perplexity for each in found.rows] == [None, None]
+    assert [each.bits_per_byte for each in found.rows] == [0.8, 0.8]
+    (remark,) = found.remarks
+    assert "2 tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token" in remark
+    assert "Bits per byte and per character are of the text" in remark
+
+
+def test_two_tokenizers_normalize_one_text_a_little_differently() -> None:
+    found = compare([row(), row(tokenizer="b" * 32, measured=Measured(383, 999_000))])
+    assert len(found.remarks) == 1
+
+
+@pytest.mark.parametrize("other", [Measured(400, 1_000_000), Measured(383, 900_000)])
+def test_different_texts_are_told(other: Measured) -> None:
+    found = compare([row(), row(measured=other)])
+    assert [each.perplexity for each in found.rows] == [None, None]
+    assert "measured on 2 different texts" in found.remarks[0]
+    assert "measure all on one text" in found.remarks[0]
+
+
+def test_a_text_that_is_no_longer_known_is_told() -> None:
+    found = compare([row("one"), row("old", measured=None)])
+    assert "On which text old was measured is not known any more" in found.remarks[0]
+    assert found.rows[0].perplexity is None
+
+
+def test_another_task_has_no_perplexity_of_next_tokens() -> None:
+    found = compare([row(), row(task="masked-words")])
+    assert "these learned masked-words, next-token" in found.remarks[0]
+
+
+def test_broken_files_give_a_row_with_gaps() -> None:
+    made = row_of_run("old", {"model": {"family": "gpt"}, "data": 3}, {"loss_nats": None, "steps": "many"})
+    assert (made.model, made.parameters, made.steps, made.perplexity) == ("gpt ?x?", None, None, None)
+    assert row_of_run("none", {}, {}).model == "?"
+
+
+def test_a_fresh_measurement_takes_the_place_of_the_old(tiny, tokenizer, data) -> None:
+    model = tiny()
+    score = evaluate_text(model, from_texts(["আমি ভাত খাই।"], tokenizer))
+    made = row_of_score(row_of_run("folder", {"model": model.config.to_dict()}, {}), score)
+    assert made.perplexity == score.perplexity
+    assert made.measured == Measured(1, score.bytes)
+    info = data["validation"].info
+    assert validation_of(data.path) == Measured(info.documents, info.bytes)
+    assert validation_of(data.path / "nowhere") is None
+
+
+# -- a best one, or none ----------------------------------------------------------------------------------------------
+
+NEW, LEARNED = Familiarity(40, 0, 0, "new"), Familiarity(40, 40, 0, "seen in training")
+NATS = np.random.default_rng(0).uniform(50, 90, 40)
+
+
+def measured(name: str, seen: Familiarity | None) -> Any:
+    return replace(row(name), seen=seen)
+
+
+def test_a_best_one_is_named_where_all_is_fair_and_no_chance() -> None:
+    found = compare([measured("one", NEW), measured("other", NEW)], [NATS, NATS * 0.9], "text.txt")
+    assert (found.best, found.undecided) == ("other", "")
+    table = comparison_table(found)
+    assert set(table.marks.values()) == {"best"}
+    assert {at for at, _ in table.marks} == {1}
+    assert table.cells[0][table.header.index("this text")] == "new"
+
+
+@pytest.mark.parametrize(
+    ("seen", "other", "nats", "why"),
+    [
+        (NEW, LEARNED, [NATS, NATS * 0.5], "other learned from this text"),
+        (NEW, None, [NATS, NATS * 0.5], "whether other learned from this text cannot be told"),
+        (NEW, NEW, [NATS, NATS[::-1] * 0.999], "one and other differ by no more than chance"),
+        (NEW, NEW, [NATS, NATS], "one and other differ by no more than chance"),
+        (NEW, NEW, [NATS[:5], NATS[:5] * 0.5], "5 documents are too few to tell a difference from chance"),
+        (NEW, NEW, None, "what training measured does not say how much is chance"),
+    ],
+)
+def test_no_best_one_is_named_where_it_is_unfair_or_chance(seen: Any, other: Any, nats: Any, why: str) -> None:
+    found = compare([measured("one", seen), measured("other", other)], nats, "text.txt")
+    assert found.best is None
+    assert why in found.undecided or why in found.undecided.replace("other and one", "one and other")
+    assert not comparison_table(found).marks
+
+
+def test_one_model_alone_needs_no_reason() -> None:
+    assert compare([row()]).undecided == ""

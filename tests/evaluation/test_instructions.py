@@ -1,0 +1,70 @@
+"""Answers scored: what counts as right, intervals against statsmodels' formula by hand, and what is compared."""
+
+import math
+
+import pytest
+import torch
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.errors import DataError, UsageError
+from kotha.evaluation.instructions import (
+    evaluate_instructions,
+    instructions_table,
+    score_in,
+    score_replies,
+    wilson_interval,
+)
+from kotha.model.config import BERTConfig, GPTConfig
+from kotha.model.family import build
+from kotha.text.corpus.dialogues import Dialogues
+from kotha.text.tokenizer.chat import ChatTemplate, Turn
+from kotha.text.tokenizer.trainers import train
+
+
+def dialogues(*pairs: tuple[str, str]) -> Dialogues:
+    turns = tuple((Turn("user", question), Turn("assistant", answer)) for question, answer in pairs)
+    return Dialogues(turns, tuple(map(str, range(len(pairs)))))
+
+
+def test_marks_case_and_spaces_do_not_count_and_words_do() -> None:
+    wanted = ["পাঁচটি।", "রহিমের মা", "Dhaka", "তিন টাকা।"]
+    said = [" পাঁচটি ", "রহিমের  মা।", "dhaka.", "চার টাকা।"]
+    score = score_replies(["?"] * 4, wanted, said)
+    assert [reply.right for reply in score.replies] == [True, True, True, False]
+    assert score.right == 0.75 and score.word_f1 == pytest.approx((3 + 0.5) / 4), "one of two words in common"
+    assert score_in(score.to_dict()) == score
+
+
+def test_the_interval_solves_wilsons_equation() -> None:
+    for right, count in ((0, 10), (3, 10), (10, 10), (57, 200)):
+        low, high = wilson_interval(right / count, count)
+        for bound in (low, high):  # where the true share would be 1.96 deviations from what was seen
+            if 0 < bound < 1:
+                deviation = math.sqrt(bound * (1 - bound) / count)
+                assert abs(bound - right / count) == pytest.approx(1.96 * deviation, rel=1e-6)
+        assert 0 <= low <= right / count <= high <= 1
+
+
+def test_the_commonest_answer_stands_beside_it() -> None:
+    learned = dialogues(("ক?", "মা।"), ("খ?", "মা"), ("গ?", "বাবা।"))
+    score = score_replies(["?", "?"], ["মা।", "দাদা।"], ["x", "y"], learned=learned)
+    assert score.baselines == {"commonest answer": 0.5} and score.right == 0.0
+    rows = dict(instructions_table(score, "run", before=0.25).cells[:4])
+    assert rows["before it was taught"] == "25.0%" and rows["beside it: commonest answer"] == "50.0%"
+
+
+def test_a_model_is_asked_in_turns_if_it_was_taught_and_as_a_text_if_not() -> None:
+    tokenizer = train(["নদীর ধারে মা থাকে। পাঁচটি আম।"], "char", level="akshara")
+    torch.manual_seed(0)
+    sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 32, "n_layers": 1, "d_model": 16, "n_heads": 2}
+    model = build(GPTConfig(**sizes)).eval()
+    asked = dialogues(("নদীর ধারে?", "মা।"), ("আম?", "পাঁচটি।"))
+    plain = evaluate_instructions(Bundle(model, tokenizer), asked)
+    taught = evaluate_instructions(Bundle(model, tokenizer, ChatTemplate.of(tokenizer)), asked)
+    assert (plain.taught, taught.taught) == (False, True)
+    assert [reply.question for reply in taught.replies] == ["নদীর ধারে?", "আম?"]
+    assert not any("।" in reply.said for reply in plain.replies), "its first sentence"
+    with pytest.raises(UsageError, match="a bert model does not answer"):
+        evaluate_instructions(Bundle(build(BERTConfig(**sizes)), tokenizer), asked)
+    with pytest.raises(DataError, match="no questions to measure on"):
+        evaluate_instructions(Bundle(model, tokenizer), dialogues())

@@ -1,0 +1,186 @@
+"""The measure of a language model: by hand, beside a slow reading, and beside Hugging Face's own loss."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.evaluation.plain_twins import token_nats_plainly
+from tests.prepared import write_lines
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from kotha.errors import DataError, UsageError
+from kotha.evaluation.perplexity import check_windows, evaluate_text, token_nats, windows
+from kotha.model.family import build
+from kotha.model.gpt import GPT
+from kotha.model.presets import preset
+from kotha.text.held_out import HeldOut, from_dataset, from_texts, read_held_out
+from kotha.text.tokenizer.trainers import train
+
+
+@given(st.integers(0, 80), st.integers(1, 20), st.data())
+def test_every_token_is_scored_once_with_enough_before_it(length: int, context: int, data) -> None:
+    stride = data.draw(st.integers(1, context))
+    found = windows(length, context, stride)
+    scored = [place for window in found for place in range(window.scored, window.stop)]
+    assert scored == list(range(length))
+    for number, window in enumerate(found):
+        assert window.stop - window.start <= context
+        assert window.start == number * stride
+        assert number == 0 or window.scored - window.start >= context - stride
+
+
+@settings(max_examples=15)
+@given(st.lists(st.lists(st.integers(0, 39), max_size=30), min_size=1, max_size=5), st.integers(1, 8), st.data())
+def test_the_fast_reading_equals_the_slow_one(tiny, documents: list[list[int]], context: int, data) -> None:
+    stride = data.draw(st.integers(1, context))
+    model = tiny(vocab_size=40)
+    sequences = [[7, *document] for document in documents]
+    fast = list(token_nats(model, [np.array(each) for each in sequences], context, stride))
+    for mine, sequence in zip(fast, sequences, strict=True):
+        assert mine == pytest.approx(token_nats_plainly(model, sequence, context, stride), abs=1e-5)
+
+
+def test_many_documents_in_small_batches_come_back_in_their_order(tiny, monkeypatch) -> None:
+    model, rng = tiny(vocab_size=40), np.random.default_rng(0)
+    sequences = [rng.integers(0, 40, rng.integers(2, 25)) for _ in range(20)]
+    together = list(token_nats(model, sequences, 8, 4))
+    monkeypatch.setattr("kotha.evaluation.perplexity._POSITIONS", 16)
+    monkeypatch.setattr("kotha.evaluation.perplexity._SORTED", 3)
+    for one, other in zip(together, token_nats(model, sequences, 8, 4), strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+
+
+@pytest.mark.parametrize(("context", "stride"), [(12, 12), (12, 6), (12, 1), (7, 3)])
+def test_the_loss_is_the_one_that_hugging_face_computes(context: int, stride: int) -> None:
+    from tests.model.test_gpt import from_gpt2
+
+    torch.manual_seed(0)
+    shape = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 50, "n_positions": 12}
+    theirs = GPT2LMHeadModel(GPT2Config(**shape, bos_token_id=0, eos_token_id=0)).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    config = preset("gpt2").replace(d_model=16, n_heads=2, n_layers=2, vocab_size=50, context_length=12)
+    ours = GPT(config)
+    ours.load_state_dict(from_gpt2(theirs.state_dict()))
+    rng = np.random.default_rng(0)
+    documents = [rng.integers(1, 50, size) for size in (30, 5, 12, 1)]
+    line = np.concatenate([[*document, 0] for document in documents])
+    text = HeldOut("drawn", line, end=0, bytes=100, characters=50, tokenizer="none")
+    score = evaluate_text(ours, text, context_length=context, stride=stride)
+    assert score.tokens == len(line)
+    assert score.loss_nats == pytest.approx(hugging_face_loss(theirs, text, context, stride), abs=1e-4)
+    assert score.perplexity == pytest.approx(math.exp(score.loss_nats))
+    assert ours.training, "left as it was"
+
+
+def hugging_face_loss(model: GPT2LMHeadModel, text: HeldOut, context: int, stride: int) -> float:
+    """The recipe of https://huggingface.co/docs/transformers/perplexity, for each document from its start."""
+    nats = 0.0
+    for document in text:
+        ids = torch.tensor([[text.end, *document]])
+        scored = 1  # the first token is given
+        for start in range(0, ids.shape[1], stride):
+            stop = min(start + context + 1, ids.shape[1])
+            window = ids[:, start:stop]
+            inputs, targets = window[:, :-1], window[:, 1:].clone()
+            targets[:, : scored - start - 1] = -100
+            with torch.no_grad():
+                logits = model(inputs).logits
+            labels = torch.cat([torch.full((1, 1), -100), targets], 1)
+            padded = torch.cat([logits, logits[:, -1:]], 1)  # their loss shifts by one
+            mean = model.loss_function(padded, labels, vocab_size=model.config.vocab_size)
+            nats += float(mean) * int((targets != -100).sum())
+            scored = stop
+            if stop == ids.shape[1]:
+                break
+    return nats / len(text.line)
+
+
+def test_a_model_that_knows_nothing_has_ln_v(tiny, tokenizer) -> None:
+    model = tiny()
+    with torch.no_grad():
+        model.head.weight.zero_()
+    text = from_texts(["আমি ভাত খাই।", "সে বই পড়ে।"], tokenizer)
+    score = evaluate_text(model, text)
+    n_tokens = sum(len(tokenizer.encode(each)) + 1 for each in ("আমি ভাত খাই।", "সে বই পড়ে।"))
+    assert (score.tokens, score.documents, score.characters) == (n_tokens, 2, 12 + 11)
+    assert score.bytes == (10 * 3 + 2) + (9 * 3 + 2), "three a letter, one a space"
+    assert score.loss_nats == pytest.approx(math.log(700), abs=1e-5)
+    assert score.perplexity == pytest.approx(700, rel=1e-4)
+    assert score.bits_per_byte == pytest.approx(n_tokens * math.log2(700) / score.bytes, rel=1e-5)
+    assert score.bits_per_character == pytest.approx(n_tokens * math.log2(700) / score.characters, rel=1e-5)
+    assert (score.context, score.stride, score.tokenizer) == (8, 4, tokenizer.fingerprint)
+
+
+def test_a_file_and_a_validation_split_give_the_same(tiny, make_data, texts, tokenizer, tmp_path) -> None:
+    file = write_lines(tmp_path / "held_out.jsonl", texts[50:53])
+    folder = make_data(texts[:20], held_out=texts[50:53])
+    model = tiny(context_length=32)
+    from_file = evaluate_text(model, read_held_out(file, tokenizer))
+    from_split = evaluate_text(model, read_held_out(folder.path, tokenizer))
+    info = folder["validation"].info
+    assert (from_file.tokens, from_file.bytes, from_file.characters) == (info.tokens, info.bytes, info.characters)
+    assert from_file.bits_per_byte == from_split.bits_per_byte
+    bits = from_file.loss_nats / math.log(2) * info.tokens
+    assert from_file.bits_per_byte == pytest.approx(bits / info.bytes), "as a run's own score counts them"
+
+
+def test_of_a_long_text_the_first_documents_are_read_and_counted(make_data, texts, tokenizer, tmp_path) -> None:
+    file, folder = write_lines(tmp_path / "texts.jsonl", texts[50:60]), make_data(texts[:20], held_out=texts[50:60])
+    room = sum(len(text.encode()) for text in texts[50:53]) - 1
+    short = [read_held_out(place, tokenizer, most_bytes=room) for place in (file, folder.path)]
+    assert [each.documents for each in short] == [3, 3]
+    assert (short[0].line == short[1].line).all()
+    assert (short[0].line == from_texts(texts[50:53], tokenizer).line).all()
+    assert short[0].name == f"the first 3 documents of {file}"
+    whole = [read_held_out(file, tokenizer, most_bytes=size) for size in (None, 10**9)]
+    assert [(each.documents, each.name) for each in whole] == [(10, str(file))] * 2
+
+
+def test_unknown_tokens_are_counted(tiny) -> None:
+    tokenizer = train(["আমি ভাত খাই।"], "char", level="akshara")
+    text = from_texts(["আমি খাই", "α ভাত β"], tokenizer)
+    assert text.unknown == 2
+    assert evaluate_text(tiny(vocab_size=tokenizer.vocab_size), text).unknown == 2
+
+
+def test_progress_reaches_the_end(tiny, data, tokenizer) -> None:
+    told: list[tuple[str, int, int]] = []
+    text = from_dataset(data, tokenizer)
+    evaluate_text(tiny(), text, on_progress=lambda *each: told.append(each))
+    assert told[-1] == ("measuring", len(text.line), len(text.line))
+
+
+@pytest.mark.parametrize(
+    ("given", "wording"),
+    [
+        ({"context_length": 9}, "a context of 9 is not between 1 and the model's 8"),
+        ({"context_length": 0}, "a context of 0"),
+        ({"stride": 0}, "a stride of 0 is not between 1 and the context, 8; half of it is usual"),
+        ({"context_length": 4, "stride": 5}, "a stride of 5 is not between 1 and the context, 4"),
+    ],
+)
+def test_windows_that_cannot_be_are_refused(tiny, data, tokenizer, given, wording: str) -> None:
+    with pytest.raises(UsageError, match=wording):
+        evaluate_text(tiny(), from_dataset(data, tokenizer), **given)
+
+
+def test_only_a_gpt_is_measured_so() -> None:
+    with pytest.raises(UsageError, match="a BERT does not foretell the next token"):
+        check_windows(build(preset("pocket-bert").replace(n_layers=1)), None, None)
+
+
+def test_text_that_cannot_be_measured_is_refused(data, make_data, texts, tokenizer, tmp_path) -> None:
+    other = train(texts[:20], "unigram", 500)
+    with pytest.raises(DataError, match="the same ids mean other text"):
+        from_dataset(data, other)
+    with pytest.raises(DataError, match="has no validation documents; prepare it with a share of validation"):
+        from_dataset(make_data(texts[:5], validation=0.0), tokenizer)
+    with pytest.raises(DataError, match="has no split 'test'"):
+        from_dataset(data, tokenizer, "test")
+    with pytest.raises(DataError, match="nothing holds no text"):
+        from_texts([], tokenizer, "nothing")

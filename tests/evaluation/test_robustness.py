@@ -1,0 +1,103 @@
+"""How far a score falls: by hand for documents, and for questions and classes through what is changed."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.model_folder import Bundle
+from kotha.cli.main import MISUSED, OK, main
+from kotha.errors import UsageError
+from kotha.evaluation.perplexity import evaluate_text
+from kotha.evaluation.robustness import evaluate_perturbed
+from kotha.evaluation.translation import evaluate_pairs
+from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, classifying
+from kotha.model.family import build
+from kotha.model.gpt import GPT
+from kotha.text.corpus.pairs import TextPairs
+from kotha.text.held_out import from_texts
+from kotha.text.perturb import perturb
+from kotha.text.stories.corpus import story
+from kotha.text.tokenizer.trainers import train
+
+TEXTS = [story(1, index).text[:300] for index in range(4)]
+SIZES = {"context_length": 32, "n_layers": 1, "d_model": 16, "n_heads": 2}
+
+
+@pytest.fixture(scope="module")
+def gpt() -> Bundle:
+    tokenizer = train(TEXTS, "unigram", 600)
+    torch.manual_seed(0)
+    return Bundle(build(GPTConfig(vocab_size=tokenizer.vocab_size, **SIZES)).eval(), tokenizer)
+
+
+def rows(file: Path, *values: object) -> Path:
+    file.write_text("".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values), encoding="utf-8")
+    return file
+
+
+def test_documents_are_measured_per_word_and_it_is_what_one_finds_by_hand(gpt: Bundle, tmp_path: Path) -> None:
+    file = rows(tmp_path / "a.jsonl", *({"text": text} for text in TEXTS))
+    other = rows(tmp_path / "b.jsonl", {"text": "নদী"})
+    found = evaluate_perturbed(gpt, file, ["latin", str(other)], share=0.5)
+    assert isinstance(gpt.model, GPT) and gpt.tokenizer is not None
+    plain = [gpt.tokenizer.normalize(text) for text in TEXTS]
+    words = sum(len(text.split()) for text in plain)
+    for texts, value in ((plain, found.before), ([perturb(text, "latin") for text in plain], found.falls[0].after)):
+        score = evaluate_text(gpt.model, from_texts(texts, gpt.tokenizer))
+        assert value == pytest.approx(score.loss_nats * score.tokens / math.log(2) / words)
+    assert found.falls[0].change == pytest.approx(found.falls[0].after / found.before - 1)
+    assert found.falls[0].changed_words == 1 and not found.more_is_better
+    assert found.falls[1].changed_words is None and found.falls[1].example == "নদী"
+
+
+def test_of_questions_the_question_alone_is_changed(gpt: Bundle, tmp_path: Path) -> None:
+    file = rows(tmp_path / "a.jsonl", {"question": "রহিম ১২টি আম পেল।\n\nকয়টি আম?", "answer": "১২টি।"})
+    found = evaluate_perturbed(gpt, file, ["digits", "latin"])
+    assert found.figure == "answered right" and found.before == 0
+    assert [fall.example for fall in found.falls] == ["কয়টি আম?", "koyti am?"]
+    assert math.isnan(found.falls[0].change), "nothing falls from nothing"
+
+
+def test_a_classifier_falls_by_macro_f1_and_the_command_says_so(gpt: Bundle, tmp_path: Path, capsys) -> None:
+    torch.manual_seed(0)
+    assert gpt.tokenizer is not None
+    model = build(classifying(gpt.config, ["ক", "খ"]))
+    folder = bundle.save(tmp_path / "classes", model, gpt.tokenizer)
+    table = rows(tmp_path / "a.jsonl", *({"text": text, "label": "কখ"[place % 2]} for place, text in enumerate(TEXTS)))
+    assert (
+        main(["evaluate", str(folder), str(table), "--perturb", "spelling", "typos", "--share", "0.5", "--json"]) == OK
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert found["figure"] == "macro-F1" and [fall["kind"] for fall in found["falls"]] == ["spelling", "typos"]
+    assert main(["evaluate", str(folder), str(table), "--perturb", "latin"]) == OK
+    assert "macro-F1: more is better" in capsys.readouterr().out
+    assert main(["evaluate", str(folder), str(table), "--perturb", "speling"]) == MISUSED
+    assert "did you mean 'spelling'" in capsys.readouterr().err
+    assert main(["evaluate", str(folder), "--text", "ক", "--perturb", "latin"]) == MISUSED
+
+
+def test_a_translator_reads_changed_sources_and_its_targets_stay(gpt: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("sacrebleu")
+    assert gpt.tokenizer is not None
+    torch.manual_seed(0)
+    config = Seq2SeqConfig(vocab_size=gpt.tokenizer.vocab_size, **{**SIZES, "context_length": 12})
+    translator = Bundle(build(config).eval(), gpt.tokenizer)
+    file = rows(tmp_path / "a.jsonl", {"bn": "নদীর ধারে", "en": "by the river"})
+    found = evaluate_perturbed(translator, file, ["latin"], pair=("bn", "en"))
+    assert found.figure == "chrF++" and found.more_is_better and found.falls[0].example == "nodir dhare"
+    pairs = TextPairs(("nodir dhare",), ("by the river",))
+    assert found.falls[0].after == evaluate_pairs(translator, pairs).chrf
+
+
+def test_who_is_not_measured_so_is_told(gpt: Bundle, tmp_path: Path) -> None:
+    file = rows(tmp_path / "a.jsonl", {"text": "নদী"})
+    assert gpt.tokenizer is not None
+    bert = Bundle(build(BERTConfig(vocab_size=gpt.tokenizer.vocab_size, **SIZES)), gpt.tokenizer)
+    with pytest.raises(UsageError, match="a bert model is not measured on changed texts"):
+        evaluate_perturbed(bert, file, ["latin"])
+    with pytest.raises(UsageError, match="how shall the text be changed"):
+        evaluate_perturbed(gpt, file, [])

@@ -1,0 +1,78 @@
+"""Whether a run has learned from a text."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kotha.artifacts.run_folder import RunFolder, describe_data
+from kotha.evaluation.seen import Familiarity, look_up
+from kotha.text.held_out import from_texts
+from kotha.text.shards import Dataset
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+
+@pytest.fixture(scope="module")
+def run(make_data: Callable[..., Dataset], texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = make_data([*texts[:40], "ছোট এক বাক্য।"], held_out=texts[40:50], leak_threshold=None)
+    folder = tmp_path_factory.mktemp("run")
+    about = {"data": {"path": str(data.path), "tokenizer": data.tokenizer.fingerprint}}
+    (folder / "config.json").write_text(json.dumps(about))
+    (folder / "metrics.jsonl").write_text("")
+    return folder
+
+
+def test_documents_of_each_kind(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
+    def verdict(documents: list[str]) -> str:
+        found = look_up(from_texts(documents, tokenizer), run)
+        assert found is not None
+        return found.verdict
+
+    assert verdict(texts[:40]) == "seen in training"
+    assert verdict(texts[40:50]) == "held out"
+    assert verdict(texts[50:70]) == "new"
+    assert verdict(texts[:5] + texts[50:65]) == "25% seen in training"
+    assert verdict(texts[45:50] + texts[50:55]) == "50% held out, the rest new"
+    assert look_up(from_texts(texts[38:42], tokenizer), run) == Familiarity(4, 2, 2, "50% seen in training")
+
+
+def test_a_part_of_a_document_and_one_shorter_than_a_window(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
+    long = max(texts[:40], key=len)
+    middle = long[long.index(" ", 100) + 1 : long.rindex(" ")]
+    assert look_up(from_texts([middle], tokenizer), run) == Familiarity(1, 1, 0, "seen in training")
+    assert look_up(from_texts(["ছোট এক বাক্য।"], tokenizer), run) == Familiarity(1, 1, 0, "seen in training")
+    assert look_up(from_texts(["ছোট দুই বাক্য।"], tokenizer), run) == Familiarity(1, 0, 0, "new")
+
+
+def test_what_cannot_be_told(run: Path, texts: list[str], tokenizer: Tokenizer, tmp_path: Path) -> None:
+    text = from_texts(texts[:3], tokenizer)
+    assert look_up(text, None) is None
+    assert look_up(text, tmp_path) is None, "a model folder without its run"
+    (tmp_path / "metrics.jsonl").write_text("")
+    (tmp_path / "config.json").write_text(json.dumps({"data": {"path": "/gone", "tokenizer": tokenizer.fingerprint}}))
+    assert look_up(text, tmp_path) is None
+
+
+def test_all_data_that_a_run_went_on_with_is_looked_in(
+    make_data: Callable[..., Dataset], texts: list[str], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    def verdict(documents: list[str]) -> str | None:
+        found = look_up(from_texts(documents, tokenizer), tmp_path)
+        return None if found is None else found.verdict
+
+    first, later = (make_data(part, held_out=texts[60:64], leak_threshold=None) for part in (texts[:20], texts[20:40]))
+    (tmp_path / "config.json").write_text(json.dumps({"data": describe_data(first)}))
+    (tmp_path / "metrics.jsonl").write_text("")
+    folder = RunFolder(tmp_path)
+    folder.remember_data(first)
+    assert "more_data" not in folder.about()
+    assert (verdict(texts[:20]), verdict(texts[20:40])) == ("seen in training", "new")
+    for _ in range(2):
+        folder.remember_data(later)
+    assert [each["path"] for each in folder.about()["more_data"]] == [str(later.path)]
+    assert (verdict(texts[:40]), verdict(texts[60:64])) == ("seen in training", "held out")
+    description = json.loads((later.path / "dataset.json").read_text())
+    description["splits"]["train"]["shards"][0]["sha256"] = "0" * 64
+    (later.path / "dataset.json").write_text(json.dumps(description))
+    assert verdict(texts[:20]) is None, "what was prepared anew at the same place is other data"

@@ -1,0 +1,50 @@
+"""BLEU and chrF++ through sacrebleu, with its signature."""
+
+import math
+import sys
+
+import pytest
+
+from kotha.errors import DataError, KothaError
+from kotha.evaluation.translation import remembered_targets, score_translations
+from kotha.evaluation.translation_page import translation_table
+from kotha.text.corpus.pairs import TextPairs
+
+
+def test_a_translation_that_is_its_reference() -> None:
+    score = score_translations(["আমি ভাত খেতে ভালোবাসি ।"], ["আমি ভাত খেতে ভালোবাসি ।"])
+    assert (score.bleu, score.chrf) == (pytest.approx(100), pytest.approx(100))
+    assert score.sentences == 1
+
+
+def test_bleu_on_paper() -> None:
+    """All runs of words are found; four words for five give a brevity penalty of e to 1 - 5/4."""
+    score = score_translations(["ক খ গ ঘ"], ["ক খ গ ঘ ঙ"])
+    assert score.bleu == pytest.approx(100 * math.exp(1 - 5 / 4))
+    assert score.chrf < 100
+
+
+def test_the_signatures_say_what_must_agree() -> None:
+    score = score_translations(["ক খ"], ["ক খ"], ["ক গ"])
+    assert "nrefs:2" in score.bleu_signature
+    assert "tok:13a" in score.bleu_signature
+    assert "nw:2" in score.chrf_signature, "chrF++ counts words too"
+    assert "version:" in score.chrf_signature
+
+
+def test_who_remembers_gives_the_translation_of_the_likest_source() -> None:
+    learned = TextPairs(("the red boat", "the blue boat on the river", "The house"), ("ক", "খ", "গ"))
+    asked = ["blue river", "the red boat", "house", "nothing of this"]
+    assert remembered_targets(learned, asked) == ["খ", "ক", "গ", "ক"]
+    table = translation_table(score_translations(["ক খ", "গ"], ["ক খ", "ঘ"]), "model")
+    assert table.remarks[0].startswith("BLEU: nrefs:1") and "no translation has four" in table.remarks[-1]
+
+
+def test_what_cannot_be_compared_is_refused(monkeypatch) -> None:
+    with pytest.raises(DataError, match="2 translations and 1 references"):
+        score_translations(["ক", "খ"], ["ক"])
+    with pytest.raises(DataError, match="nothing to compare"):
+        score_translations([], [])
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
+    with pytest.raises(KothaError, match=r"pip install 'kotha\[scores\]'"):
+        score_translations(["ক"], ["ক"])

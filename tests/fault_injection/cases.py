@@ -1,0 +1,182 @@
+"""The commands that come under fire: how each begins, how one goes on after a blow, and what must be true between.
+
+A case has a folder of its own, always at the same path, because some files hold paths. ``begin`` fills it with what the
+command reads. What is in it after a run that nothing happened to is the measure: what came out after a blow, once the
+command was run again, is that, byte for byte; files in which even two quiet runs differ (times) are left out, and the
+rest of what a case promises is looked at by ``sound``, which must hold right after the blow.
+"""
+
+import hashlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fault_injection import jobs
+from tests.launching import Launcher
+
+import kotha
+from kotha.artifacts import model_folder as bundle
+from kotha.errors import KothaError
+from kotha.server.jobs.store import DAMAGED, JobStore
+from kotha.text.shards import Dataset
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.checkpoint import load_checkpoint
+
+Words = list[str]
+_TINY = [
+    *("--preset", "pocket", "--recipe", "modern", "--checkpoint-every", "3", "--steps", "8"),
+    *("--set", "batch_size=2", "micro_batch_size=2", "precision=float32", "dropout=0.1", "n_layers=1", "d_model=32"),
+    *("--set", "n_heads=2", "context_length=16", "evaluate_every=4", "evaluate_tokens=256", "warmup_steps=2"),
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One command."""
+
+    name: str
+    needs: Sequence[Callable[[Path], Words]]  # commands that make what it reads
+    words: Callable[[Path], Words]
+    again: Callable[[Path], Words]  # how one goes on after it was broken off
+    out: str  # what it makes, in its folder
+    sound: Callable[[Path], None]  # raises if what is there passes for whole and is not
+
+
+def tree(path: Path) -> dict[str, str]:
+    """Everything below a path by its name, with the sum of what it holds."""
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    return {str(each.relative_to(path.parent)): _sum(each) for each in files}
+
+
+def _sum(file: Path) -> str:
+    if file.suffix == ".db":  # the same rows may lie in other pages
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as index:
+            held = "\n".join(index.iterdump()).encode()
+        index.close()
+        return hashlib.sha256(held).hexdigest()
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def leftovers(folder: Path) -> list[str]:
+    """What is half written, anywhere below."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if ".kotha-" in path.name)
+
+
+def begin(launcher: Launcher, case: Case, folder: Path) -> None:
+    """Fill the case's folder with what it reads; nothing else is in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for words in case.needs:
+        launcher.run(words(folder), folder.with_name("log"))
+
+
+def _stories(folder: Path) -> Words:
+    return ["corpus", "stories", "--documents", "40", "--out", str(folder / "s.jsonl")]
+
+
+def _tokenizer(folder: Path) -> Words:
+    return ["tokenizer", "train", str(folder / "s.jsonl"), "--vocab-size", "700", "--out", str(folder / "tok")]
+
+
+def _shards(folder: Path) -> Words:
+    return ["prepare", str(folder / "s.jsonl"), "--tokenizer", str(folder / "tok"), "--out", str(folder / "data")]
+
+
+def _run(folder: Path) -> Words:
+    return ["train", str(folder / "data"), "--out", str(folder / "run"), *_TINY]
+
+
+def _go_on(folder: Path) -> Words:
+    begun = (folder / "run" / "config.json").exists()
+    return [*_run(folder)[:4], "--resume"] if begun else _run(folder)
+
+
+def _export(to: str, out: str) -> Callable[[Path], Words]:
+    return lambda folder: ["export", str(folder / "run"), "--to", to, "--out", str(folder / out)]
+
+
+def _index(folder: Path) -> Words:
+    return ["index", str(folder / "s.jsonl"), "--out", str(folder / "index.db")]
+
+
+def _over(words: Callable[[Path], Words]) -> Callable[[Path], Words]:
+    return lambda folder: [*words(folder), "--overwrite"]
+
+
+def _there(path: Path, look: Callable[[Path], object]) -> None:
+    if path.exists():
+        look(path)
+
+
+def _sound_run(folder: Path) -> None:
+    run = folder / "run"
+    for manifest in sorted((run / "checkpoints").glob("step-*/manifest.json")):  # without one it passes for nothing
+        load_checkpoint(manifest.parent)
+    _there(run / "best", bundle.load)
+    _there(run / "summary.json", lambda path: json.loads(path.read_text(encoding="utf-8")))
+
+
+def _sound_index(folder: Path) -> None:
+    file = folder / "index.db"
+    if not file.exists() or not file.stat().st_size:
+        return
+    with sqlite3.connect(file) as index:
+        (said,) = index.execute("PRAGMA integrity_check").fetchone()
+    index.close()
+    if said != "ok":
+        raise KothaError(f"{file}: {said}")
+
+
+def _sound_tokenizer(folder: Path) -> None:
+    _there(folder / "tok" / "tokenizer.json", lambda path: Tokenizer.load(path.parent))
+
+
+def _sound_shards(folder: Path) -> None:
+    _there(folder / "data", Dataset)
+
+
+def _serve_a_job(folder: Path) -> Words:
+    return ["-m", "tests.fault_injection.jobs", str(folder / "jobs")]
+
+
+def _sound_jobs(folder: Path) -> None:
+    if not (folder / "jobs").exists():
+        return
+    store = JobStore(folder / "jobs")
+    for file in store.uploads.all():
+        assert store.uploads.place(file.id).read_text(encoding="utf-8") == jobs.TEXT
+    for job in store.all():
+        assert job.kind != DAMAGED, job.said
+        if job.state == "done":
+            Tokenizer.load(store.result(job.id))
+
+
+def _sound_weights(folder: Path) -> None:
+    _there(folder / "hf", lambda path: kotha.load(path, device="cpu"))
+
+
+def _sound_gguf(folder: Path) -> None:
+    from gguf import GGUFReader
+
+    _there(folder / "model.gguf", GGUFReader)
+
+
+_READ = (_stories, _tokenizer, _shards)
+CASES = {
+    case.name: case
+    for case in (
+        Case("tokenizer", (_stories,), _tokenizer, _over(_tokenizer), "tok", _sound_tokenizer),
+        Case("prepare", _READ[:2], _shards, _over(_shards), "data", _sound_shards),
+        Case("train", _READ, _run, _go_on, "run", _sound_run),
+        Case("export", (*_READ, _run), _export("hf", "hf"), _over(_export("hf", "hf")), "hf", _sound_weights),
+        Case(
+            *("gguf", (*_READ, _run), _export("gguf", "model.gguf"), _over(_export("gguf", "model.gguf"))),
+            *("model.gguf", _sound_gguf),
+        ),
+        Case("index", (_stories,), _index, _index, "index.db", _sound_index),
+        Case("jobs", (), _serve_a_job, _serve_a_job, "jobs", _sound_jobs),
+    )
+}

@@ -1,0 +1,69 @@
+"""A server's jobs without its sockets: ``python -m tests.fault_injection.jobs FOLDER`` does what a client does.
+
+Somebody brings a text, begins a job that learns a tokenizer from it, waits, and gives the job a name. Run again after a
+blow it goes on as that client would: what was acknowledged is there and is not brought or begun twice; a job that
+failed or was killed is removed and begun anew; the server that is started again clears what the dead one left.
+"""
+
+import secrets
+import sys
+import time
+from itertools import count
+from pathlib import Path
+
+from kotha.errors import KothaError
+from kotha.server.jobs.store import OUT_PLACE, JobStore
+
+TEXT, NAME, TAG = "আমার সোনার বাংলা, আমি তোমায় ভালোবাসি।\n" * 40, "গান", "শেখা"
+_ENDED = ("done", "failed", "killed", "stopped")
+
+
+def main() -> int:
+    """The program: its exit code."""
+    try:
+        return go(Path(sys.argv[1]))
+    except KothaError as error:
+        print(f"kotha: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:  # the server answers that its disk fails
+        print(f"kotha: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def go(folder: Path) -> int:
+    """Begin, wait, name; 1 where the job did not end well."""
+    # Two quiet runs must come out alike, so ids are the first that are free instead of drawn.
+    secrets.token_hex = lambda _=None: next(  # type: ignore[assignment]
+        id
+        for id in map("{:012x}".format, count(1))
+        if not any((folder / "uploads").glob(f"{id}.*")) and not (folder / id).exists()
+    )
+    store = JobStore(folder)
+    files = store.uploads.all()
+    file = files[0].id if files else store.bring(TEXT, "txt", NAME)
+    jobs = [_ended(store, each.id) for each in store.all()]
+    for each in jobs:
+        if store.status(each).state != "done":
+            store.remove(each)
+    if not store.uploads.has(file):  # it went with the job
+        file = store.bring(TEXT, "txt", NAME)
+    left = store.all()
+    words = ["tokenizer", "train", str(store.uploads.place(file)), "--vocab-size", "400", "--out", OUT_PLACE]
+    job = left[0].id if left else _ended(store, store.begin("tokenizer", "t", words))
+    if store.status(job).state != "done":
+        print(f"kotha: the job ended as {store.status(job).state}: {store.status(job).said}", file=sys.stderr)
+        return 1
+    store.label(job, NAME, [TAG])
+    print(f"{job} is done and is called {NAME}", flush=True)
+    return 0
+
+
+def _ended(store: JobStore, id: str) -> str:
+    """Wait until a job has ended."""
+    while store.status(id).state not in _ENDED:
+        time.sleep(0.02)
+    return id
+
+
+if __name__ == "__main__":
+    sys.exit(main())

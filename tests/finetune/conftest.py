@@ -1,0 +1,85 @@
+"""Little models to start from, and a table of texts with moods that a few steps can tell apart."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from kotha.artifacts import model_folder as bundle
+from kotha.model.family import build
+from kotha.model.presets import preset
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train as train_tokenizer
+
+torch.set_num_threads(1)
+
+WORDS = {
+    "ভালো": ["চমৎকার", "আনন্দ", "সুন্দর", "হাসি", "উৎসব", "মিষ্টি"],
+    "মন্দ": ["বিরক্তি", "কান্না", "খারাপ", "রাগ", "ক্ষতি", "তেতো"],
+    "মাঝারি": ["সাধারণ", "মোটামুটি", "চলনসই", "মাঝামাঝি", "স্বাভাবিক", "নিয়মিত"],
+}
+COMMON = [
+    "আজ",
+    "কাল",
+    "দিন",
+    "রাত",
+    "মানুষ",
+    "পথ",
+    "নদী",
+    "গ্রাম",
+    "শহর",
+    "বাজার",
+    "গাছ",
+    "পাখি",
+    "আকাশ",
+    "মেঘ",
+    "বৃষ্টি",
+    "ঘর",
+    "মাঠ",
+    "ফুল",
+]
+SIZES = {"n_layers": 1, "d_model": 16, "n_heads": 2, "d_ff": 32, "context_length": 24}
+# Settings with which a test is over in seconds.
+QUICK = {"steps": 6, "batch_size": 4, "evaluate_every": 3, "learning_rate": 1e-2}
+
+
+def moods(n_examples: int, seed: int = 0) -> list[tuple[str, str]]:
+    chance = np.random.default_rng(seed)
+    rows = []
+    for place in range(n_examples):
+        label = [*WORDS][place % len(WORDS)]
+        words = [*chance.choice(COMMON, 5), *chance.choice(WORDS[label], 2)]
+        rows.append((" ".join(chance.permutation(words)), label))
+    return rows
+
+
+def write_table(file: Path, rows: list[tuple[str, str]], header: tuple[str, ...] = ("id", "said", "mood")) -> Path:
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(header)
+        writer.writerows([str(number), *row] for number, row in enumerate(rows))
+    return file
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_table(tmp_path_factory.mktemp("moods") / "moods.csv", moods(60))
+
+
+def tokenizer_of(kind: str) -> Tokenizer:
+    return train_tokenizer([text for text, _ in moods(60)], kind, 500 if kind == "unigram" else 300)
+
+
+@pytest.fixture(scope="session")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Model folders by family, as chance made them."""
+    folder = tmp_path_factory.mktemp("bases")
+    found = {}
+    for name, base, kind in (("gpt", "pocket", "unigram"), ("bert", "pocket-bert", "wordpiece")):
+        torch.manual_seed(3)
+        tokenizer = tokenizer_of(kind)
+        model = build(preset(base).replace(vocab_size=tokenizer.vocab_size, **SIZES))
+        found[name] = bundle.save(folder / name, model, tokenizer)
+    return found

@@ -1,0 +1,301 @@
+"""A classifier of images, from folders and archives to a folder that answers."""
+
+import json
+import signal
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import kotha
+from kotha.artifacts import model_folder as bundle
+from kotha.cli.main import main
+from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.finetune.images import PAGE, read_image_parts
+from kotha.model.config import ViTConfig
+from kotha.model.family import build
+from kotha.model.presets import preset
+from kotha.storage import images as pictures
+from kotha.storage.images import read_labelled_images, read_picture
+
+SIDE = 14
+QUICK: dict[str, Any] = {
+    "preset": "vit-digits",
+    "image_size": SIDE,
+    "d_model": 16,
+    "n_heads": 2,
+    "n_layers": 1,
+    "batch_size": 8,
+    "evaluate_every": 3,
+    "steps": 6,
+}
+
+
+def shapes(n_images: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """Bars somewhere in a noisy square: flat ones and tall ones."""
+    chance = np.random.default_rng(seed)
+    images = chance.integers(0, 40, (n_images, SIDE, SIDE))
+    labels = []
+    for place, image in enumerate(images):
+        at = chance.integers(2, SIDE - 3)
+        (image if place % 2 else image.T)[at : at + 2] += 180
+        labels.append("flat" if place % 2 else "tall")
+    return images.astype(np.uint8), labels
+
+
+def write_archive(file: Path, n_images: int = 80, **more: Any) -> Path:
+    images, labels = shapes(n_images)
+    np.savez(file, images=images, labels=np.array(labels), **more)
+    return file
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_archive(tmp_path_factory.mktemp("shapes") / "shapes.npz")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> kotha.Run:
+    """A run long enough to have learned."""
+    long = {**QUICK, "steps": 60, "evaluate_every": 20, "batch_size": 16, "learning_rate": 5e-3, "dropout": 0.0}
+    return kotha.train(archive, out=tmp_path_factory.mktemp("runs") / "run", **long)
+
+
+def test_it_learns_and_says_how_well_beside_baselines(run: kotha.Run) -> None:
+    summary = run.summary
+    assert summary["labels"] == ["flat", "tall"] and summary["examples"] == 8 and summary["seen"] == 0
+    assert summary["accuracy"] > 0.7 > summary["baselines"]["majority"]["accuracy"]
+    assert 0 <= summary["baselines"]["nearest neighbour"]["accuracy"] <= 1
+    assert run.model.config.labels == ("flat", "tall")  # type: ignore[attr-defined]
+    assert "unseen images" in (run.path / PAGE).read_text(encoding="utf-8") and (run.path / "report.html").is_file()
+    parts = read_image_parts(run.path)
+    assert [len(part) for part in (parts.train, parts.validation, parts.test)] == [64, 8, 8]
+    assert json.loads((run.path / "config.json").read_text(encoding="utf-8"))["training"]["augment"] == "move"
+
+
+def test_it_answers_for_files_and_is_measured_again(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
+    images, labels = shapes(2, seed=9)
+    files = []
+    for image, label in zip(images, labels, strict=True):
+        files.append(tmp_path / f"{label}.npy")
+        np.save(files[-1], image)
+    answers = run.model.classify(files)
+    assert sum(answers[0].probabilities.values()) == pytest.approx(1)
+    assert run.model.classify(str(files[1])).probabilities == pytest.approx(answers[1].probabilities)
+    assert run.model.evaluate_images(archive).seen == 64
+    with pytest.raises(UsageError, match="why is for texts"):
+        run.model.classify(files[0], why=True)
+
+
+def test_folders_by_class_are_read_with_pillow_and_without(tmp_path: Path) -> None:
+    image_room = pytest.importorskip("PIL.Image", reason="Pillow is not installed; it is the extra `images`")
+    images, labels = shapes(12)
+    for place, (image, label) in enumerate(zip(images, labels, strict=True)):
+        folder = tmp_path / "images" / label
+        folder.mkdir(parents=True, exist_ok=True)
+        image_room.fromarray(image).save(folder / f"{place}.png")
+    (tmp_path / "images" / ".hidden").mkdir()
+    found = read_labelled_images(tmp_path / "images", SIDE, 1)["train"]
+    assert sorted(found.labels) == sorted(labels)
+    assert np.array_equal(found.images[found.labels.index("tall")][0], images[0])
+    made = kotha.train(tmp_path / "images", out=tmp_path / "run", **QUICK)
+    assert made.summary["labels"] == ["flat", "tall"]
+
+
+def test_an_archive_may_bring_its_own_parts(tmp_path: Path) -> None:
+    images, labels = shapes(40)
+    names = {"x_train": images[:30], "y_train": labels[:30], "x_test": images[30:], "y_test": labels[30:]}
+    np.savez(tmp_path / "a.npz", **names)
+    found = read_labelled_images(tmp_path / "a.npz", SIDE, 1)
+    assert {part: len(each) for part, each in found.items()} == {"train": 30, "test": 10}
+    made = kotha.train(tmp_path / "a.npz", out=tmp_path / "run", **QUICK)
+    assert made.summary["examples"] == 10
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(archive: Path, tmp_path: Path) -> None:
+    whole = kotha.train(archive, out=tmp_path / "whole", **QUICK)
+
+    def stop(event: dict[str, Any]) -> None:
+        if event["step"] == 4 and "loss_nats" in event:
+            signal.raise_signal(signal.SIGTERM)
+
+    kotha.train(archive, out=tmp_path / "stopped", on_event=stop, **QUICK)
+    again = kotha.train(archive, out=tmp_path / "stopped", resume=True)
+    ours, others = (bundle.load(each).model.state_dict() for each in (whole.path, again.path))
+    assert all(torch.equal(ours[name], others[name]) for name in ours)
+
+
+def test_it_goes_on_at_another_size_and_with_other_classes(run: kotha.Run, tmp_path: Path) -> None:
+    images, labels = shapes(60)
+    larger = images.repeat(2, axis=1).repeat(2, axis=2)
+    renamed = [{"flat": "lying", "tall": "standing"}[label] for label in labels]
+    np.savez(tmp_path / "a.npz", images=larger, labels=np.array(renamed))
+    given = {name: QUICK[name] for name in ("batch_size", "evaluate_every", "steps")}
+    made = kotha.train(tmp_path / "a.npz", out=tmp_path / "run", start=run, image_size=2 * SIDE, **given)
+    config = made.model.config
+    assert isinstance(config, ViTConfig)
+    assert (config.image_size, config.labels) == (2 * SIDE, ("lying", "standing"))
+
+
+def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "a.npy", shapes(1)[0][0])
+    page = tmp_path / "looks.html"
+    assert main(["classify", str(run.path), str(tmp_path / "a.npy"), "--attention", str(page), "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["label"] in ("flat", "tall") and page.is_file()
+    assert f"kotha: page in {page}\n" in said.err
+    assert main(["evaluate", str(run.path), str(archive)]) == 0
+    said = capsys.readouterr()
+    assert "nearest neighbour" in said.out and "It has learned from 64 of these" in said.out
+    words = ["train", str(archive), "--out", str(tmp_path / "run"), "--preset", "vit-digits", "--steps", "2"]
+    assert main([*words, "--set", f"image_size={SIDE}", "d_model=16", "n_heads=2", "n_layers=1"]) == 0
+    said = capsys.readouterr()
+    assert "classes: flat, tall" in said.err
+    assert f"confusion matrix: {tmp_path / 'run' / PAGE} (open it in a browser)" in said.err
+    assert "nearest neighbour" in said.out and "validation accuracy" in said.out and "{" not in said.out
+
+
+def test_without_a_preset_a_small_one_is_taken_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images, labels = shapes(40)
+    np.savez(tmp_path / "wide.npz", images=np.kron(images, np.ones((1, 2, 2), images.dtype)), labels=labels)
+    words = ["train", str(tmp_path / "wide.npz"), "--out", str(tmp_path / "run"), "--steps", "1"]
+    assert main([*words, "--set", "batch_size=4"]) == 0
+    assert "preset vit-digits, since none was named; it reads images of 28 x 28 pixels" in capsys.readouterr().err
+    assert main([*words, "--preset", "pocket"]) != 0
+    assert "images are for a vit: --preset vit-digits" in capsys.readouterr().err
+
+
+def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.npz").write_bytes(b"PK no archive")
+    np.savez(tmp_path / "unnamed.npz", a=np.zeros(3))
+    np.savez(tmp_path / "unequal.npz", images=np.zeros((3, SIDE, SIDE), np.uint8), labels=np.zeros(2))
+    np.savez(tmp_path / "one.npz", images=shapes(9)[0], labels=np.zeros(9, int))
+    for folder, content in (("cat", b"no picture"), ("dog", b"")):
+        (tmp_path / "pictures" / folder).mkdir(parents=True)
+        (tmp_path / "pictures" / folder / "a.png").write_bytes(content)
+    out = tmp_path / "run"
+    told = {
+        "broken.npz": "holds no arrays that can be read",
+        "unnamed.npz": "has the arrays a; name them images and labels",
+        "unequal.npz": "their labels",
+        "one.npz": "all 9 examples have the label '0'",
+        "pictures": "is no image that can be read",
+    }
+    for name, message in told.items():
+        with pytest.raises(KothaError, match=message):
+            kotha.train(tmp_path / name, out=out, **QUICK)
+    with pytest.raises(KothaError, match=r"the train images of .* are 1 x 14 x 14"):
+        kotha.train(archive, out=out, preset="vit-digits", steps=2)
+    with pytest.raises(ConfigError, match="preset 'pocket' is a gpt model, and images are for a vit"):
+        kotha.train(archive, out=out, preset="pocket", steps=2)
+    gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
+    with pytest.raises(ConfigError, match="gpt is a gpt model, and images are for a vit"):
+        kotha.train(archive, out=out, start=gpt, steps=2)
+    with pytest.raises(UsageError, match="this is a gpt model; only a ViT reads images"):
+        kotha.load(gpt).evaluate_images(archive)
+    (tmp_path / "table.tsv").write_text("a\tb\n", encoding="utf-8")
+    with pytest.raises(KothaError, match=r"table\.tsv holds no images; give an \.npz archive"):
+        run.model.evaluate_images(tmp_path / "table.tsv")
+    assert not out.exists()
+    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
+        kotha.train(archive, out=run.path, **QUICK)
+
+
+def _array(header: str, data: bytes = bytes(8)) -> bytes:
+    written = header.encode()
+    return b"\x93NUMPY\x01\x00" + len(written).to_bytes(2, "little") + written + data
+
+
+def test_no_images_with_labels_in_columns_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=np.zeros((0, SIDE, SIDE), np.uint8), labels=np.zeros((0, 3)))
+    with pytest.raises(DataError, match=r"have shape \(0, .*their labels \(0,\)"):
+        read_labelled_images(tmp_path / "a.npz", SIDE, 1)
+
+
+def test_what_python_s_own_parser_falls_over_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.12's tokenizer, which numpy reads old headers with, ends some in a SystemError."""
+    np.save(tmp_path / "a.npy", np.zeros((8, 8)))
+
+    def fall(_: object) -> None:
+        raise SystemError("returned a result with an exception set")
+
+    monkeypatch.setitem(pictures._ARRAY_HEADERS, (1, 0), fall)
+    with pytest.raises(UsageError, match="holds no array of pixels: returned a result with an exception set"):
+        read_picture(tmp_path / "a.npy", 8, 1)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (2147483648,)}\n",  # sixteen gigabytes
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (8,\n",  # a piece of Python that breaks off
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (-8, -1)}\n",
+        "{" * 3000,
+        "",
+    ],
+)
+def test_an_array_with_a_header_that_lies_is_refused(header: str, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(_array(header))
+    with pytest.raises(UsageError, match="holds no array of pixels"):
+        read_picture(tmp_path / "a.npy", 8, 1)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("images.npy", _array(header))
+    with pytest.raises(DataError, match="holds no arrays that can be read"):
+        read_labelled_images(tmp_path / "a.npz", 8, 1)
+
+
+def test_labels_that_no_unicode_has_are_refused(tmp_path: Path) -> None:
+    labels = np.frombuffer(b"\xff\xff\xff\x7f" * 2, "<U1")
+    np.savez(tmp_path / "a.npz", images=np.zeros((2, 8, 8), np.uint8), labels=labels)
+    with pytest.raises(DataError, match=r"the train labels of .* cannot be read"):
+        read_labelled_images(tmp_path / "a.npz", 8, 1)
+
+
+def test_a_picture_of_too_many_pixels_or_of_numbers_too_large_is_refused(tmp_path: Path) -> None:
+    Image = pytest.importorskip("PIL.Image", reason="pictures are read by Pillow")  # noqa: N806
+    Image.new("1", (10_000, 8_000)).save(tmp_path / "a.png")
+    with pytest.raises(UsageError, match=r"10,000 x 8,000 pixels; make it smaller"):
+        read_picture(tmp_path / "a.png", 8, 1)
+    (tmp_path / "a.pgm").write_text(f"P2 1 1 255\n{10**30}\n")
+    with pytest.raises(UsageError, match="no grey picture"):
+        read_picture(tmp_path / "a.pgm", 8, 1)
+
+
+def test_a_picture_that_its_own_reader_trips_over_is_refused(tmp_path: Path) -> None:
+    """In the table of a TIFF, where its pixels begin (tag 273) is said to be a text."""
+    Image = pytest.importorskip("PIL.Image", reason="pictures are read by Pillow")  # noqa: N806
+    Image.new("L", (8, 8)).save(tmp_path / "a.tif")
+    data = (tmp_path / "a.tif").read_bytes()
+    at = data.index((273).to_bytes(2, "little") + (4).to_bytes(2, "little") + (1).to_bytes(4, "little"))
+    (tmp_path / "a.tif").write_bytes(data[: at + 2] + (2).to_bytes(2, "little") + data[at + 4 :])
+    with pytest.raises(UsageError, match="is no image that can be read"):
+        read_picture(tmp_path / "a.tif", 8, 1)
+
+
+def test_images_without_a_pixel_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=np.zeros((2, 8, 0), np.uint8), labels=np.zeros(2, int))
+    with pytest.raises(DataError, match=r"have shape \(2, 8, 0\)"):
+        read_labelled_images(tmp_path / "a.npz", 8, 1)
+
+
+def test_labels_of_an_archive_are_whole_numbers_or_names(tmp_path: Path) -> None:
+    images = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8)
+    np.savez(tmp_path / "a.npz", images=images, labels=np.array([1.0, 2.0, 10.0]))
+    assert read_labelled_images(tmp_path / "a.npz", 8, 1)["train"].labels == ("1", "2", "10")
+    for labels, said in (
+        (np.array([1.0, np.nan, 2.0]), "not all whole numbers or names"),
+        (np.array(["a", None, "b"], dtype=object), r"Python objects \(a pickle\), and those are not opened"),
+    ):
+        np.savez(tmp_path / "a.npz", images=images, labels=labels)
+        with pytest.raises(KothaError, match=said):
+            read_labelled_images(tmp_path / "a.npz", 8, 1)
+
+
+def test_a_folder_of_a_class_is_one_however_its_disk_keeps_letters(tmp_path: Path) -> None:
+    for number, name in enumerate(("caf\u00e9", "cafe\u0301", "b")):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a.npy", np.full((8, 8), number, np.uint8))
+    assert set(read_labelled_images(tmp_path, 8, 1)["train"].labels) == {"caf\u00e9", "b"}

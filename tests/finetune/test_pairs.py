@@ -1,0 +1,178 @@
+"""A translator out of a table of pairs, from the table to a folder that answers."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.prepared import made_up_pairs, write_pairs
+
+import kotha
+from kotha.artifacts import model_folder as bundle
+from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.finetune.pairs import PAGE, read_parts
+from kotha.model.family import build
+from kotha.model.presets import preset
+
+SIZES: dict[str, Any] = {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_layers": 1, "vocab_size": 700}
+QUICK: dict[str, Any] = {**SIZES, "preset": "pocket-seq2seq", "batch_size": 8, "evaluate_every": 3, "steps": 6}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pairs(tmp_path_factory.mktemp("pairs") / "pairs.tsv", 300)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, table: Path) -> kotha.Run:
+    """A run long enough to have learned."""
+    long = {**QUICK, "steps": 120, "batch_size": 32, "evaluate_every": 40, "learning_rate": 1e-2, "dropout": 0.0}
+    return kotha.train(table, out=tmp_path_factory.mktemp("runs") / "run", reverse=True, **long)
+
+
+def test_it_learns_and_says_how_well(run: kotha.Run) -> None:
+    summary = run.summary
+    assert summary["chrf"] > 50 and summary["sentences"] == 15 and summary["seen"] == 0
+    assert "tok:13a" in summary["bleu_signature"] and "nw:2" in summary["chrf_signature"]
+    assert summary["validation"]["accuracy"] > 0.5 and summary["tokens"] > summary["validation"]["tokens"]
+    assert summary["fields"] == ["bn", "en"]
+    assert summary["chrf"] > summary["baselines"]["nearest neighbour"]["chrf"] > 0
+    about = json.loads((run.path / "config.json").read_text(encoding="utf-8"))
+    assert about["fields"] == {"source": "bn", "target": "en", "guessed": True} and about["task"] == "translation"
+    assert about["training"]["label_smoothing"] == 0.1
+    page = (run.path / PAGE).read_text(encoding="utf-8")
+    assert summary["bleu_signature"] in page and read_parts(run.path).test.sources[0] in page
+    assert (run.path / "report.html").is_file()
+    samples = [row["sample"] for row in run.metrics if row.get("sample")]
+    assert samples and all(" → " in sample for sample in samples)
+
+
+def test_it_translates_and_shows_where_it_looked(run: kotha.Run) -> None:
+    source, target = next(iter(zip(read_parts(run.path).test.sources, read_parts(run.path).test.targets, strict=True)))
+    assert set(run.model.translate(source).split()) & set(target.split())
+    view = run.model.alignment(source, target=target)
+    found = view.found
+    assert found.weights.shape == (len(found.written), len(found.source))
+    assert torch.allclose(found.weights.sum(-1), torch.ones(len(found.written)), atol=1e-5)
+    assert len(found.strongest) == len(found.written) and found.layer == 0
+    assert f'"written": [{{"text": "{found.written[0].text}"' in view.html and '"layer": 0' in view.html
+    own = run.model.alignment(source).found
+    assert run.model.tokenizer is not None
+    ids = [piece.id for piece in own.written if piece.id is not None]
+    assert run.model.tokenizer.decode(ids) == run.model.translate(source), "what it wrote, piece by piece"
+    with pytest.raises(UsageError, match="layer=1: the decoder has 1 layer, counted from 0"):
+        run.model.alignment(source, layer=1)
+
+
+def test_one_tokenizer_knows_both_languages_and_nothing_held_out(run: kotha.Run, table: Path) -> None:
+    tokenizer = run.model.tokenizer
+    assert tokenizer is not None
+    for text in ("আমি ভাত খাই", "river you eat"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    parts = read_parts(run.path)
+    sources = [set(part.sources) for part in (parts.train, parts.validation, parts.test)]
+    assert not sources[0] & sources[1] and not sources[0] & sources[2] and not sources[1] & sources[2]
+    assert sum(map(len, sources)) == 300
+
+
+def test_measuring_takes_the_direction_that_was_learned_and_counts_what_was_seen(
+    run: kotha.Run, tmp_path: Path
+) -> None:
+    few = write_pairs(tmp_path / "few.tsv", 10)
+    score = run.model.evaluate_translations(few)
+    assert score.fields == ("bn", "en") and score.sentences == 10
+    learned = set(read_parts(run.path).train.sources)
+    assert score.seen == sum(source in learned for _, source in made_up_pairs(10))
+    assert run.model.evaluate_translations(few, pair=("en", "bn")).fields == ("en", "bn")
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(table: Path, tmp_path: Path) -> None:
+    whole = kotha.train(table, out=tmp_path / "whole", **QUICK)
+
+    def stop(event: dict[str, Any]) -> None:
+        if event["step"] == 4 and "loss_nats" in event:
+            signal.raise_signal(signal.SIGTERM)
+
+    stopped = tmp_path / "stopped"
+    kotha.train(table, out=stopped, on_event=stop, **QUICK)
+    assert json.loads((stopped / "summary.json").read_text())["stopped"]
+    again = kotha.train(table, out=stopped, resume=True)
+    ours, others = (bundle.load(each).model.state_dict() for each in (whole.path, again.path))
+    assert all(torch.equal(ours[name], others[name]) for name in ours)
+    for figure in ("chrf", "bleu", "fields", "validation"):
+        assert whole.summary[figure] == again.summary[figure]
+
+
+def test_it_goes_on_from_another_translator(run: kotha.Run, table: Path, tmp_path: Path) -> None:
+    given = {name: value for name, value in QUICK.items() if name not in (*SIZES, "preset")}
+    again = kotha.train(table, out=tmp_path / "run", start=run, reverse=True, **given)
+    assert again.model.tokenizer is not None and run.model.tokenizer is not None
+    assert again.model.tokenizer.fingerprint == run.model.tokenizer.fingerprint
+    assert again.metrics[0]["loss_nats"] < 3, "it begins with what it knew"
+
+
+def test_files_for_the_parts_a_tokenizer_and_a_named_recipe_are_taken(run: kotha.Run, tmp_path: Path) -> None:
+    data = write_pairs(tmp_path / "a.tsv", 60)
+    held = tmp_path / "b.tsv"
+    held.write_text("en\tbn\n" + "".join("\t".join(row) + "\n" for row in made_up_pairs(60)[40:]), encoding="utf-8")
+    made = kotha.train(data, out=tmp_path / "run", validation=held, test=held, tokenizer=run.model.tokenizer, **QUICK)
+    parts = read_parts(made.path)
+    assert len(parts.test) == len(parts.validation) == 20 and len(parts.train) == 40
+    assert made.model.config.vocab_size == run.model.tokenizer.vocab_size  # type: ignore[union-attr, attr-defined]
+
+
+def test_a_run_for_some_time(table: Path, tmp_path: Path) -> None:
+    given = {name: value for name, value in QUICK.items() if name not in ("steps", "evaluate_every")}
+    made = kotha.train(table, out=tmp_path / "run", minutes=0.01, **given)
+    assert made.summary["steps"] >= 8
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "", "the file is empty"),
+        ("a.tsv", "en\none\n", "has one column or none, and a pair has two"),
+        ("a.jsonl", '{"text": "একটি"}\n', "has one column or none"),
+        ("a.tsv", "en\tbn\n", "holds no examples"),
+        ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
+        ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; fill it"),
+        ("a.tsv", "en\tbn\none\tএক\n", "1 pair cannot be divided"),
+    ],
+)
+def test_bad_pairs_are_refused_and_leave_nothing(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(KothaError, match=message):
+        kotha.train(tmp_path / name, out=tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_pairs_longer_than_the_context_are_refused(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="none of 270 training pairs can be used"):
+        kotha.train(table, out=tmp_path / "run", context_length=2, **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Path, tmp_path: Path) -> None:
+    gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
+    out = tmp_path / "run"
+    with pytest.raises(ConfigError, match="gpt is a gpt model, and pairs are for one that translates"):
+        kotha.train(table, out=out, start=gpt, steps=2)
+    with pytest.raises(ConfigError, match=r"preset 'pocket' is a gpt model.*use a seq2seq preset"):
+        kotha.train(table, out=out, preset="pocket", steps=2)
+    with pytest.raises(UsageError, match="a table of pairs needs a preset that translates"):
+        kotha.train(table, out=out)
+    with pytest.raises(ConfigError, match="class_weights and best_by are for classes"):
+        kotha.train(table, out=out, **QUICK, class_weights="balanced")
+    with pytest.raises(UsageError, match="lora=4 learns beside weights that stay"):
+        kotha.train(table, out=out, **QUICK, lora=4)
+    with pytest.raises(UsageError, match="reverse: for a table of pairs, which is a file"):
+        kotha.train(tmp_path, out=out, reverse=True)
+    assert not out.exists()
+    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
+        kotha.train(table, out=run.path, **QUICK)
+    with pytest.raises(ConfigError, match="a run that goes on keeps its model"):
+        kotha.train(table, out=run.path, resume=True, d_model=64)
+    with pytest.raises(UsageError, match="is a gpt model; only a Seq2Seq translates"):
+        kotha.load(gpt).evaluate_translations(table)

@@ -1,0 +1,95 @@
+"""Parts that share no text, each class in each."""
+
+from collections import Counter
+
+import pytest
+
+from kotha.errors import DataError, UsageError
+from kotha.finetune.splits import divide, divide_pairs
+from kotha.text.corpus.labelled import LabelledTexts
+from kotha.text.corpus.pairs import TextPairs
+
+
+def examples(n_each: int, classes: str = "abc", start: int = 0) -> LabelledTexts:
+    rows = [(f"the text number {n} of class {label}", label) for n in range(start, start + n_each) for label in classes]
+    texts, labels = zip(*rows, strict=True)
+    return LabelledTexts(texts, labels)
+
+
+def test_each_class_is_divided_by_itself_and_by_lot() -> None:
+    data = examples(40)
+    first, again, other = divide(data, seed=1), divide(data, seed=1), divide(data, seed=2)
+    assert first == again and first != other
+    assert Counter(first.test.labels) == Counter(first.validation.labels) == {"a": 4, "b": 4, "c": 4}
+    assert Counter(first.train.labels) == {"a": 32, "b": 32, "c": 32}
+    texts = [*first.train.texts, *first.validation.texts, *first.test.texts]
+    assert sorted(texts) == sorted(data.texts)
+
+
+def test_copies_are_taken_once_and_near_copies_of_what_is_held_out_not_at_all() -> None:
+    data = examples(10)
+    twice = LabelledTexts((*data.texts, *data.texts[:5]), (*data.labels, *data.labels[:5]))
+    found = divide(twice)
+    assert len(found.train) + len(found.validation) + len(found.test) == 30
+    assert "5 texts stood there before" in found.remarks[0]
+    quoted = f"He said: {found.test.texts[0]}, and went on"
+    leaking = LabelledTexts((*found.train.texts, quoted), (*found.train.labels, "a"))
+    cleaned = divide(leaking, found.validation, found.test)
+    assert quoted not in cleaned.train.texts and len(cleaned.train) == len(found.train)
+    assert "1 training text held most of a held-out one" in cleaned.remarks[0]
+
+
+def test_a_given_part_is_taken_as_it_is() -> None:
+    data, test = examples(10), examples(4, start=100)
+    found = divide(data, test=test)
+    assert found.test is test and len(found.validation) == 3 and len(found.train) == 27
+
+
+def test_what_cannot_be_divided_is_refused() -> None:
+    with pytest.raises(DataError, match="all 5 examples have the label 'a'"):
+        divide(examples(5, "a"))
+    with pytest.raises(DataError, match="class 'a' has 2 examples, and needs 3"):
+        divide(examples(2))
+    with pytest.raises(DataError, match="class 'c' of the test examples has no training example"):
+        divide(examples(5, "ab"), test=examples(2, "abc", start=50))
+    with pytest.raises(UsageError, match=r"held_out=0\.9 is no share"):
+        divide(examples(5), share=0.9)
+
+
+# -- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def pairs(n_pairs: int, start: int = 0) -> TextPairs:
+    numbers = range(start, start + n_pairs)
+    return TextPairs(tuple(f"the source number {n}" for n in numbers), tuple(f"target {n} of all" for n in numbers))
+
+
+def test_pairs_are_divided_by_lot_and_stay_together() -> None:
+    data = pairs(100)
+    first, again, other = (divide_pairs(data, seed=seed, share=0.1) for seed in (1, 1, 2))
+    assert first == again and first != other
+    assert [len(part) for part in (first.train, first.validation, first.test)] == [80, 10, 10]
+    together = {*zip(data.sources, data.targets, strict=True)}
+    for part in (first.train, first.validation, first.test):
+        assert {*zip(part.sources, part.targets, strict=True)} <= together
+    assert len(divide_pairs(pairs(20_000)).test) == 500, "more would take longer than they are worth"
+
+
+def test_a_pair_gives_a_held_out_one_away_by_either_side() -> None:
+    found = divide_pairs(pairs(20), share=0.1)
+    source, target = found.test.sources[0], found.validation.targets[0]
+    known = found.train
+    more = TextPairs((*known.sources, source, "another"), (*known.targets, "something else", f" {target}  "))
+    cleaned = divide_pairs(more, found.validation, found.test)
+    assert cleaned.train == known
+    assert cleaned.remarks == ("2 training pairs held most of a held-out one and were left out",)
+    twice = TextPairs(known.sources * 2, known.targets * 2)
+    assert divide_pairs(twice).remarks[0] == f"{len(known)} pairs stood there before and were left out"
+
+
+def test_pairs_that_cannot_be_divided_are_refused() -> None:
+    with pytest.raises(DataError, match="2 pairs cannot be divided into some to learn from and some held out"):
+        divide_pairs(pairs(2))
+    with pytest.raises(DataError, match="once copies are gone, too few pairs are left"):
+        divide_pairs(pairs(3), validation=pairs(3), test=pairs(1, start=9))
+    assert len(divide_pairs(pairs(1), pairs(1, start=5), pairs(1, start=9)).train) == 1

@@ -1,0 +1,441 @@
+"""The engine beside its plain twin: alone, in a batch, past the context; streams, stops, cancelling, errors."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests.generation.conftest import LAYOUTS, tiny
+from tests.text.conftest import KINDS, trained
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
+
+import kotha.generation.cache as cache_module
+import kotha.generation.engine as engine_module
+from kotha.errors import KothaError, UsageError
+from kotha.generation.answers import Request, Result
+from kotha.generation.engine import Engine
+from kotha.generation.plain import continue_plainly, write
+from kotha.generation.settings import SamplingSettings
+from kotha.generation.steps import at_work
+from kotha.model.bert import BERT
+from kotha.model.config import BERTConfig, GPTConfig
+from kotha.model.gpt import GPT
+from kotha.model.presets import MODERN
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+PROMPTS = ["মা", "", "আমরা সন্ধ্যায় ছাদে বসে তারা দেখি।", "নদীর ঘাটে", "\u0995\u09cd ☃", "বৃষ্টির দিনে খিচুড়ি"]
+MIXED = [
+    SamplingSettings(temperature=0),
+    SamplingSettings(seed=1),
+    SamplingSettings(seed=2, top_k=None, top_p=0.9, temperature=1.2),
+    SamplingSettings(seed=3, top_k=None, min_p=0.05, repetition_penalty=1.3),
+    SamplingSettings(seed=4, top_k=None, temperature=1),
+    SamplingSettings(seed=5, banned=(0, 1, 2), forced=(7, 8)),
+]
+
+
+@pytest.fixture(params=["a CPU's pace", "a GPU's pace"])
+def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of looking for ends: after each step, and behind blocks of steps while the next are under way."""
+    if request.param == "a GPU's pace":
+        monkeypatch.setitem(engine_module._PACE, "cpu", (4, True))
+
+
+def ask(place: int, tokens: int = 24, **more: Any) -> Request:
+    return Request(prompt=PROMPTS[place], tokens=tokens, settings=MIXED[place], **more)
+
+
+def plainly(model: GPT, request: Request) -> list[int]:
+    tokenizer = trained("unigram")
+    assert isinstance(request.prompt, str)
+    end = tokenizer.special["eos"]
+    start = [end, *tokenizer.encode(request.prompt)]
+    ends = {end, tokenizer.special["end"]}
+    return continue_plainly(model, start, request.tokens, request.settings, ends)
+
+
+@pytest.mark.parametrize("weights", [None, "float32"], ids=["the model", "in C"])
+@pytest.mark.usefixtures("pace")
+def test_a_context_that_no_machine_holds_costs_what_is_read(weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_module, "_FIRST", 4)  # so that it grows several times
+    model = tiny("modern", context_length=10**9)
+    engine = Engine(model, trained("unigram"), max_batch=3, weights=weights)
+    requests = [ask(place) for place in range(6)]
+    results = engine.generate(requests)
+    assert engine._cache.size < 100
+    usual = Engine(tiny("modern", context_length=512), trained("unigram"), max_batch=3, weights=weights)
+    assert [result.ids for result in results] == [result.ids for result in usual.generate(requests)]
+
+
+def test_what_the_memory_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_module, "_free_memory", lambda _: 5e5)
+    engine = Engine(tiny("modern", context_length=10**9, vocab_size=30), None, max_batch=1)
+    with pytest.raises(KothaError, match=r"the cache for 1 texts of 3,000 tokens needs .* GiB are free"):
+        engine.generate([Request(prompt=(1,) * 3000, tokens=2)])
+
+
+@pytest.mark.parametrize("settings", MIXED[:5], ids=["greedy", "top-k", "top-p", "min-p", "all"])
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_scores_that_are_no_numbers_are_said(settings: SamplingSettings, broken: float) -> None:
+    model = tiny("classic", vocab_size=600)  # more than are ranked at first
+    with torch.no_grad():
+        model.head.weight[3] = broken
+    with pytest.raises(KothaError, match="the model's scores are NaN or infinite"):
+        Engine(model, None).generate([Request(prompt=(1, 2), tokens=3, settings=settings)])
+    with pytest.raises(KothaError, match="the model's scores are NaN or infinite"):
+        continue_plainly(model, [1, 2], 3, settings)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.usefixtures("pace")
+def test_a_mixed_batch_past_the_context_is_the_plain_twin(layout: str) -> None:
+    model = tiny(layout, context_length=8)
+    requests = [ask(place) for place in range(6)]  # prompts and 24 tokens: three times the context
+    results = Engine(model, trained("unigram")).generate(requests)
+    for request, result in zip(requests, results, strict=True):
+        assert list(result.ids) == plainly(model, request), request.settings
+
+
+@pytest.mark.usefixtures("pace")
+def test_who_else_is_in_the_batch_does_not_matter() -> None:
+    model, tokenizer = tiny("modern", context_length=16), trained("unigram")
+    requests = [ask(place, tokens=3 + 5 * place) for place in range(6)] * 2
+    alone = [Engine(model, tokenizer).generate([request])[0] for request in requests]
+    for max_batch in (1, 2, 3, 12):  # of fewer than there are requests, rows are given on
+        results = Engine(model, tokenizer, max_batch=max_batch).generate(requests)
+        assert [r.ids for r in results] == [r.ids for r in alone], max_batch
+        assert [r.text for r in results] == [r.text for r in alone], max_batch
+
+
+@pytest.mark.usefixtures("pace")
+def test_it_writes_what_the_course_writes() -> None:
+    model, tokenizer = tiny(context_length=8), trained("unigram")
+    settings = SamplingSettings(seed=3)
+    (result,) = Engine(model, tokenizer).generate([Request(prompt="নদীর ঘাটে", tokens=30, settings=settings)])
+    assert "নদীর ঘাটে" + result.text == write(model, tokenizer, "নদীর ঘাটে", tokens=30, seed=3)
+
+
+@pytest.mark.usefixtures("pace")
+def test_every_length_from_one_below_the_context_to_one_above() -> None:
+    model = tiny(context_length=6, vocab_size=30)
+    for n in (1, 5, 6, 7, 20):
+        prompt = tuple(torch.randint(30, (n,)).tolist())
+        (result,) = Engine(model, None).generate([Request(prompt=prompt, tokens=8, settings=MIXED[1])])
+        assert list(result.ids) == continue_plainly(model, prompt, 8, MIXED[1])
+
+
+@pytest.mark.usefixtures("pace")
+@pytest.mark.parametrize("penalty", [None, 1.3])
+def test_of_a_long_text_only_its_end_is_encoded(penalty: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is the same as when all of it is; a penalty counts what was said anywhere."""
+    text = " ".join([PROMPTS[2]] * 600)
+    model, read = tiny("modern", context_length=24), []
+    request = Request(prompt=text, tokens=6, settings=SamplingSettings(top_k=5, seed=1, repetition_penalty=penalty))
+    plain = plainly(model, request)
+    encode = Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: read.append(len(text)) or encode(self, text))
+    [result] = Engine(model, trained("unigram"), max_batch=1).generate([request])
+    assert list(result.ids) == plain
+    assert (max(read) == len(text)) if penalty else (max(read) < len(text) / 4)
+
+
+def test_a_context_of_one_token_writes_too() -> None:
+    model = tiny("no positions", context_length=1, vocab_size=30)
+    (result,) = Engine(model, None).generate([Request(prompt=(3, 4), tokens=5, settings=MIXED[1])])
+    assert list(result.ids) == continue_plainly(model, [3, 4], 5, MIXED[1])
+
+
+@pytest.mark.usefixtures("pace")
+def test_a_text_is_a_documents_beginning_and_ids_are_as_they_are() -> None:
+    model, tokenizer = tiny(context_length=16), trained("unigram")
+    bare = tuple(tokenizer.encode("নদীর ঘাটে"))
+    prompts: list[Any] = ["নদীর ঘাটে", (tokenizer.special["eos"], *bare), bare]
+    settings = SamplingSettings(seed=3, repetition_penalty=1.3)
+    text, behind, alone = Engine(model, tokenizer).generate(
+        [Request(prompt=prompt, tokens=12, settings=settings) for prompt in prompts]
+    )
+    assert text.ids == behind.ids != alone.ids
+    assert text.text == behind.text
+
+
+@pytest.mark.usefixtures("pace")
+def test_an_end_is_no_repetition() -> None:
+    """A document begins behind an end; were that penalised, no text with a penalty would find its own end."""
+    model, tokenizer = tiny("post-norm", context_length=16), trained("unigram")  # whose head is its own
+    end = tokenizer.special["eos"]
+    with torch.no_grad():  # after মা the end has 10, token 7 has 5, the others nothing
+        last = model.hidden(torch.tensor([[end, *tokenizer.encode("মা")]]))[0, -1]
+        for weight in model.head.parameters():
+            weight.zero_()
+        for token, wanted in ((end, 10), (7, 5)):
+            model.head.weight[token] = wanted * last / (last @ last)
+    request = Request(prompt="মা", tokens=3, settings=SamplingSettings(temperature=0, repetition_penalty=100))
+    (result,) = Engine(model, tokenizer).generate([request])
+    assert (result.stopped, result.ids) == ("end", ())
+    assert plainly(model, request) == []
+
+
+# -- out ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("pace")
+def test_a_stream_joins_to_the_text_of_its_tokens(kind: str) -> None:
+    tokenizer = trained(kind)
+    model = tiny(context_length=16, vocab_size=tokenizer.vocab_size)
+    requests = [
+        Request(prompt=PROMPTS[2], tokens=40, settings=SamplingSettings(seed=seed, top_k=None)) for seed in (1, 2)
+    ]
+    shown, results = ["", ""], {}
+    for event in Engine(model, tokenizer).stream(*requests):
+        shown[event.number] += event.text
+        if event.result is not None:
+            results[event.number] = event.result
+    start = tokenizer.encode(PROMPTS[2])
+    for number, result in results.items():
+        assert shown[number] == result.text
+        assert tokenizer.decode(start) + result.text == tokenizer.decode([*start, *result.ids])
+    assert [result.text for result in Engine(model, tokenizer).generate(requests)] == shown, "also when nobody listens"
+
+
+@pytest.mark.usefixtures("pace")
+def test_an_answer_ends_for_a_reason() -> None:
+    model, tokenizer = tiny(context_length=16), trained("unigram")
+    end = tokenizer.special["eos"]
+    settings = [SamplingSettings(forced=(20, 21, end)), SamplingSettings(forced=(20, 21)), SamplingSettings()]
+    requests = [Request(prompt="মা", tokens=n, settings=each) for n, each in zip((9, 2, 0), settings, strict=True)]
+    ended, full, none = Engine(model, tokenizer).generate(requests)
+    assert (ended.stopped, ended.ids, ended.tokens) == ("end", (20, 21), 2)
+    assert (full.stopped, full.ids) == ("length", (20, 21))
+    assert (none.stopped, none.ids, none.text) == ("length", (), "")
+    assert ended.prompt_tokens == 1 + len(tokenizer.encode("মা")), "behind the token that starts a document"
+    assert full.tokens_per_second > 0
+
+
+@pytest.mark.usefixtures("pace")
+def test_a_banned_end_is_never_reached() -> None:
+    model, tokenizer = tiny(context_length=16), trained("unigram")
+    ends = tuple(tokenizer.special[role] for role in ("eos", "end"))
+    settings = SamplingSettings(banned=ends, top_k=None, temperature=5.0)
+    (result,) = Engine(model, tokenizer).generate([Request(prompt="মা", tokens=300, settings=settings)])
+    assert (result.stopped, result.tokens) == ("length", 300)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("stop", ["ছাদে", "ধ্যায় ছা", "।", " তারা", "সন্ধ্যায়"])
+@pytest.mark.usefixtures("pace")
+def test_a_stop_string_that_straddles_tokens_is_not_shown(stop: str, streams: bool) -> None:
+    tokenizer, text = trained("char-codepoint"), "আমরা সন্ধ্যায় ছাদে বসে তারা দেখি। আর"
+    model = tiny(context_length=64, vocab_size=tokenizer.vocab_size)
+    settings = SamplingSettings(forced=tuple(tokenizer.encode(text)))
+    engine, shown, result = Engine(model, tokenizer), "", None
+    engine.submit(Request(prompt="", tokens=60, settings=settings, stop=(stop, "zz")), streams=streams)
+    while engine.busy:
+        for event in engine.step():
+            shown, result = shown + event.text, event.result
+    assert isinstance(result, Result)
+    normal = tokenizer.normalize(text)
+    letters_cut = stop == "ধ্যায় ছা"  # begins inside a letter: ন্ধ্যা is one
+    if letters_cut:
+        assert shown.startswith(normal)
+    else:
+        assert result.stopped == "stop string"
+        assert shown == result.text == normal[: normal.index(tokenizer.normalize(stop))]
+
+
+@pytest.mark.usefixtures("pace")
+def test_probabilities_are_the_models_own() -> None:
+    model, tokenizer = tiny(context_length=16), trained("unigram")
+    quiet, telling = ask(3, tokens=10), ask(3, tokens=10, alternatives=5)
+    plain, told = Engine(model, tokenizer).generate([quiet, telling])
+    assert (plain.ids, plain.text) == (told.ids, told.text)
+    assert plain.written == ()
+    ids = [tokenizer.special["eos"], *tokenizer.encode(PROMPTS[3]), *told.ids]
+    start = len(ids) - len(told.ids)
+    for place, token in enumerate(told.written):
+        seen = torch.tensor([ids[: start + place][-16:]])
+        expected = model(seen)[0, -1].log_softmax(dim=-1)
+        assert token.id == told.ids[place]
+        assert token.log_probability == pytest.approx(expected[token.id].item(), abs=1e-4)
+        assert [other.id for other in token.alternatives] == expected.topk(5).indices.tolist()
+        likelier = expected[expected > expected[token.id]]
+        assert token.rank == len(likelier) + 1
+        assert token.above == pytest.approx(likelier.exp().sum().item(), abs=1e-4)
+        assert token.text == tokenizer.decode([token.id])
+
+
+# -- cancelling --------------------------------------------------------------------------------------------------------
+
+
+def test_cancelling_leaves_the_others_unchanged() -> None:
+    model, tokenizer = tiny(context_length=12), trained("unigram")
+    requests = [ask(place, tokens=20) for place in range(5)]
+    expected = [result.ids for result in Engine(model, tokenizer).generate(requests)]
+    engine = Engine(model, tokenizer, max_batch=4)
+    numbers = [engine.submit(request) for request in requests]
+    results: dict[int, Result] = {}
+    for step in range(100):
+        results |= {event.number: event.result for event in engine.step() if event.result is not None}
+        if step == 6:
+            engine.cancel(numbers[1])
+            engine.cancel(numbers[1])
+            engine.cancel(12345)
+    cancelled = results[numbers[1]]
+    assert cancelled.stopped == "cancelled"
+    assert cancelled.ids == expected[1][:7]
+    assert [results[n].ids for n in numbers if n != numbers[1]] == [expected[i] for i in (0, 2, 3, 4)]
+
+
+def test_one_that_still_waits_can_be_cancelled_and_a_listener_may_go() -> None:
+    engine = Engine(tiny(context_length=12), trained("unigram"), max_batch=1)
+    first, second = engine.submit(ask(1)), engine.submit(ask(2))
+    engine.cancel(second)
+    results = {event.number: event.result for event in engine.step()}
+    assert results[second] is not None and results[second].ids == ()
+    engine.cancel(first)
+    assert [event.number for event in engine.step()] == [first]
+    stream = engine.stream(ask(3))
+    next(stream)
+    stream.close()
+    assert not engine.busy
+
+
+@pytest.mark.usefixtures("pace")
+def test_cancelling_while_steps_are_under_way_leaves_the_others_unchanged() -> None:
+    model, tokenizer = tiny(context_length=12), trained("unigram")
+    requests = [ask(place, tokens=20) for place in range(5)]
+    expected = [result.ids for result in Engine(model, tokenizer).generate(requests)]
+    engine = Engine(model, tokenizer, max_batch=3)
+    numbers = [engine.submit(request) for request in requests]
+    results: dict[int, Result] = {}
+    cancelled = False
+    while engine.busy:
+        results |= {event.number: event.result for event in engine.step() if event.result is not None}
+        if not cancelled and numbers[0] not in results:
+            engine.cancel(numbers[1])
+            cancelled = True
+    assert results[numbers[1]].stopped == "cancelled"
+    assert results[numbers[1]].ids == expected[1][: results[numbers[1]].tokens]
+    assert [results[n].ids for n in numbers if n != numbers[1]] == [expected[i] for i in (0, 2, 3, 4)]
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+def test_joined_weights_change_nothing_and_leave_the_model_alone() -> None:
+    model = tiny("grouped", context_length=12).train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    tokenizer = trained("unigram")
+    as_it_is, joined = (Engine(model, tokenizer, weights=kind).generate([ask(1)])[0] for kind in (None, "float32"))
+    assert as_it_is.ids == joined.ids
+    assert model.training
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("weights", ["bfloat16", "int8"])
+@pytest.mark.parametrize("layout", ["classic", "modern"])
+@torch.no_grad()
+def test_narrow_weights_say_almost_the_same(weights: Any, layout: str) -> None:
+    model = tiny(layout, context_length=16, vocab_size=50)
+    narrow = Engine(model, None, weights=weights).model
+    tokens = torch.randint(50, (4, 16))
+    with at_work(narrow):
+        wide, close = model(tokens), narrow(tokens).float()
+    assert 0 < ((wide - close).norm() / wide.norm()).item() <= 0.05
+    (result,) = Engine(model, None, weights=weights).generate([Request(prompt=(1, 2), tokens=30)])
+    assert result.tokens == 30
+
+
+def test_a_step_is_one_graph() -> None:
+    torch._dynamo.reset()
+    model = tiny("modern", context_length=16, vocab_size=50)
+    engine = Engine(model, None, weights="float32")
+    request = Request(prompt=(1, 2), tokens=10, settings=SamplingSettings(repetition_penalty=1.2, banned=(3,)))
+    expected = Engine(model, None).generate([request])[0].ids
+    graphs = 0
+
+    def count(graph: Any, _: Any) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return graph.forward
+
+    engine._steps._native = None  # as on a GPU
+    compiled = engine._steps.compile(1, backend=count)
+    engine._steps._one = compiled  # type: ignore[method-assign]
+    engine._plan = lambda count: engine._rows.plan(engine._active, 1, 16)  # type: ignore[method-assign]
+    assert engine.generate([request])[0].ids == expected
+    assert graphs == 1
+
+
+# -- beside transformers -----------------------------------------------------------------------------------------------
+
+
+def test_the_best_tokens_are_those_of_transformers(from_gpt2: Any, from_qwen3: Any) -> None:
+    torch.manual_seed(0)
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 50, "n_positions": 40}
+    gpt2 = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=None, pad_token_id=0)).eval()
+    shape: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 2, "vocab_size": 50, "context_length": 40}
+    classic = GPT(GPTConfig(**shape, activation="gelu-tanh"))
+    qwen3 = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=50,
+            hidden_size=16,
+            intermediate_size=20,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=8,
+            max_position_embeddings=40,
+            tie_word_embeddings=True,
+            bos_token_id=0,
+            eos_token_id=None,
+            pad_token_id=0,
+            rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        )
+    ).eval()
+    modern = GPT(
+        GPTConfig(
+            **shape,
+            n_kv_heads=1,
+            d_ff=20,
+            **MODERN,
+        )
+    )
+    for theirs, ours, convert in ((gpt2, classic, from_gpt2), (qwen3, modern, from_qwen3)):
+        with torch.no_grad():
+            for parameter in theirs.parameters():
+                parameter.add_(0.3 * torch.randn_like(parameter))
+        ours.load_state_dict(convert(theirs.state_dict()))
+        prompt = torch.randint(1, 50, (1, 6))
+        for penalty in (None, 1.3):
+            other = theirs.generate(prompt, max_new_tokens=30, do_sample=False, repetition_penalty=penalty or 1.0)
+            settings = SamplingSettings(temperature=0, repetition_penalty=penalty)
+            request = Request(prompt=tuple(prompt[0].tolist()), tokens=30, settings=settings)
+            assert list(Engine(ours.eval(), None).generate([request])[0].ids) == other[0, 6:].tolist()
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+def test_mistakes_are_answered() -> None:
+    model = tiny(vocab_size=30)
+    bert = BERT(BERTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=9, context_length=4))
+    engine = Engine(model, None)
+    cases: list[tuple[Any, str]] = [
+        (lambda: Engine(bert, None), "a BERT does not continue text; use a GPT"),  # type: ignore[arg-type]
+        (lambda: Engine(model, None, max_batch=0), "max_batch=0 has no room"),
+        (lambda: Engine(model, None, weights="int9"), "did you mean 'int8'"),  # type: ignore[arg-type]
+        (lambda: engine.submit(Request(prompt="মা")), "a prompt of text needs a tokenizer"),
+        (lambda: engine.submit(Request()), "the prompt is empty, and this vocabulary has no token"),
+        (lambda: engine.submit(Request(prompt=(1, 30))), "token id 30 of the prompt is outside the vocabulary of 30"),
+        (
+            lambda: engine.submit(Request(prompt=(1,), settings=SamplingSettings(banned=tuple(range(30))))),
+            "all 30 tokens are banned",
+        ),
+        (lambda: Request(tokens=-1), "tokens=-1 cannot be written; use 0 or more"),
+        (lambda: Request(stop=("",)), "an empty stop string would end every text"),
+        (lambda: Request(alternatives=101), "alternatives=101 is out of range; use 0 to 100"),
+    ]
+    for make, wording in cases:
+        with pytest.raises(UsageError, match=wording):
+            make()
+    assert not engine.busy

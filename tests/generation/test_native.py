@@ -1,0 +1,158 @@
+"""The step in C beside the model itself, for every layout, in float32 and int8; and life without a compiler."""
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from tests.generation.conftest import LAYOUTS, tiny
+from torch import nn
+
+from kotha.generation import native as native_module
+from kotha.generation.answers import Request
+from kotha.generation.cache import Filling, RowCache
+from kotha.generation.engine import Engine
+from kotha.generation.native import NativeStep, Own, Pace, matrix, native
+from kotha.generation.settings import SamplingSettings
+from kotha.generation.weights import Int8Linear, choose_weights, prepare
+
+needs_compiler = pytest.mark.skipif(native() is None, reason="no C compiler on this machine")
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: Any) -> Iterator[None]:
+    monkeypatch.setattr(native_module.shutil, "which", lambda name: None)
+    native.cache_clear()
+    yield
+    native.cache_clear()
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+@pytest.mark.parametrize("threads", [1, 3])
+@torch.no_grad()
+def test_a_step_in_c_is_a_step_of_the_model(layout: str, weights: Any, threads: int) -> None:
+    model = prepare(tiny(layout, context_length=12, vocab_size=31), weights)
+    library = native()
+    assert library is not None
+    here, there = RowCache(model.config, 3), RowCache(model.config, 3)
+    torch.set_num_threads(threads)
+    try:
+        step = NativeStep(model, here, library)
+        for cache in (here, there):
+            cache.lengths.copy_(torch.tensor([0, 2, 7]))  # rows of different lengths; what they hold is the same noise
+            for tensor in (*cache.keys, *cache.values):
+                tensor.copy_(torch.randn(tensor.shape, generator=torch.Generator().manual_seed(5)))
+        for _ in range(5):
+            tokens = torch.randint(31, (3,))
+            expected = model(tokens[:, None], cache=there)[:, 0]
+            assert (step(model, tokens) - expected).abs().max() <= 1e-4
+            here.advance()
+            there.advance()
+        for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
+            assert (mine - other).abs().max() <= 1e-4
+    finally:
+        torch.set_num_threads(1)
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+@torch.no_grad()
+def test_prompts_read_in_c_are_prompts_read_by_the_model(layout: str, weights: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(native_module, "_PIECE", 5)  # so that texts are cut in the middle
+    model = prepare(tiny(layout, context_length=12, vocab_size=31), weights)
+    here, there, library = RowCache(model.config, 3), RowCache(model.config, 3), native()
+    assert library is not None
+    texts, rows = [[1, 2, 3, 4, 5, 6, 7], [8, 9], [10, 11, 12, 13]], [2, 0, 1]
+    places = [(token, place, row) for row, text in zip(rows, texts, strict=True) for place, token in enumerate(text)]
+    tokens, positions, seats = zip(*places, strict=True)
+    NativeStep(model, here, library).read(model, tokens, positions, seats, here)
+    for row, text in zip(rows, texts, strict=True):
+        model.hidden(torch.tensor([text]), cache=Filling(there, torch.tensor([row])))
+    for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
+        # A number that lies between two whole ones may be rounded either way.
+        assert other.abs().max() > 0.5 and (mine - other).abs().max() <= (1e-4 if weights == "float32" else 0.05)
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(1, 5), (3, 16), (9, 37), (64, 384), (131, 70)])
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_a_row_is_the_same_to_the_last_bit_whatever_is_beside_it(shape: tuple[int, int], weights: str) -> None:
+    linear = nn.Linear(shape[1], shape[0]).requires_grad_(False)
+    layer, x = (Int8Linear(linear) if weights == "int8" else linear), torch.randn(11, shape[1])
+    alone = [product(layer, x[row : row + 1], 1)[0] for row in range(len(x))]
+    assert (alone[0] - linear(x[0])).abs().max() < (0.1 if weights == "int8" else 1e-5)
+    for rows in range(1, len(x) + 1):
+        for threads in (1, 3):
+            assert torch.equal(product(layer, x[:rows], threads), torch.stack(alone[:rows])), (rows, threads)
+
+
+def product(layer: Any, x: torch.Tensor, threads: int) -> torch.Tensor:
+    library, y = native(), torch.empty(len(x), len(layer.weight))
+    assert library is not None
+    whole, scale, given = torch.empty(x.shape, dtype=torch.int8), torch.empty(len(x)), x.contiguous()
+    own = Own(whole=whole.data_ptr(), scale=scale.data_ptr())
+    where = (ctypes.byref(matrix(layer)), given.data_ptr(), ctypes.byref(own), y.data_ptr())
+    library.linear(*where, len(x), threads)
+    return y
+
+
+@needs_compiler
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_probabilities_are_the_same_to_the_last_digit_in_company_and_alone(weights: Any) -> None:
+    """Nine texts at once through four rows, past the context and with prompts of every length, then each by itself."""
+    model = tiny("modern", context_length=24, vocab_size=31)
+    prompts = [tuple(range(1, 2 + 4 * place)) for place in range(6)] + [(3,), (4, 5), (6,)]
+    requests = [
+        Request(prompt=prompt, tokens=5 + 6 * place, settings=SamplingSettings(seed=place), alternatives=3)
+        for place, prompt in enumerate(prompts)
+    ]
+    together = Engine(model, None, max_batch=4, weights=weights).generate(requests)
+    for request, found in zip(requests, together, strict=True):
+        (alone,) = Engine(model, None, max_batch=1, weights=weights).generate([request])
+        assert found.written == alone.written and found.ids == alone.ids
+
+
+def test_the_quicker_number_of_threads_is_taken_and_the_other_tried_again() -> None:
+    pace, taken = Pace(4), []
+    for step in range(300):
+        threads = pace.threads()
+        taken.append(threads)
+        busy = step < 150  # other work on the machine: one thread wins; then it ends
+        pace.took(threads, (5.0 if busy else 1.0) if threads == 4 else 2.0)
+    assert taken[:6] == [4, 1, 4, 1, 4, 1]
+    assert taken[10:60] == [1] * 50
+    assert taken[200:250] == [4] * 50
+    alone = Pace(1)
+    for _ in range(200):
+        assert alone.threads() == 1
+        alone.took(1, 1.0)
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (3, 8), (7, 33), (64, 48)])
+@pytest.mark.parametrize("bias", [True, False])
+@torch.no_grad()
+def test_a_product_in_eight_bits_is_close(shape: tuple[int, int], bias: bool) -> None:
+    torch.manual_seed(0)
+    linear = nn.Linear(shape[1], shape[0], bias=bias)
+    x = torch.randn(2, 3, shape[1])
+    wide, narrow = linear(x), Int8Linear(linear)(x)
+    assert narrow.shape == wide.shape
+    assert ((wide - narrow).norm() / wide.norm()).item() <= 0.05
+    assert Int8Linear(linear)(torch.zeros(1, shape[1])).allclose(linear(torch.zeros(1, shape[1])), atol=1e-6)
+
+
+def test_without_a_compiler_the_text_is_the_same(no_compiler: None) -> None:
+    assert native() is None
+    model = tiny("modern", context_length=16, vocab_size=50)
+    request = Request(prompt=(1, 2, 3), tokens=20, settings=SamplingSettings(seed=4))
+    alone = Engine(model, None).generate([request])[0].ids
+    assert Engine(model, None, weights="float32").generate([request])[0].ids == alone
+    assert Engine(model, None, weights="int8").generate([request])[0].tokens == 20
+
+
+def test_a_small_model_keeps_its_weights() -> None:
+    assert choose_weights(tiny(vocab_size=50)) == "float32"

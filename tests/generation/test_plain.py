@@ -1,0 +1,122 @@
+"""The readable twin, by hand; and beside transformers' own filters."""
+
+import math
+import random
+
+import pytest
+import torch
+from tests.generation.conftest import tiny
+from tests.text.conftest import trained
+from transformers import (
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from kotha.generation.plain import chances, continue_plainly, draw, uniforms, write
+from kotha.generation.settings import SamplingSettings
+
+
+def test_the_same_seed_writes_the_same_text() -> None:
+    model, tokenizer = tiny(), trained("unigram")
+    first, again, other = (write(model, tokenizer, "মা", tokens=20, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert first.startswith("মা")
+
+
+def test_it_slides_past_the_context_and_takes_an_empty_prompt() -> None:
+    assert write(tiny(context_length=4), trained("unigram"), "", tokens=30)
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = tiny().train()
+    write(model, trained("unigram"), "মা", tokens=2)
+    assert model.training
+
+
+def test_chances_by_hand() -> None:
+    logits = torch.log(torch.tensor([0.1, 0.4, 0.2, 0.3]))
+    plain = SamplingSettings(temperature=1, top_k=None)
+    cases = {
+        (): [1, 3, 2, 0],
+        ("top_k", 2): [1, 3],
+        ("top_p", 0.6): [1, 3],  # 0.4 is not enough, 0.7 is
+        ("top_p", 0.39): [1],
+        ("min_p", 0.49): [1, 3, 2],  # 0.2 is half of 0.4
+        ("banned", (1,)): [3, 2, 0],
+        ("temperature", 0): [1],
+    }
+    for change, tokens in cases.items():
+        given = dict([change]) if change else {}
+        kept = chances(logits, SamplingSettings(**{**vars(plain), **given}), [])
+        assert list(kept) == tokens, change
+        assert math.isclose(sum(kept.values()), 1)
+
+
+def test_the_penalty_pulls_down_what_was_said_whatever_its_sign() -> None:
+    settings = SamplingSettings(temperature=1, top_k=None, repetition_penalty=2.0)
+    kept = chances(torch.tensor([2.0, -1.0, 0.0]), settings, seen=[0, 1, 1])
+    weights = {0: math.exp(1.0), 1: math.exp(-2.0), 2: math.exp(0.0)}
+    assert kept == pytest.approx({token: weight / sum(weights.values()) for token, weight in weights.items()})
+
+
+def test_a_number_points_into_the_chances() -> None:
+    logits = torch.log(torch.tensor([0.2, 0.5, 0.3]))
+    settings = SamplingSettings(temperature=1, top_k=None)
+    assert [draw(logits, settings, [], number) for number in (0, 0.49, 0.51, 0.79, 0.81, 0.999999)] == [
+        1,
+        1,
+        2,
+        2,
+        0,
+        0,
+    ]
+
+
+def test_draws_follow_the_chances() -> None:
+    logits = torch.log(torch.tensor([0.2, 0.5, 0.3, 1e-9]))
+    settings = SamplingSettings(temperature=1, top_k=3)
+    draws = torch.tensor([draw(logits, settings, [], number) for number in uniforms(0, 4000).tolist()])
+    shares = torch.bincount(draws, minlength=4) / 4000
+    assert torch.allclose(shares, torch.tensor([0.2, 0.5, 0.3, 0.0]), atol=0.03)
+
+
+def test_numbers_of_a_seed_do_not_depend_on_how_many_are_wanted() -> None:
+    assert torch.equal(uniforms(3, 5000)[:7], uniforms(3, 7))
+    assert not torch.equal(uniforms(3, 7), uniforms(4, 7))
+    assert uniforms(3, 0).shape == (0,)
+
+
+def test_forced_tokens_come_first() -> None:
+    written = continue_plainly(tiny(), [1], 5, SamplingSettings(forced=(3, 4)))
+    assert written[:2] == [3, 4]
+    assert len(written) == 5
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_filters_are_transformers_own(seed: int) -> None:
+    random.seed(seed)
+    torch.manual_seed(seed)
+    logits, seen = 3 * torch.randn(50), [random.randrange(50) for _ in range(10)]
+    wanted = {
+        "temperature": random.choice([0.5, 1.0, 1.7]),
+        "top_k": random.choice([None, 1, 5, 30]),
+        "top_p": random.choice([None, 0.1, 0.5, 0.95]),
+        "min_p": random.choice([None, 0.05, 0.3]),
+        "repetition_penalty": random.choice([None, 0.8, 1.3]),
+    }
+    theirs = LogitsProcessorList()
+    if wanted["repetition_penalty"]:
+        theirs.append(RepetitionPenaltyLogitsProcessor(wanted["repetition_penalty"]))
+    theirs.append(TemperatureLogitsWarper(wanted["temperature"]))
+    for name, warper in (("top_k", TopKLogitsWarper), ("top_p", TopPLogitsWarper), ("min_p", MinPLogitsWarper)):
+        if wanted[name]:
+            theirs.append(warper(wanted[name]))
+    other = theirs(torch.tensor([seen]), logits[None].clone())[0].softmax(dim=-1)
+    ours = torch.zeros(50)
+    for token, chance in chances(logits, SamplingSettings(**wanted), seen).items():
+        ours[token] = chance
+    assert (ours - other).abs().max() <= 1e-5

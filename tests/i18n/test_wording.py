@@ -1,0 +1,71 @@
+"""Numbers as a person reads them: one table of digits, one way to say a size and a time."""
+
+from pathlib import Path
+
+import pytest
+
+from kotha.i18n.wording import DIGITS, Words, ascii_digits, bangla_digits, duration, size
+
+SOURCE = Path(__file__).parent.parent / "src" / "kotha"
+
+
+def test_the_digits_stand_in_one_place() -> None:
+    table = "".join(bangla for _, bangla in DIGITS)
+    assert [path.name for path in SOURCE.rglob("*.py") if table in path.read_text(encoding="utf-8")] == ["wording.py"]
+
+
+def test_digits_go_there_and_back() -> None:
+    assert bangla_digits("2026-11-15: 8,192.5") == "২০২৬-১১-১৫: ৮,১৯২.৫"
+    assert ascii_digits(bangla_digits("0123456789")) == "0123456789"
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "words"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1 kB"),
+        (999_950, "1 MB"),
+        (58_139_648 * 4, "233 MB"),
+        (3_207_862_885, "3.2 GB"),
+        (99_960_000_000, "100 GB"),
+    ],
+)
+def test_a_size_is_read_at_a_glance(n_bytes: int, words: str) -> None:
+    assert size(n_bytes) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "english", "bangla"),
+    [
+        (0, "0 seconds", "০ সেকেন্ড"),
+        (0.996, "1 second", "১ সেকেন্ড"),
+        (9.96, "10 seconds", "১০ সেকেন্ড"),
+        (119.9, "120 seconds", "১২০ সেকেন্ড"),
+        (150, "2.5 minutes", "২.৫ মিনিট"),
+        (7200, "2 hours", "২ ঘণ্টা"),
+        (864_000, "10 days", "১০ দিন"),
+    ],
+)
+def test_a_time_is_said_in_one_unit(seconds: float, english: str, bangla: str) -> None:
+    assert duration(seconds) == english
+    assert duration(seconds, "bn") == bangla
+
+
+def test_names_keep_their_digits_and_numbers_do_not() -> None:
+    filled = Words("{n:,} {name}", "{n:,} {name}").fill(n=65_536, name="uint16")
+    assert (filled.to("en"), filled.to("bn")) == ("65,536 uint16", "৬৫,৫৩৬ uint16")
+
+
+@pytest.mark.parametrize(
+    ("template", "filled"),
+    [
+        ("মোট {n:,}টি টোকেন।", "মোট ২৩,১২,৭৪১টি টোকেন।"),
+        ("2^16 = {n:,}। তাই {n:,}টি।", "2^16 = 2,312,741। তাই ২৩,১২,৭৪১টি।"),
+        ("আকার ({n}, {n})।", "আকার (2312741, 2312741)।"),
+        ("আকার ({n} টি)?\n{n:.1f} পেল", "আকার (২৩১২৭৪১ টি)?\n২৩১২৭৪১.০ পেল"),
+        ("`--steps` দিন: {n:,}", "`--steps` দিন: 2,312,741"),
+    ],
+)
+def test_the_sentence_decides_about_its_digits(template: str, filled: str) -> None:
+    assert Words("", template).fill(n=2_312_741).bn == filled

@@ -1,0 +1,115 @@
+"""Charts: well-formed and inside their frame whatever is drawn, and right where it was computed by hand."""
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kotha.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, Level, Marker, Series, number, thin
+
+any_float = st.floats(allow_nan=True, allow_infinity=True)
+all_points = st.lists(st.tuples(any_float, st.none() | any_float), max_size=30)
+
+
+def drawn(svg: str) -> tuple[list[float], list[float]]:
+    """All x and all y of a chart, of texts, dots and lines (whose paths hold M, L, H, V and v only)."""
+    xs, ys = [], []
+    for element in ElementTree.fromstring(svg).iter():
+        xs += [float(element.get(name)) for name in ("x", "cx") if element.get(name)]
+        ys += [float(element.get(name)) for name in ("y", "cy") if element.get(name)]
+        for command, values in re.findall(r"([MLHVv])([^MLHVv]*)", element.get("d", "")):
+            numbers = [float(value) for value in values.split()]
+            if command in "ML":
+                xs += numbers[0::2]
+                ys += numbers[1::2]
+            else:
+                {"H": xs, "V": ys, "v": []}[command].extend(numbers)
+    return xs, ys
+
+
+@given(st.lists(all_points, max_size=3), any_float, any_float, st.text(), st.booleans(), st.booleans())
+def test_whatever_is_drawn_is_well_formed_and_inside_the_frame(lines, level, mark, label, log_y, from_zero) -> None:
+    series = [Series(label, points, faint=place == 2, dots=place == 1) for place, points in enumerate(lines)]
+    svg = Chart(label, label, label, series, [Level(level, label)], Marker(mark, label), log_y, from_zero).svg()
+    xs, ys = drawn(svg)
+    assert all(0 <= x <= WIDTH for x in xs)
+    assert all(0 <= y <= HEIGHT for y in ys)
+    assert svg.encode("utf-8")
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -5.0, 1e-320, 1e308, -1e308])
+@pytest.mark.parametrize("log_y", [False, True])
+def test_constant_lines_and_single_points_have_a_scale(value: float, log_y: bool) -> None:
+    for points in ([(1, value)], [(1, value), (2, value)]):
+        xs, ys = drawn(Chart("t", "x", "y", [Series("s", points)], log_y=log_y).svg())
+        assert all(0 <= x <= WIDTH for x in xs)
+        assert all(0 <= y <= HEIGHT for y in ys)
+
+
+def test_coordinates_by_hand() -> None:
+    svg = Chart("t", "step", "loss", [Series("s", [(0, 0.0), (5, 2.5), (10, 10.0)])]).svg()
+    left, right, top, bottom = LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
+    middle, quarter = (left + right) / 2, bottom - (bottom - top) / 4
+    assert f'd="M{left} {bottom}L{middle:g} {quarter:g} {right} {top}"' in svg
+    labels = [text.text for text in ElementTree.fromstring(svg).iter("text")]
+    assert labels == ["0", "2", "4", "6", "8", "10"] * 2 + ["loss", "step"]
+
+
+def test_a_log_scale_gives_each_factor_the_same_height() -> None:
+    svg = Chart("t", "x", "y", [Series("s", [(0, 0.1), (1, 1.0), (2, 10.0), (3, 0.0)])], log_y=True).svg()
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    assert re.search(rf'd="M{LEFT} {HEIGHT - BOTTOM}L[\d.]+ {middle:g} [\d.]+ {TOP}"', svg), "and zero is a gap"
+
+
+@pytest.mark.parametrize("gap", [None, math.nan, math.inf])
+def test_what_is_no_number_is_a_gap(gap: float | None) -> None:
+    svg = Chart("t", "x", "y", [Series("s", [(0, 0.0), (1, 1.0), (2, gap), (3, 2.0)])]).svg()
+    (line,) = [path.get("d") for path in ElementTree.fromstring(svg).iter("path") if "L" in path.get("d")]
+    assert line.count("M") == 2
+    assert line.endswith(f"M{WIDTH - RIGHT} {TOP}L{WIDTH - RIGHT} {TOP}"), "a point alone is drawn as a dot"
+
+
+def test_labels_cannot_write_into_the_picture() -> None:
+    attack = "<script>alert('x')</script>&\"\x00"
+    series = [Series(attack, [(0, 1.0)], dots=True), Series(attack, [(0, 2.0)])]
+    svg = Chart(attack, attack, attack, series, [Level(1.0, attack)], Marker(0, attack)).svg()
+    assert "<script" not in svg
+    texts = "".join(ElementTree.fromstring(svg).itertext())
+    assert texts.count("<script>alert('x')</script>&\"\ufffd") == 14  # 7 where they are shown, 6 in the words, a dot
+
+
+def test_a_thinned_line_keeps_its_ends_peaks_and_gaps() -> None:
+    points = [(step, math.sin(step / 900)) for step in range(20_000)]
+    points[7_777], points[12_345], points[15_000] = (7_777, 50.0), (12_345, -50.0), (15_000, None)
+    thinned = thin(points)
+    assert len(thinned) < 610
+    assert {points[0], points[-1], points[7_777], points[12_345], points[15_000]} <= set(thinned)
+    assert [x for x, _ in thinned] == sorted(x for x, _ in thinned)
+    assert thin(points[:600]) == points[:600]
+
+
+@given(st.lists(st.none() | st.floats(allow_nan=False), min_size=1, max_size=20), st.integers(601, 2000))
+def test_thinning_keeps_the_extremes(pattern, length) -> None:
+    values = [pattern[place * place % len(pattern)] for place in range(length)]
+    present = [value for value in values if value is not None]
+    kept = [value for _, value in thin(list(enumerate(values))) if value is not None]
+    assert (min(kept, default=0), max(kept, default=0)) == (min(present, default=0), max(present, default=0))
+
+
+def test_the_chart_can_be_heard() -> None:
+    chart = Chart("Loss", "step", "nats", [Series("v", [(1, 8.0), (2, 1.0), (3, 2.0)])], [Level(8.3, "ln V = 8.3")])
+    said = ElementTree.fromstring(chart.svg()).findtext("desc")
+    assert said == "nats over step. v: 8 at 1, 2 at 3; lowest 1 at 2. ln V = 8.3."
+
+
+def test_numbers_on_axes_are_short() -> None:
+    assert [number(value) for value in (1e15, -0.5, 0.1 + 0.2, 1e-5)] == ["1e15", "-0.5", "0.3", "1e-5"]
+
+
+def test_between_two_layers_there_is_no_half() -> None:
+    few = Chart("t", "layer", "y", [Series("a", [(0, 0.1), (1, 0.3), (2, 0.2)])]).svg()
+    shares = Chart("t", "share", "y", [Series("a", [(0, 10.0), (0.5, 30.0), (2, 20.0)])]).svg()
+    assert ">1.5<" not in few and ">1.5<" in shares

@@ -1,0 +1,90 @@
+"""Answers: from a sentence of the documents, from a model with citations, or none."""
+
+import pytest
+from tests.retrieval.conftest import DOCUMENTS
+
+from kotha.generation.engine import Engine
+from kotha.model.family import build
+from kotha.model.presets import preset
+from kotha.retrieval.answer import NOT_FOUND, UNTAUGHT, answer, why_not_found
+from kotha.retrieval.hybrid import Hit
+from kotha.retrieval.index import SearchResult, search
+from kotha.retrieval.passages import Excerpt
+from kotha.retrieval.sqlite_store import SqliteStore
+from kotha.retrieval.writing import TaughtWriter
+from kotha.text.tokenizer.trainers import train
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    tokenizer = train(DOCUMENTS, "char", 120)
+    sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 64, "vocab_size": tokenizer.vocab_size}
+    return Engine(build(preset("char").replace(**sizes)).eval(), tokenizer)
+
+
+class Says:
+    """A writer of a known answer, whose context holds so many letters."""
+
+    def __init__(self, text: str, letters: int = 10_000) -> None:
+        self.text, self.letters, self.asked = text, letters, ""
+
+    def fits(self, text: str) -> bool:
+        return len(text) <= self.letters
+
+    def say(self, text: str) -> str:
+        self.asked = text
+        return self.text
+
+
+def ask(store: SqliteStore, question: str) -> SearchResult:
+    return search(store, question, 3, "words")
+
+
+def test_an_untaught_model_leaves_the_word_to_the_best_sentence(store: SqliteStore) -> None:
+    said = answer(ask(store, "বাঘের গায়ে কী আছে?"), None)
+    assert said.found and said.answer == "বাঘের গায়ে ডোরা আছে। [1]" and said.cited == [1]
+    assert said.remark == UNTAUGHT
+
+
+def test_what_a_model_writes_is_cited_by_what_it_stands_on(store: SqliteStore) -> None:
+    writer = Says("বাঘের গায়ে ডোরা আছে। চাঁদে মানুষ হেঁটেছে।")
+    said = answer(ask(store, "বাঘের গায়ে কী আছে?"), writer)
+    assert said.answer == "বাঘের গায়ে ডোরা আছে। [1] চাঁদে মানুষ হেঁটেছে। [?]"
+    assert said.cited == [1] and said.remark is None
+    assert writer.asked.startswith("[1] সুন্দরবনে") and writer.asked.endswith("\nবাঘের গায়ে কী আছে?")
+
+
+def test_a_prompt_holds_as_many_passages_as_fit(store: SqliteStore) -> None:
+    result = ask(store, "পদ্মা নদীর তীরে রাজশাহী শহর আর বাঘ")
+    assert len(result.hits) > 1
+    writer = Says("আম।", letters=len(result.hits[0].passage.text) + 40)
+    answer(result, writer)
+    assert "[1]" in writer.asked and "[2]" not in writer.asked
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("মঙ্গল গ্রহের উপগ্রহ কয়টি?", "no passage has a word of the question"),
+        ("where do tigers live?", "the question is in Latin letters and these documents are in Bengali ones"),
+        ("মঙ্গলে ফোবোস ডিমোস ঘোরে বেশি", "of what the question asks for"),
+    ],
+)
+def test_nothing_that_fits_is_said_to_be_nothing(store: SqliteStore, question: str, why: str) -> None:
+    writer = Says(DOCUMENTS[0])
+    said = answer(ask(store, question), writer)
+    assert (said.answer, said.found, said.cited, writer.asked) == (NOT_FOUND, False, [], "")
+    assert said.remark is not None and why in said.remark
+
+
+def test_what_is_almost_enough_is_not_rounded_to_enough() -> None:
+    almost = Hit(Excerpt(DOCUMENTS[0], "a.txt", "line 1"), score=1.0, words=0.397)
+    said = why_not_found(SearchResult("বাঘ", "words", [almost]))
+    assert said == "the best passage has 39% of what the question asks for; 40% is the least"
+
+
+def test_a_model_is_asked_whether_it_was_taught_and_what_fits_leaves_room(engine: Engine) -> None:
+    assert TaughtWriter.of(engine, 10) is None, "a fresh model was taught nothing"
+    writer = TaughtWriter(engine, tokens=10)
+    assert writer.fits("ক" * (64 - 10 - 3)) and not writer.fits("ক" * (64 - 10 - 2))
+    assert writer.say("বাঘ") == writer.say("বাঘ"), "always the best token, so always the same"

@@ -1,0 +1,138 @@
+"""Files of every kind, and what is wrong with some of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kotha.errors import CorpusError
+from kotha.retrieval.documents import Indexing, list_files, read_file
+from kotha.text.corpus.problems import CorpusProblem
+
+LONG = "নদীর ধারে একটি গ্রাম আছে, সেখানে মিনা থাকে। "
+PAGE = f"""<html><head><title>x</title><style>p {{ color: red }}</style></head><body>
+<script>var নদী = 1;</script><h1>নদী</h1>
+<p>{LONG * 12}</p><p>ক<b>ল</b>ম &amp; খাতা</p></body>"""
+
+
+def read(file: Path, **how: object) -> list[tuple[str, str]]:
+    return [(each.text, each.place) for each in read_file(file, Indexing(**how))]
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("odd", ["<![1]>", "<![>", "<![ক[খ]]>", "<![CDATA[x]]>", "<![if IE]>"])
+def test_what_a_browser_passes_over_is_passed_over(tmp_path: Path, odd: str) -> None:
+    [(text, _)] = read(written(tmp_path / "a.html", f"<p>আগে {odd}</p><p>পরে</p>"))
+    assert text.startswith("আগে") and text.endswith("পরে")
+
+
+def test_a_page_gives_its_text_alone_and_a_heading_stays_with_its_paragraph(tmp_path: Path) -> None:
+    first, second = read(written(tmp_path / "a.html", PAGE))
+    assert first == (f"নদী\n\n{(LONG * 12).strip()}", "line 2")
+    assert second == ("কলম & খাতা", "line 3")
+
+
+def test_markdown_loses_its_layout_and_keeps_its_words(tmp_path: Path) -> None:
+    text = "# নদী\n\n- [মিনা](http://x) **বড়** `মেয়ে`\n\n```\ncode_here\n```\n| a | b |\n|---|---|\n" + LONG * 12
+    [(found, place)] = read(written(tmp_path / "a.md", text))
+    assert place == "line 1"
+    assert found.startswith("নদী\n\nমিনা বড় মেয়ে\n\n") and "```" not in found and "code_here" in found
+
+
+def test_records_are_documents_of_their_own(tmp_path: Path) -> None:
+    rows = "\n".join(json.dumps({"body": text}, ensure_ascii=False) for text in ("মা", "বাবা"))
+    assert read(written(tmp_path / "a.jsonl", rows), field="body") == [("মা", "line 1"), ("বাবা", "line 2")]
+
+
+def test_a_folder_is_walked_and_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    for name in ("b.md", "a.txt", "c.exe", ".hidden.txt", "d/e.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        written(tmp_path / name, "নদী")
+    problems: list[CorpusProblem] = []
+    assert [file.name for file in list_files([tmp_path], problems.append).files] == ["a.txt", "b.md", "e.html"]
+    assert sorted(problem.reason for problem in problems)[0] == "passed over: hidden"
+    with pytest.raises(CorpusError, match=r"nothing\.md does not exist"):
+        list_files([tmp_path / "nothing.md"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.md", b"\xff\xfe broken", "not valid UTF-8"),
+        ("a.html", b"<script>1</script>", "there is no text in it"),
+        ("a.md", b"", "there is no text in it"),
+    ],
+)
+def test_a_bad_file_is_an_error_or_is_left_out(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(CorpusError, match=said):
+        read(file)
+    assert read(file, errors="skip") == []
+
+
+def pdf_of(text: bytes) -> bytes:
+    """A page with these bytes shown by its content stream, written by hand after the format's own specification."""
+    return pdf_that_shows(b"(" + text + b") Tj" if text else b"")
+
+
+def pdf_that_shows(operations: bytes) -> bytes:
+    """A page with these operations in its content stream."""
+    content = b"BT /F1 12 Tf 72 720 Td " + operations + b" ET" if operations else b""
+    parts = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
+        b"/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+    ]
+    made, places = b"%PDF-1.4\n", []
+    for number, part in enumerate(parts, 1):
+        places.append(len(made))
+        made += b"%d 0 obj\n%s\nendobj\n" % (number, part)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    start = len(made)
+    return made + (
+        b"xref\n0 5\n0000000000 65535 f \n"
+        + table
+        + b"trailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % start
+    )
+
+
+def test_a_pdf_is_read_by_its_pages_and_one_of_pictures_is_said_to_be_so(tmp_path: Path) -> None:
+    pytest.importorskip("pypdf", reason="needs the extra kotha[pdf]")
+    file = tmp_path / "a.pdf"
+    file.write_bytes(pdf_of(b"The river Padma"))
+    assert read(file) == [("The river Padma", "page 1")]
+    for content, said in (
+        (pdf_of(b""), "its pages may be pictures: run OCR first"),
+        (b"%PDF-1.4 no", "not a readable pdf"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(CorpusError, match=said):
+            read(file)
+
+
+def test_letters_of_a_pdf_stand_as_they_were_written_and_not_as_they_were_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("pypdf", reason="needs the extra kotha[pdf]")
+    file = tmp_path / "a.pdf"
+    # The vowel sign of দে is drawn before its consonant; the conjunct of স্ত্রী is one glyph. Glyphs touch each other.
+    file.write_bytes(
+        pdf_that_shows(
+            b"/Span << /ActualText <FEFF09A609C7> >> BDC (e) Tj 6.672 0 Td (d) Tj EMC 6.672 0 Td (x) Tj 20 0 Td "
+            b"/Span << /ActualText <FEFF09B809CD09A409CD09B009C0> >> BDC [(s) -10 (i)] TJ EMC ( and on) Tj EMC"
+        )
+    )
+    assert read(file) == [("দেx স্ত্রী and on", "page 1")]
+
+
+def test_without_pypdf_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pypdf", None)
+    file = tmp_path / "a.pdf"
+    file.write_bytes(pdf_of(b"x"))
+    with pytest.raises(CorpusError, match=r"pip install 'kotha\[pdf\]'"):
+        read(file)

@@ -1,0 +1,339 @@
+"""An index kept up to date, asked, killed, read while it is written, and handed damaged files."""
+
+import builtins
+import errno
+import io
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.retrieval.conftest import DOCUMENTS, BagOfStems
+
+import kotha
+from kotha.errors import CorpusError, KothaError, UsageError
+from kotha.retrieval.documents import Indexing, list_files
+from kotha.retrieval.index import search, update
+from kotha.retrieval.sqlite_store import SqliteStore
+
+HOW = Indexing(letters=200)
+
+
+def texts(store: SqliteStore, question: str, limit: int = 5) -> list[str]:
+    return [hit.passage.text for hit in search(store, question, limit, "words").hits]
+
+
+# -- finding --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [("বাঘ কোথায় থাকে?", 2), ("নদীগুলোর তীর", 0), ("র‌্যাব কোথায়?", 3), ("কৃষির কথা", 1)],
+)
+def test_the_right_passage_comes_first_whatever_its_endings(store: SqliteStore, question: str, found: int) -> None:
+    assert texts(store, question)[0].startswith(DOCUMENTS[found][:10])
+
+
+def test_consonants_alone_do_not_match(store: SqliteStore) -> None:
+    assert texts(store, "কষ") == []  # FTS5's own tokenizer finds কৃষি by it
+    plain = sqlite3.connect(":memory:")
+    plain.execute("CREATE VIRTUAL TABLE t USING fts5(text)")
+    plain.execute("INSERT INTO t VALUES (?)", [DOCUMENTS[1]])
+    assert plain.execute("SELECT count(*) FROM t WHERE t MATCH 'ক ষ'").fetchone() == (1,)
+    plain.close()
+
+
+def test_meaning_is_exact_cosine(store: SqliteStore) -> None:
+    embed = BagOfStems()
+    found = search(store, "বাঘের ডোরা", 10, "meaning", embed).hits
+    vectors = embed([hit.passage.text for hit in found]).astype(np.float16).astype(np.float32)
+    by_hand = vectors @ embed(["বাঘের ডোরা"])[0]
+    assert np.allclose([hit.score for hit in found], by_hand, atol=1e-3)
+    assert list(by_hand) == sorted(by_hand, reverse=True)
+    assert search(store, "বাঘের ডোরা", 2, "both", embed).hits[0].passage.text.startswith("সুন্দরবনে")
+
+
+def test_frequencies_are_those_that_counting_gives(store: SqliteStore) -> None:
+    beside = sqlite3.connect(store.name)
+    rows = beside.execute("SELECT text FROM passages").fetchall()
+    beside.close()
+    counted = sum("বাঘ" in text for (text,) in rows)
+    assert store.frequencies(["বাঘ", "নেই"]) == {"বাঘ": counted, "নেই": 0}
+
+
+# -- up to date -----------------------------------------------------------------------------------------------------
+
+
+def test_only_what_changed_is_written(store: SqliteStore, file: Path) -> None:
+    again = update(store, [file], HOW, BagOfStems())
+    assert (again.added, again.removed, again.unchanged) == (0, 0, 4)
+    changed = file.read_text(encoding="utf-8").replace("সুন্দরবনে বাঘ", "সুন্দরবনে হরিণ")
+    file.write_text("নতুন কথা এসেছে উপরে, অনেক বড় একটি কথা।" * 5 + "\n\n" + changed, encoding="utf-8")
+    third = update(store, [file], HOW, BagOfStems())
+    assert (third.added, third.removed, third.unchanged) == (2, 1, 3)
+    moved = search(store, "পদ্মা নদী", 1).hits[0].passage
+    assert moved.place == "line 3", "a document that moved is found at its new place"
+    assert "হরিণ" in texts(store, "সুন্দরবনে হরিণ")[0]
+
+
+def test_a_file_that_is_gone_from_its_folder_is_forgotten(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, text in zip("ab", DOCUMENTS, strict=False):
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+    store = SqliteStore(tmp_path / "index", write=True)
+    assert update(store, [folder], HOW).documents == 2
+    (folder / "b.txt").unlink()
+    report = update(store, [folder], HOW)
+    assert (report.removed, report.documents, texts(store, "কৃষি")) == (1, 1, [])
+    store.close()
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["index"], "one file, with no log left"
+
+
+def test_a_folder_that_cannot_be_opened_just_now_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "folder" / "closed"
+    closed.mkdir(parents=True)
+    for place, text in zip((closed, closed.parent), DOCUMENTS, strict=False):
+        (place / "a.txt").write_text(text, encoding="utf-8")
+    store = SqliteStore(tmp_path / "index", write=True)
+    assert update(store, [closed.parent], HOW).documents == 2
+    real, problems = os.scandir, []
+
+    def refuse(path: str) -> Iterator[os.DirEntry[str]]:
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path)
+
+    with monkeypatch.context() as shut:
+        shut.setattr(os, "scandir", refuse)
+        report = update(store, [closed.parent], HOW, on_problem=problems.append)
+    assert (report.removed, report.documents) == (0, 2)
+    assert [each.reason for each in problems] == ["passed over: cannot be opened (Permission denied)"]
+    shutil.rmtree(closed)
+    assert update(store, [closed.parent], HOW).documents == 1
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+def test_a_file_that_cannot_be_read_just_now_is_not_forgotten(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for place, text in zip((name, "b.txt"), DOCUMENTS, strict=False):
+        (folder / place).write_text(text, encoding="utf-8")
+    store = SqliteStore(tmp_path / "index", write=True)
+    skipping = Indexing(letters=HOW.letters, errors="skip")
+    assert update(store, [folder], skipping).documents == 2
+    real = io.open
+
+    def refuse(file: Any, *how: Any, **more: Any) -> Any:
+        if not isinstance(file, int) and Path(file) == folder / name:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(file))
+        return real(file, *how, **more)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(io, "open", refuse)
+        broken.setattr(builtins, "open", refuse)
+        report = update(store, [folder], skipping)
+    assert (report.problems, report.removed, report.documents) == (1, 0, 2)
+    (folder / name).write_text("অন্য কথা।", encoding="utf-8")
+    assert update(store, [folder], skipping).removed == 1
+    store.close()
+
+
+def test_a_folder_that_is_closed_is_not_said_to_be_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(CorpusError, match=r"folder: cannot be opened \(Permission denied\)$"):
+        (tmp_path / "folder").mkdir()
+        list_files([tmp_path / "folder"])
+
+
+def test_vectors_of_two_models_are_not_mixed(store: SqliteStore, file: Path) -> None:
+    other = BagOfStems()
+    other.note = type(other.note)("other", "another", 64)
+    with pytest.raises(UsageError, match="holds vectors of another model, bag of stems; name a new index"):
+        update(store, [file], HOW, other)
+    with pytest.raises(UsageError, match="holds vectors of bag of stems; name that model again"):
+        update(store, [file], HOW)
+    with pytest.raises(UsageError, match="was embedded by bag of stems; search with that model"):
+        search(store, "নদী", 1, "both", other)
+
+
+def test_a_problem_in_the_middle_loses_nothing(store: SqliteStore, file: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.md"
+    broken.write_bytes(b"\xff")
+    with pytest.raises(CorpusError, match="not valid UTF-8"):
+        update(store, [file, broken], HOW, BagOfStems())
+    assert store.measures().documents == 4
+    report = update(store, [file, broken], Indexing(letters=200, errors="skip"), BagOfStems())
+    assert (report.documents, report.unchanged) == (4, 4) and report.problems
+
+
+# -- hostile and empty ----------------------------------------------------------------------------------------------
+
+
+def test_an_index_made_in_vain_is_not_left_behind_and_one_that_is_read_stays_one_file(tmp_path: Path) -> None:
+    empty, full = tmp_path / "empty.txt", tmp_path / "full.txt"
+    empty.touch()
+    full.write_text(DOCUMENTS[0], encoding="utf-8")
+    index = kotha.Index(tmp_path / "index")
+    with pytest.raises(CorpusError, match="is empty"):
+        index.update(empty)
+    assert sorted(tmp_path.iterdir()) == [empty, full]
+    index.update(full)
+    with pytest.raises(CorpusError, match="is empty"):
+        index.update(empty)  # it was there before, and stays
+    with kotha.Index(index.path) as reader:
+        assert reader.search("নদী").hits
+    assert sorted(tmp_path.iterdir()) == [empty, full, tmp_path / "index"]
+
+
+def test_an_empty_index_and_an_empty_question_say_so(tmp_path: Path, store: SqliteStore) -> None:
+    empty = SqliteStore(tmp_path / "empty", write=True)
+    with pytest.raises(KothaError, match="is empty: no documents were indexed yet"):
+        search(empty, "নদী")
+    empty.close()
+    with pytest.raises(UsageError, match="the question is empty"):
+        search(store, "  ")
+    assert search(store, "?!", 3, "words").hits == []
+
+
+def test_what_is_no_index_is_refused(tmp_path: Path, store: SqliteStore) -> None:
+    with pytest.raises(KothaError, match="there is no index"):
+        SqliteStore(tmp_path / "nowhere")
+    (tmp_path / "text").write_text("a text file that is long enough")
+    with pytest.raises(KothaError, match="is no index; choose another name"):
+        SqliteStore(tmp_path / "text", write=True)
+    assert (tmp_path / "text").read_text() == "a text file that is long enough"
+    (tmp_path / "nothing").touch()
+    with pytest.raises(KothaError, match="is empty"):
+        SqliteStore(tmp_path / "nothing")
+    other = sqlite3.connect(tmp_path / "other")
+    other.execute("CREATE TABLE mine (x)")
+    other.close()
+    for write in (False, True):
+        with pytest.raises(KothaError, match="no index of ours"):
+            SqliteStore(tmp_path / "other", write=write)
+
+
+def test_a_table_that_acts_on_its_own_is_refused(store: SqliteStore) -> None:
+    changed = sqlite3.connect(store.name)
+    changed.execute("CREATE TRIGGER evil AFTER INSERT ON documents BEGIN DELETE FROM passages; END")
+    changed.commit()
+    changed.close()
+    with pytest.raises(KothaError, match="holds other tables than an index does"):
+        SqliteStore(store.name)
+
+
+def test_a_damaged_file_is_said_to_be_damaged(tmp_path: Path, store: SqliteStore) -> None:
+    store.close()
+    whole = Path(store.name).read_bytes()
+    drawn = random.Random(0)
+    for number in range(30):
+        damaged = bytearray(whole[: drawn.randrange(1, len(whole))] if number % 3 == 0 else whole)
+        for _ in range(0 if number % 3 == 0 else 40):
+            damaged[drawn.randrange(100, len(damaged))] = drawn.randrange(256)
+        path = tmp_path / f"damaged-{number}"
+        path.write_bytes(damaged)
+        try:
+            opened = SqliteStore(path)
+        except KothaError:
+            continue
+        try:
+            search(opened, "বাঘ নদী কৃষি", 5, "both", BagOfStems())
+        except KothaError:
+            pass
+        finally:
+            opened.close()
+
+
+# -- others at the same time ------------------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+from kotha.retrieval.documents import Indexing
+from kotha.retrieval.index import update
+from kotha.retrieval.sqlite_store import SqliteStore
+import kotha.retrieval.index as index
+index._BATCH_PASSAGES = 4
+store = SqliteStore(sys.argv[1], write=True)
+print("begun", flush=True)
+update(store, sys.argv[2:], Indexing(letters=100))
+"""
+
+
+def write_many(folder: Path, seed: int) -> Path:
+    drawn = random.Random(seed)
+    words = [f"শব্দ{number}" for number in range(500)]
+    lines = (" ".join(drawn.choices(words, k=12)) + "। চিহ্ন।" for _ in range(1500))
+    (folder / "many.txt").write_text("\n\n".join(line * 2 for line in lines), encoding="utf-8")
+    return folder / "many.txt"
+
+
+def begin(index: Path, file: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(index), str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    process.stdout.close()
+    return process
+
+
+@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_writer_killed_at_random_moments_leaves_a_readable_index(tmp_path: Path, kills: int) -> None:
+    index, drawn = tmp_path / "index", random.Random(kills)
+    killed = 0
+    for seed in range(kills):
+        process = begin(index, write_many(tmp_path, seed // 3))
+        time.sleep(drawn.random() * 0.2)
+        killed += process.poll() is None
+        process.kill()
+        process.wait()
+        store = SqliteStore(index)
+        check = sqlite3.connect(index)
+        assert check.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        [passages] = check.execute("SELECT count(*) FROM passages").fetchone()
+        assert check.execute("SELECT count(*) FROM stems").fetchone() == (passages,), "both or neither is written"
+        check.execute("INSERT INTO stems (stems) VALUES ('integrity-check')")
+        check.close()
+        if passages:
+            assert search(store, "চিহ্ন").hits
+        store.close()
+    assert killed >= kills // 2, "too few were killed in the middle"
+    file = write_many(tmp_path, 0)
+    last = SqliteStore(index, write=True)
+    update(last, [file], Indexing(letters=100))
+    fresh = SqliteStore(tmp_path / "fresh", write=True)
+    assert update(fresh, [file], Indexing(letters=100)).passages == last.measures().passages
+    last.close()
+    fresh.close()
+
+
+def test_readers_see_a_whole_state_while_another_writes(tmp_path: Path) -> None:
+    index, file = tmp_path / "index", write_many(tmp_path, 1)
+    begun = begin(index, file)
+    counts = []
+    while begun.poll() is None:
+        store = SqliteStore(index)
+        counts.append(store.measures().passages)
+        if counts[-1]:
+            assert search(store, "চিহ্ন").hits
+        store.close()
+    store = SqliteStore(index)
+    counts.append(store.measures().passages)
+    store.close()
+    assert counts == sorted(counts), "nothing that was written is lost again"
+    assert begun.wait() == 0

@@ -1,0 +1,97 @@
+"""A server on loopback with small models: one that only writes, and one that was taught to take turns."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.generation.conftest import tiny
+from tests.inside.small_models import make
+from tests.text.conftest import trained
+
+pytest.importorskip("fastapi", reason="the server stands on FastAPI")
+pytest.importorskip("uvicorn", reason="the server is run by uvicorn")
+
+from kotha.artifacts import model_folder as bundle
+from kotha.model.config import config_from_dict
+from kotha.model.family import build
+from kotha.server.app import make_app
+from kotha.server.running import HttpServer, listen, server_config
+from kotha.server.settings import Limits, ServeSettings
+from kotha.text.tokenizer.chat import ChatTemplate
+
+
+@dataclass
+class Address:
+    """Where a server is, and the app behind it."""
+
+    url: str
+    app: Any
+    folder: Path
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, tokenizer = tmp_path_factory.mktemp("models"), trained("unigram")
+    bundle.save(folder / "plain", tiny("modern", context_length=64), tokenizer)
+    taught = tiny("modern", context_length=64, seed=1)
+    bundle.save(folder / "taught", taught, tokenizer, chat=ChatTemplate.of(tokenizer))
+    return folder
+
+
+@pytest.fixture
+def endless(models: Path) -> list[str]:
+    """The words of a command that goes on until it is told to stop."""
+    return ["serve", str(models / "plain"), "--port", "0", "--device", "cpu"]
+
+
+def started(app: Any, host: str = "127.0.0.1") -> Iterator[str]:
+    listening = listen(host, 0)
+    server = HttpServer(server_config(app), app.state.kotha.settings.limits)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(20)
+    assert not thread.is_alive(), "a server that is told to stop stops"
+
+
+@pytest.fixture(scope="session")
+def address(models: Path) -> Iterator[Address]:
+    settings = ServeSettings(limits=Limits(rows=8, tokens=200, choices=8, prompts=8))
+    app = make_app([str(models / "plain"), str(models / "taught")], settings, device="cpu")
+    for url in started(app):
+        yield Address(url, app, models)
+
+
+def save_small(folder: Path, bodies: Sequence[str]) -> None:
+    """Small models that have learned nothing, each in a folder of its name; of texts, a classifier too."""
+    for body in bodies:
+        made = make(body)
+        bundle.save(folder / body, made.model, made.tokenizer)
+        if body in ("gpt", "bert"):
+            config = config_from_dict(made.config.to_dict() | {"family": f"{body}-classifier", "labels": ["হ্যাঁ", "না"]})
+            torch.manual_seed(1)
+            bundle.save(folder / f"{body}-classifier", build(config).eval(), made.tokenizer)
+
+
+@pytest.fixture(scope="session")
+def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of every family, each in a folder of its name."""
+    folder = tmp_path_factory.mktemp("families")
+    save_small(folder, ("gpt", "bert", "seq2seq", "vit"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def house(families: Path) -> Iterator[Address]:
+    """A server with all of them."""
+    settings = ServeSettings(
+        limits=Limits(rows=4, positions=32, prompts=4, numbers=30_000, studied=600, image_pixels=4096)
+    )
+    app = make_app([str(each) for each in sorted(families.iterdir())], settings, device="cpu")
+    for url in started(app):
+        yield Address(url, app, families)

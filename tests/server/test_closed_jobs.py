@@ -1,0 +1,106 @@
+"""Jobs of which the disk gives nothing just now: they hide no other, and nothing that is theirs is taken away."""
+
+import errno
+import io
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.test_jobs import written
+
+from kotha.server.jobs.errors import DamagedJobError, JobConflictError
+from kotha.server.jobs.job import JOB
+from kotha.server.jobs.notes import JobNote
+from kotha.server.jobs.store import JobStore
+from kotha.server.settings import Limits
+
+
+@pytest.fixture
+def shut(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], None]:
+    """A place that a disk gives nothing of: neither what is in it, nor, of a broken one, what it is itself."""
+    stat, opened, listed = Path.stat, io.open, Path.iterdir
+
+    def shut(place: Path, number: int = errno.EACCES) -> None:
+        def check(path: Any) -> None:
+            if place in Path(path).parents or (number == errno.EIO and place == Path(path)):
+                raise OSError(number, os.strerror(number), str(path))
+
+        def stat_it(self: Path, **how: Any) -> os.stat_result:
+            check(self)
+            return stat(self, **how)
+
+        def open_it(file: Any, *how: Any, **more: Any) -> Any:
+            check(Path() if isinstance(file, int) else file)
+            return opened(file, *how, **more)
+
+        def list_it(self: Path) -> Iterator[Path]:
+            check(self / "in it")
+            return listed(self)
+
+        monkeypatch.setattr(Path, "stat", stat_it)
+        monkeypatch.setattr(io, "open", open_it)
+        monkeypatch.setattr(Path, "iterdir", list_it)
+
+    return shut
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_a_job_that_cannot_be_looked_at_hides_no_other(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: Callable[[Path, int], None]
+) -> None:
+    store = JobStore(tmp_path)
+    closed, other = written(store, "train", 0), written(store, "train", 0)
+    shut(tmp_path / closed, number)
+    states = {each.id: (each.state, each.said) for each in JobStore(tmp_path).all()}
+    assert states[closed] == ("failed", f"its folder is damaged: it cannot be read: {os.strerror(number)}")
+    assert states[other][0] == "done"
+    monkeypatch.undo()
+    assert JobStore(tmp_path).status(closed).state == "done", "nothing was taken away"
+
+
+def test_what_runs_does_so_although_its_checkpoints_cannot_be_listed(
+    tmp_path: Path, shut: Callable[[Path, int], None]
+) -> None:
+    store = JobStore(tmp_path, most_running=1)
+    id = written(store, "train", None)
+    (tmp_path / id / "out" / "checkpoints").mkdir(parents=True)
+    shut(tmp_path / id / "out" / "checkpoints", errno.EIO)
+    assert [(each.kind, each.state) for each in store.all()] == [("train", "running")]
+    with pytest.raises(JobConflictError, match="1 jobs run already"):
+        store.begin("train", "", ["presets"])
+
+
+def test_files_that_a_closed_job_may_need_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: Callable[[Path, int], None]
+) -> None:
+    store = JobStore(tmp_path, limits=Limits(file_rest_seconds=0))
+    file = store.bring("কথা", "txt")
+    id, other = written(store, "prepare", 0), written(store, "prepare", 0)
+    for each in (id, other):
+        note = JobNote(kind="prepare", name="", commands=[["presets"]], began=0.0, files=[file])
+        (tmp_path / each / JOB).write_text(note.model_dump_json())
+    shut(tmp_path / id, errno.EACCES)
+    store.remove(other)
+    assert store.remove_spare_files() == []
+    monkeypatch.undo()
+    assert store.uploads.has(file)
+    store.remove(id)
+    assert not store.uploads.has(file)
+
+
+def test_tags_that_cannot_be_read_just_now_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = JobStore(tmp_path)
+    id = written(store, "train", 0)
+    store.label(id, tags=["গান"])
+
+    def refuse(self: Path) -> bytes:
+        raise OSError(errno.EIO, "broken", str(self))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "read_bytes", refuse)
+        with pytest.raises(DamagedJobError, match="cannot be read: broken"):
+            store.label(id, name="নতুন")
+    store.label(id, name="নতুন")
+    assert (store.status(id).name, store.status(id).tags) == ("নতুন", ("গান",))

@@ -1,0 +1,454 @@
+"""What goes wrong while a server runs is told in words, costs nobody else anything, and is over when it is mended."""
+
+import asyncio
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.loopback import http
+from tests.prepared import prepared, some_stories
+from tests.server.conftest import started
+from tests.server.test_jobs import over, waited
+from tests.text.conftest import trained
+
+from kotha.artifacts.model_folder import WEIGHTS_FILE
+from kotha.artifacts.run_folder import CHECKPOINTS
+from kotha.errors import KothaError
+from kotha.server.app import make_app
+from kotha.server.errors import answer
+from kotha.server.jobs.errors import JobConflictError
+from kotha.server.jobs.job import EXIT, JOB, LOG, PROCESS
+from kotha.server.jobs.notes import JobNote
+from kotha.server.jobs.store import OUT_PLACE, JobStore
+from kotha.server.settings import Limits, ServeSettings
+
+ASKED = {"prompt": "মা", "max_tokens": 3, "temperature": 0}
+
+
+def ask(url: str, model: str = "plain") -> httpx.Response:
+    return http.post(f"{url}/v1/completions", json={**ASKED, "model": model}, timeout=60)
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come to that")
+
+
+# -- a full queue -----------------------------------------------------------------------------------------------------
+
+
+async def overfill(url: str, batcher: Any) -> list[httpx.Response]:
+    """Three clients of one row and three places to wait: what the two answer who find none, and then the others."""
+    gate, step = threading.Event(), batcher.engine.step
+    batcher.engine.step = lambda: gate.wait(30) and step()
+    path, asked = f"{url}/v1/completions", {**ASKED, "model": "plain"}
+    async with AsyncExitStack() as stack:
+        addresses = [httpx.AsyncHTTPTransport(local_address=f"127.0.0.{place}") for place in (1, 2, 3)]
+        clients = [await stack.enter_async_context(httpx.AsyncClient(transport=each, timeout=60)) for each in addresses]
+        sent = [asyncio.create_task(clients[0].post(path, json=asked))]
+        await asyncio.to_thread(eventually, lambda: batcher.n_at_work == 1)
+        sent += [asyncio.create_task(clients[place].post(path, json=asked)) for place in (0, 0, 1)]
+        await asyncio.to_thread(eventually, lambda: batcher.n_waiting == 3)
+        refused = [await clients[place].post(path, json=asked) for place in (0, 2)]
+        gate.set()
+        return [*refused, *await asyncio.gather(*sent)]
+
+
+def test_a_full_queue_is_refused_in_words_and_written_to_afterwards(models: Path) -> None:
+    limits = Limits(rows=1, waiting=3, waiting_for_one=2)
+    app = make_app([str(models / "plain")], ServeSettings(limits=limits), device="cpu")
+    for url in started(app):
+        assert ask(url).is_success
+        mine, everyones, *written = asyncio.run(overfill(url, app.state.kotha.shelf.opened["plain"].batcher))
+        assert mine.status_code == 429 and "2 of your texts wait already" in mine.json()["error"]["message"]
+        assert everyones.status_code == 503 and "3 texts wait already" in everyones.json()["error"]["message"]
+        assert mine.headers["retry-after"] == everyones.headers["retry-after"] == "1"
+        assert [each.status_code for each in written] == [200] * 4, "who had a place keeps it"
+        assert ask(url).is_success
+
+
+# -- a model folder that is damaged -----------------------------------------------------------------------------------
+
+
+def truncate(model: Path) -> None:
+    os.truncate(model / WEIGHTS_FILE, 1000)
+
+
+def empty(model: Path) -> None:
+    (model / WEIGHTS_FILE).write_bytes(b"")
+
+
+def break_config(model: Path) -> None:
+    (model / "config.json").write_text("{")
+
+
+def take_away(model: Path) -> None:
+    shutil.rmtree(model)
+
+
+@pytest.fixture
+def shelf(models: Path, tmp_path: Path) -> Path:
+    for name in ("plain", "taught"):
+        shutil.copytree(models / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, break_config, take_away])
+def test_a_model_that_is_damaged_before_its_first_use(
+    models: Path, shelf: Path, damage: Callable[[Path], None]
+) -> None:
+    app = make_app([str(shelf / "plain"), str(shelf / "taught")], ServeSettings(), device="cpu")
+    for url in started(app):
+        damage(shelf / "plain")
+        for _ in range(2):  # the second is not told otherwise than the first
+            told = ask(url)
+            assert told.status_code == 500 and told.json()["error"]["type"] == "server_error"
+            message = told.json()["error"]["message"]
+            assert "plain" in message and str(shelf) not in message, "by its name, which clients know"
+        assert ask(url, "taught").is_success
+        shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
+        assert ask(url).is_success, "it is mended, and nobody had to start the server again"
+
+
+def test_a_model_that_is_damaged_while_it_is_open_and_after_it_was_put_away(models: Path, shelf: Path) -> None:
+    settings = ServeSettings(limits=Limits(model_bytes=1))  # room for one at a time
+    app = make_app([str(shelf / "plain"), str(shelf / "taught")], settings, device="cpu")
+    for url in started(app):
+        before = ask(url).json()["choices"]
+        truncate(shelf / "plain")
+        assert ask(url).json()["choices"] == before, "what is in memory does not need the disk"
+        assert ask(url, "taught").is_success  # which puts the other away
+        told = ask(url)
+        assert told.status_code == 500 and "truncated" in told.json()["error"]["message"]
+        assert ask(url, "taught").is_success
+        shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
+        assert ask(url).json()["choices"] == before
+
+
+# -- jobs that are killed ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("faults")
+    prepared(folder, some_stories(0, 60), trained("unigram"))
+    return folder / "data"
+
+
+def training(data: Path, steps: int) -> list[str]:
+    """The command for a small training that saves often."""
+    sizes = [f"steps={steps}", "batch_size=2", "warmup_steps=1", "evaluate_every=5", "evaluate_tokens=100"]
+    return ["train", str(data), "--preset", "char", *(f"--set={size}" for size in sizes), "--out", OUT_PLACE]
+
+
+def process_of(folder: Path) -> int:
+    return int(json.loads((folder / PROCESS).read_text())["pid"])
+
+
+def command_of(job: int) -> int:
+    """The process that a job's own process waits for."""
+    return int(Path(f"/proc/{job}/task/{job}/children").read_text().split()[0])
+
+
+@pytest.mark.slow  # half a minute; the next one kills a command that learns nothing
+def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", training(data, steps=30))
+    out = store.result(id)
+    waited(store, id, lambda status: over(status) or any((out / CHECKPOINTS).glob("step-*")))
+    assert store.status(id).state == "running", store.status(id).said
+    os.killpg(process_of(tmp_path / id), signal.SIGKILL)
+    killed = waited(store, id, over)
+    assert killed.state == "killed"
+    assert "was killed" in killed.said and killed.said.endswith("go on with it from what it saved last")
+    store.go_on(id)
+    done = waited(store, id, over)
+    assert done.state == "done", done.said
+    steps = [json.loads(line).get("step", 0) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert steps == sorted(steps) and steps[-1] == 30
+    with pytest.raises(JobConflictError, match="is done"):
+        store.go_on(id)
+    for saved in (out / CHECKPOINTS).iterdir():
+        shutil.rmtree(saved) if saved.is_dir() else saved.unlink()
+    (tmp_path / id / EXIT).write_text(json.dumps({"code": 143, "ended": 1.0}))
+    with pytest.raises(JobConflictError, match="saved nothing"):
+        store.go_on(id)
+
+
+def test_a_command_that_is_killed_under_its_job_is_told_so(tmp_path: Path, endless: list[str]) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", endless)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    os.kill(command_of(process_of(tmp_path / id)), signal.SIGKILL)
+    killed = waited(store, id, over)
+    assert killed.state == "killed" and killed.ended is not None and "(SIGKILL)" in killed.said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a command together with its job")
+def test_a_command_does_not_outlive_its_job(tmp_path: Path, endless: list[str]) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", endless)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    job = process_of(tmp_path / id)
+    command = Path(f"/proc/{command_of(job)}/stat")
+    os.kill(job, signal.SIGKILL)
+    assert waited(store, id, over).state == "killed"
+    end = time.monotonic() + 60
+    while command.exists() and command.read_text().rpartition(") ")[2][0] != "Z" and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not command.exists() or command.read_text().rpartition(") ")[2][0] == "Z", (
+        "a second one would go on beside it"
+    )
+
+
+def test_what_people_say_is_never_a_place(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", ["presets", "{out}", "{job}/x", OUT_PLACE])
+    assert json.loads((tmp_path / id / JOB).read_text())["commands"] == [
+        ["presets", "{out}", "{job}/x", str(tmp_path / id / "out")]
+    ]
+    waited(store, id, over)
+
+
+def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("tokenizer", "", ["presets"])
+    waited(store, id, over)
+    for code, state, words in [
+        (-signal.SIGKILL, "killed", "begin it again"),
+        (-signal.SIGSEGV, "failed", "ended by SIGSEGV"),
+        (1, "failed", ""),
+    ]:
+        (tmp_path / id / EXIT).write_text(json.dumps({"code": code, "ended": 1.0, "why": None}))
+        assert store.status(id).state == state and words in store.status(id).said
+
+
+def test_a_training_that_saved_nothing_is_not_told_to_go_on(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", ["presets"])
+    waited(store, id, over)
+    (tmp_path / id / EXIT).write_text(json.dumps({"code": -signal.SIGKILL, "ended": 1.0, "why": None}))
+    assert store.status(id).said.endswith("no memory left; begin it again")
+    (store.result(id) / CHECKPOINTS / "step-00000004").mkdir(parents=True)
+    assert store.status(id).said.endswith("go on with it from what it saved last")
+
+
+def test_a_job_whose_folder_is_damaged_hides_neither_others_nor_models(models: Path, tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    good, bad = (store.begin("train", "", ["presets"]) for _ in range(2))
+    waited(store, good, over)
+    waited(store, bad, over)
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
+    for url in started(app):
+        for file in (JOB, EXIT, PROCESS):
+            whole = (tmp_path / bad / file).read_bytes()
+            (tmp_path / bad / file).write_bytes(whole[:5])
+            listed = {each["id"]: each for each in http.get(f"{url}/api/jobs").json()}
+            assert listed[good]["state"] == "done"
+            if file != PROCESS:  # which nobody needs once it has ended
+                assert listed[bad]["state"] == "failed" and "is damaged" in listed[bad]["said"]
+            assert http.get(f"{url}/v1/models").is_success and ask(url).is_success
+            (tmp_path / bad / file).write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (PROCESS, "{}"),
+        (PROCESS, '{"pid": "x", "began": 1}'),
+        (PROCESS, '{"pid": 99999999999999999999, "began": "1"}'),
+        (PROCESS, '{"pid": -1, "began": "1"}'),
+        (PROCESS, "[]"),
+        (EXIT, "{}"),
+        (EXIT, '{"code": "x", "ended": 1}'),
+        (EXIT, '{"code": -999, "ended": 1}'),
+        (EXIT, '{"code": 0, "ended": "x"}'),
+        (EXIT, '{"code": 0, "ended": NaN}'),
+        (JOB, '{"kind": "train", "name": "", "commands": [["x"]], "began": "x"}'),
+        (JOB, '{"kind": 1, "name": "", "commands": [["x"]], "began": 1}'),
+        (JOB, '{"kind": "train", "name": "\\ud800", "commands": [["x"]], "began": 1}'),
+        (JOB, '{"kind": "train", "name": "", "commands": 3, "began": 1}'),
+        (JOB, '{"kind": "train", "name": "", "commands": [["x"]], "began": Infinity}'),
+    ],
+)
+def test_a_job_with_notes_of_another_shape_is_told_as_damaged(
+    broken_jobs: tuple[str, Path, str, str], file: str, text: str
+) -> None:
+    url, folder, good, bad = broken_jobs
+    notes = {JOB: JobNote(kind="train", name="", commands=[["x"]], began=1.0).model_dump_json(), file: text}
+    for name in (JOB, EXIT, PROCESS):
+        (folder / bad / name).unlink(missing_ok=True)
+    for name, note in notes.items():
+        (folder / bad / name).write_text(note)
+    answer = http.get(f"{url}/api/jobs")
+    assert answer.status_code == 200, answer.text
+    listed = {each["id"]: each for each in answer.json()}
+    assert listed[good]["state"] == "done" and listed[bad]["kind"] == "damaged"
+    assert file in listed[bad]["said"] and str(folder) not in listed[bad]["said"]
+    assert http.get(f"{url}/api/jobs/{bad}").json() == listed[bad]
+    assert [each["id"] for each in http.get(f"{url}/v1/models").json()["data"]] == ["plain"]
+    assert http.post(f"{url}/api/jobs/{bad}/go-on").status_code == 409
+    assert http.post(f"{url}/api/jobs/{bad}/stop").status_code == (409 if file == PROCESS else 200)
+
+
+@pytest.fixture(scope="module")
+def broken_jobs(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, str, str]]:
+    """A server with two jobs that ended, one of which may be damaged."""
+    folder = tmp_path_factory.mktemp("broken")
+    store = JobStore(folder)
+    good, bad = (store.begin("train", "", ["presets"]) for _ in range(2))
+    waited(store, good, over)
+    waited(store, bad, over)
+    app = make_app([str(models / "plain")], ServeSettings(jobs=folder), device="cpu")
+    for url in started(app):
+        yield url, folder, good, bad
+
+
+def test_a_job_that_runs_in_a_damaged_folder_is_counted_and_can_be_stopped(tmp_path: Path, endless: list[str]) -> None:
+    store = JobStore(tmp_path, most_running=1)
+    id = store.begin("train", "", endless)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    (tmp_path / id / JOB).write_text("{}")
+    assert store.status(id).kind == "damaged" and store.status(id).state == "running"
+    with pytest.raises(JobConflictError, match="1 jobs run already"):
+        store.begin("train", "", ["presets"])
+    store.stop(id)
+    assert waited(store, id, over).state == "failed"
+
+
+def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path) -> None:
+    app = make_app([str(shelf / "plain"), str(shelf / "taught")], ServeSettings(), device="cpu")
+    for url in started(app):
+        take_away(shelf / "plain")
+        listed = http.get(f"{url}/v1/models")
+        assert listed.status_code == 200, listed.text
+        assert [(each["id"], each["created"] > 0) for each in listed.json()["data"]] == [
+            ("plain", False),
+            ("taught", True),
+        ]
+        assert http.get(f"{url}/v1/models/plain").json()["created"] == 0
+        told = ask(url)
+        assert told.status_code == 500 and "plain" in told.json()["error"]["message"]
+
+
+# -- a disk that is full ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of a few pages, which is soon full."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", place], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("a disk of one's own can be made by root only")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def fill(disk: Path, but: int = 0) -> Path:
+    """Take all of a disk but so many bytes."""
+    filler, free = disk / "filler", shutil.disk_usage(disk).free
+    filler.write_bytes(b"x" * (free - but))
+    return filler
+
+
+def test_a_job_on_a_disk_that_fills_up_fails_with_words(small_disk: Path, data: Path) -> None:
+    store = JobStore(small_disk / "jobs")
+    id = store.begin("train", "", training(data, steps=200))
+    failed = waited(store, id, over)
+    assert failed.state == "failed" and "No space left on device" in failed.said, failed
+
+
+def test_last_words_find_a_place_on_a_full_disk(small_disk: Path, endless: list[str]) -> None:
+    store = JobStore(small_disk / "jobs")
+    id = store.begin("train", "", endless)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    fill(small_disk)
+    os.kill(command_of(process_of(store.folder / id)), signal.SIGSEGV)
+    ended = waited(store, id, over)
+    assert ended.state == "failed" and "could not be written: No space left on device" in ended.said
+    assert ended.ended is not None and ended.ended > ended.began
+
+
+def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, models: Path) -> None:
+    app = make_app([str(models / "plain")], ServeSettings(jobs=small_disk / "jobs"), device="cpu")
+    for url in started(app):
+        file = http.post(f"{url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
+        filler = fill(small_disk)
+        told = http.post(f"{url}/api/files", json={"text": "ক" * 10_000})
+        assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
+        assert str(small_disk) not in told.text
+        told = http.post(f"{url}/api/jobs", json={"kind": "tokenizer", "texts": [file]})
+        assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
+        assert str(small_disk) not in told.text, "where it is, nobody has to know"
+        assert http.get(f"{url}/api/jobs").json() == [], "what never began is no job"
+        assert ask(url).is_success
+        filler.unlink()
+        assert http.post(f"{url}/api/files", json={"text": "ক"}).is_success
+
+
+def test_a_job_whose_place_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kotha.server.jobs import job as module
+
+    begun, write, spawn = [], module.write_whole, os.posix_spawn
+
+    def write_all_but_one(path: Path, text: str) -> None:
+        if path.name == PROCESS:
+            raise KothaError("No space left on device")
+        write(path, text)
+
+    monkeypatch.setattr(module, "write_whole", write_all_but_one)
+    monkeypatch.setattr(os, "posix_spawn", lambda *args, **named: begun.append(spawn(*args, **named)) or begun[-1])
+    with pytest.raises(KothaError, match="No space left"):
+        JobStore(tmp_path).begin("train", "", ["presets"])
+    assert len(begun) == 1 and not Path(f"/proc/{begun[0]}").exists()
+    assert JobStore(tmp_path).all() == []
+
+
+def test_a_job_that_may_write_nothing_large_fails_with_words(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under a quota: small files are written, the weights are not."""
+    store, spawn = JobStore(tmp_path), os.posix_spawn
+
+    def limited(*args: Any, **named: Any) -> int:
+        pid = spawn(*args, **named)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
+        return pid
+
+    monkeypatch.setattr(os, "posix_spawn", limited)
+    id = store.begin("train", "", training(data, steps=200))
+    failed = waited(store, id, over)
+    assert failed.state == "failed" and "File too large" in failed.said, failed
+    assert (tmp_path / id / LOG).is_file()
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM])
+def test_a_disk_that_fails_is_told_without_its_places(code: int, caplog: pytest.LogCaptureFixture) -> None:
+    status, body, _ = answer(OSError(code, os.strerror(code), "/home/me/jobs/log.txt"))
+    told = body["error"]["message"]
+    assert status == 500 and told == f"the server's disk fails: {os.strerror(code)}; its log says where"
+    assert [each.getMessage() for each in caplog.records] == [f"/home/me/jobs/log.txt: {os.strerror(code)}"]
+    assert caplog.records[0].exc_info is None, "nothing is to be found in our code"
+
+
+def test_a_file_that_should_be_there_is_looked_into(caplog: pytest.LogCaptureFixture) -> None:
+    status, body, _ = answer(FileNotFoundError(errno.ENOENT, "No such file or directory", "/home/me/jobs"))
+    assert status == 500 and "/home/me" not in str(body) and caplog.records[0].exc_info is not None

@@ -1,0 +1,176 @@
+"""Requests that cost far more to look at than to send, and connections that never ask: bounded, and told in words."""
+
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.loopback import http
+from tests.server.conftest import Address, started
+
+from kotha.server.app import make_app
+from kotha.server.safety import HEADERS
+from kotha.server.settings import Limits, ServeSettings
+
+PILE = "a" + "\u0316\u0301" * 20_000
+
+
+def refused(address: Address, path: str, asked: Any, status: int = 400) -> dict[str, Any]:
+    answer = http.post(address.url + path, json=asked, timeout=60)
+    assert answer.status_code == status, answer.text[:500]
+    found: dict[str, Any] = answer.json()["error"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/v1/completions", {"prompt": PILE}),
+        ("/v1/completions", {"prompt": "x", "stop": ["ক", PILE[:900]]}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "text", "text": PILE}]}]}),
+        ("/v1/embeddings", {"input": ["x", PILE]}),
+        ("/api/tokenize", {"text": PILE}),
+        ("/api/next", {"text": PILE}),
+        ("/api/inside/lens", {"text": PILE}),
+    ],
+)
+def test_a_pile_of_marks_is_no_letter(address: Address, path: str, asked: dict[str, Any]) -> None:
+    assert "marks" in refused(address, path, {"model": "plain", **asked})["message"]
+
+
+def test_marks_as_people_write_them_are_letters(address: Address) -> None:
+    text = "ক্ষ্ম্যাঁ e\u0301\u0323 Z̷̖̈a̶̙͠l̵̙̍g̴̫̈o̸̱͆ עִבְרִית"
+    said = http.post(f"{address.url}/api/tokenize", json={"model": "plain", "text": text}, timeout=60)
+    assert said.status_code == 200 and said.json()["letters"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"rubbish\r\n\r\n",
+        b"GET /health HTTP/1.1\r\n\r\n",  # no Host
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused_as_everything_else(address: Address, sent: bytes) -> None:
+    host, _, port = address.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(sent)
+        told = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # until it is hung up
+    head, _, body = told.decode().partition("\r\n\r\n")
+    status, *lines = head.split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    assert status.startswith("HTTP/1.1 400") and headers["connection"] == "close"
+    assert headers.items() >= {**HEADERS, "content-type": "application/json", "cache-control": "no-store"}.items()
+    error = json.loads(body)["error"]
+    assert error["type"] == "invalid_request_error" and "no HTTP request" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "param"),
+    [
+        ("/v1/completions", {"prompt": [1.5] * 100_000}, "prompt"),
+        ("/v1/embeddings", {"input": [{}] * 100_000}, "input"),
+        ("/v1/chat/completions", {"messages": [{}] * 4_000}, "messages"),
+        ("/v1/chat/completions", {"messages": [{}] * 100_000}, "messages"),
+        ("/api/detokenize", {"tokens": [{}] * 100_000}, "tokens"),
+        ("/v1/completions", {"prompt": "x", "stop": "y" * 2_000}, "stop"),
+        ("/v1/completions", {f"key{place}": 1 for place in range(50_000)}, "key0"),
+        ("/v1/completions", {"prompt": "x", "seed": 10**400}, "seed"),
+    ],
+)
+def test_only_the_first_fault_is_looked_for(address: Address, path: str, asked: dict[str, Any], param: str) -> None:
+    """All of them would be some hundred thousand, and gigabytes."""
+    error = refused(address, path, {"model": "plain", **asked})
+    assert error["param"].startswith(param) and len(error["message"]) < 2_000
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "told"),
+    [
+        (b'{"model": "plain",}', "application/json", "no JSON"),
+        (b'{"model": "plain"}', "text/plain", "content-type"),
+        (b'{"model": "plain", "max_token": 3}', "application/json", "max_tokens"),
+        (b'{"model": "plain", "messages": [{"role": "user"}], "tools": [{}]}', "application/json", "tools are not"),
+    ],
+)
+def test_a_slip_is_told_in_words(address: Address, body: bytes, kind: str, told: str) -> None:
+    path = "/v1/chat/completions" if b"messages" in body else "/v1/completions"
+    answer = http.post(address.url + path, content=body, headers={"content-type": kind})
+    error = answer.json()["error"]
+    assert answer.status_code == 400 and told in error["message"] and "Value error" not in error["message"], error
+
+
+def test_a_long_text_is_cut_a_part_at_a_time(address: Address) -> None:
+    assert "20,000" in refused(address, "/api/tokenize", {"model": "plain", "text": "ক" * 20_001})["message"]
+    assert "tokens" in refused(address, "/api/next", {"model": "plain", "text": "ক্" * 20_000})["message"]
+
+
+@pytest.mark.parametrize("header", ["Host: [", "Host: [::1", "Host: 127.0.0.1\r\nOrigin: http://["])
+def test_a_name_that_is_none_is_refused_at_the_door(address: Address, header: str) -> None:
+    host, port = address.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 10) as connection:
+        connection.sendall(f"GET /health HTTP/1.1\r\n{header}\r\nConnection: close\r\n\r\n".encode())
+        said = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert b" 403 " in said.split(b"\r\n")[0] and b"content-security-policy" in said
+
+
+def test_who_sends_no_headers_is_hung_up_on_and_others_are_served(models: Path) -> None:
+    settings = ServeSettings(limits=Limits(body_seconds=0.5, connections=8))
+    for url in started(make_app([str(models / "plain")], settings, device="cpu")):
+        host, port = url.removeprefix("http://").split(":")
+        slow = [socket.create_connection((host, int(port)), 10) for _ in range(12)]
+        for each in slow:
+            each.sendall(b"GET /health HTTP/1.1\r\n")
+        assert http.get(f"{url}/health", timeout=30).status_code == 200, "after those before it were let go"
+        for each in slow:
+            each.settimeout(30)
+            assert each.recv(1) == b""
+            each.close()
+
+
+def test_one_connection_may_ask_again_and_again(models: Path) -> None:
+    settings = ServeSettings(limits=Limits(body_seconds=2))
+    for url in started(make_app([str(models / "plain")], settings, device="cpu")):
+        with httpx.Client(base_url=url) as client:
+            for _ in range(4):  # longer, all together, than a body may take
+                assert client.get("/health").status_code == 200
+                time.sleep(0.8)
+
+
+def test_a_name_may_have_capitals(models: Path) -> None:
+    settings = ServeSettings(names=("MyBox.local",))
+    for url in started(make_app([str(models / "plain")], settings, device="cpu")):
+        for name in ("MyBox.local", "mybox.LOCAL:8000"):
+            assert http.get(f"{url}/health", headers={"host": name}).status_code == 200
+        assert http.get(f"{url}/health", headers={"host": "other.local"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "told"), [("GET", "/nowhere", "/openapi.json"), ("GET", "/v1/completions", "POST")]
+)
+def test_an_address_that_is_none_names_those_that_are(address: Address, method: str, path: str, told: str) -> None:
+    answer = http.request(method, address.url + path)
+    assert answer.status_code in (404, 405) and told in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/api/inside/pass", "/api/tokenize", "/v1/completions", "/api/write"])
+@pytest.mark.parametrize("half", [b"\\ud83d", b"\xed\xa0\xbd"], ids=["escaped", "as bytes"])
+def test_half_a_character_is_refused_at_the_door(address: Address, path: str, half: bytes) -> None:
+    key = "prompt" if path in ("/v1/completions", "/api/write") else "text"
+    bodies = [b'{"model": "plain", "%s": "a%s"}' % (key.encode(), half), b'{"model": "plain", "%stext": "a"}' % half]
+    bodies.append('{"model": "plain", "text": "a\ud83d"}'.encode("utf-16-le", "surrogatepass"))
+    answers = [
+        http.post(address.url + path, content=body, headers={"content-type": "application/json"}) for body in bodies
+    ]
+    for answer in answers:
+        assert answer.status_code == 400 and "half a character" in answer.json()["error"]["message"], answer.text[:300]
+
+
+def test_two_halves_are_a_character(address: Address) -> None:
+    body = b'{"model": "plain", "text": "\\ud83d\\ude00"}'
+    answer = http.post(f"{address.url}/api/tokenize", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 200

@@ -1,0 +1,436 @@
+"""The views inside over the wire: the library's own numbers, what a family cannot show, limits, silence."""
+
+import base64
+import io
+import json
+import struct
+import threading
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import torch
+from tests.inside.small_models import TEXT
+from tests.loopback import http
+from tests.server.conftest import Address, started
+
+import kotha
+from kotha.artifacts import model_folder as bundle
+from kotha.inside.asked import Asked
+from kotha.inside.attention.page import attention_view
+from kotha.inside.heads.importance import every_head, silence
+from kotha.inside.inputs import read
+from kotha.inside.lens.lens import lens_view
+from kotha.inside.sites import layers
+from kotha.server.app import make_app
+from kotha.server.serial_executor import HowFar
+from kotha.server.settings import Limits, ServeSettings
+from kotha.storage.images import decode_png
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (2, 8, 8), dtype=np.uint8)
+
+
+def png(pixels: Any) -> str:
+    image = pytest.importorskip("PIL.Image", reason="Pillow writes the test's images")
+    file = io.BytesIO()
+    image.fromarray(pixels).save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def ask(house: Address, path: str, **asked: Any) -> Any:
+    said = http.post(f"{house.url}/api/inside/{path}", json=asked, timeout=60)
+    assert said.status_code == 200, said.text
+    return said.json()
+
+
+def refused(house: Address, path: str, **asked: Any) -> str:
+    said = http.post(f"{house.url}/api/inside/{path}", json=asked, timeout=60)
+    assert said.status_code == 400, said.text
+    return str(said.json()["error"]["message"])
+
+
+def library(house: Address, name: str) -> kotha.LanguageModel:
+    return kotha.load(house.folder / name, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("gpt", {}),
+        ("gpt", {"generate": 4}),
+        ("bert", {}),
+        ("bert", {"second": "নদী"}),
+        ("seq2seq", {"target": "নদীর ধারে"}),
+        ("seq2seq", {}),
+    ],
+)
+def test_attention_is_the_librarys_own(house: Address, model: str, asked: dict[str, Any]) -> None:
+    said = ask(house, "attention", model=model, text=TEXT, **asked)
+    found = library(house, model).attention(TEXT, **asked).found
+    assert [each["name"] for each in said["maps"]] == [each.name for each in found.maps]
+    for told, each in zip(said["maps"], found.maps, strict=True):
+        assert told["shape"] == list(each.weights.shape) and told["heads"] == list(each.heads)
+        torch.testing.assert_close(torch.tensor(told["weights"]), each.weights, atol=1e-6, rtol=0)
+        assert len(told["summaries"]) == len(each.heads)
+    for line, pieces in found.given.lines.items():
+        expected = [{"id": piece.id, "text": piece.text, "part": piece.is_part} for piece in pieces]
+        assert said["lines"][line] == expected
+    assert [step["token"] for step in said["steps"]] == [step.token for step in found.steps]
+    assert all(step["text"] and step["best"][0]["text"] for step in said["steps"])
+
+
+def test_some_layers_and_an_image(house: Address) -> None:
+    said = ask(house, "attention", model="gpt", text=TEXT, layers=[1])
+    assert [each["name"] for each in said["maps"]] == ["blocks.1.attention"]
+    pixels = IMAGES[0]
+    said = ask(house, "attention", model="vit", image=png(pixels))
+    lm = library(house, "vit")
+    found = attention_view(lm.bundle, Asked(image=(pixels[None].astype(np.float32) / 127.5 - 1))).found
+    torch.testing.assert_close(torch.tensor(said["maps"][0]["weights"]), found.maps[0].weights, atol=1e-6, rtol=0)
+    assert said["grid"] == [2, 2] and said["lines"]["patches"][0] == {"id": None, "text": "class", "part": False}
+
+
+def test_alignment_is_the_librarys_own(house: Address) -> None:
+    said = ask(house, "alignment", model="seq2seq", text=TEXT, target="নদীর ধারে", layer=0)
+    expected = library(house, "seq2seq").alignment(TEXT, target="নদীর ধারে", layer=0).to_dict()
+    assert said["weights"] == expected["weights"] and said["strongest"] == expected["strongest"]
+    assert [piece["text"] for piece in said["source"]] == expected["source"]
+    assert "only a Seq2Seq" in refused(house, "alignment", model="gpt", text=TEXT)
+
+
+@pytest.mark.parametrize("model", ["gpt", "bert", "seq2seq"])
+def test_lens_and_flow_are_the_librarys_own(house: Address, model: str) -> None:
+    lm = library(house, model)
+    said, expected = ask(house, "lens", model=model, text=TEXT), lm.lens(TEXT).to_dict()
+    assert said["question"] == expected["question"] and len(said["layers"]) == len(expected["layers"]) == 3
+    for told, layer in zip(said["layers"], expected["layers"], strict=True):
+        for mine, position in zip(told["positions"], layer["positions"], strict=True):
+            assert [each["id"] for each in mine["best"]] == [each["id"] for each in position["best"]]
+            assert mine["kl_nats"] == pytest.approx(position["kl_nats"], abs=1e-5)
+    said, expected = ask(house, "flow", model=model, text=TEXT), lm.flow(TEXT).to_dict()
+    assert [each["place"] for each in said["stations"]] == [each["place"] for each in expected["stations"]]
+    for told, station in zip(said["stations"], expected["stations"], strict=True):
+        assert told["norms"] == pytest.approx(station["norms"], rel=1e-4)
+    assert said["answers"][0]["best"][0]["text"] == expected["answers"][0]["best"][0]["text"]
+
+
+def test_an_image_flows_to_classes(house: Address) -> None:
+    said = ask(house, "flow", model="vit", image=png(IMAGES[0]))
+    assert {each["text"] for each in said["answers"][0]["best"]} == {"0", "1", "2"}
+    assert "classes" in refused(house, "lens", model="vit", image=png(IMAGES[0]))
+
+
+def test_heads_are_studied_as_the_library_does(house: Address) -> None:
+    text = TEXT * 6
+    said = ask(house, "heads", model="gpt", text=text, tokens=40)
+    expected = library(house, "gpt").heads(text, tokens=40).to_dict()
+    assert said["loss_nats"] == pytest.approx(expected["loss_nats"], abs=1e-4) and said["tokens"] == expected["tokens"]
+    for told, head in zip(said["heads"], expected["heads"], strict=True):
+        assert (told["head"], told["kind"], told["evidence"]) == (head["head"], head["kind"], head["evidence"])
+        assert told["ablation_nats"] == pytest.approx(head["ablation_nats"], abs=1e-4)
+    assert ask(house, "heads", model="bert", text=text, tokens=40)["heads"]
+    assert "600 tokens at most" in refused(house, "heads", model="gpt", text=text, tokens=601)
+    assert "knows no data" in refused(house, "heads", model="gpt")
+    assert str(house.folder) not in refused(house, "heads", model="gpt")
+    for model in ("seq2seq", "vit"):
+        assert "by a GPT or a BERT" in refused(house, "heads", model=model, text=text)
+
+
+def test_what_weights_show_is_worked_out_once_for_all_texts(families: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make_app([str(families / "gpt")], ServeSettings(), device="cpu")
+    for url in started(app):
+        alone = Address(url, app, families)
+        first = ask(alone, "heads", model="gpt", text=TEXT)
+        monkeypatch.setattr(np.linalg, "svd", None)  # whoever calls it now fails
+        again, other = (ask(alone, "heads", model="gpt", text=text) for text in (TEXT, TEXT[::-1] * 2))
+    assert again == first and other["sharing"] == first["sharing"] and other["loss_nats"] != first["loss_nats"]
+
+
+def test_a_text_is_read_alike_whoever_asks(house: Address) -> None:
+    studied = ask(house, "heads", model="gpt", text=TEXT)
+    silent = ask(house, "silence", model="gpt", text=TEXT, heads=[studied["heads"][0]["head"]])
+    assert studied["tokens"] == len(silent["lines"]["tokens"]) - 1 == len(silent["whole"]["nats"])
+    assert studied["loss_nats"] == pytest.approx(silent["whole"]["loss_nats"], abs=1e-6)
+    worth = silent["without"]["loss_nats"] - silent["whole"]["loss_nats"]
+    assert studied["heads"][0]["ablation_nats"] == pytest.approx(worth, abs=1e-5)
+
+
+def test_a_worksheet_has_all_numbers(house: Address) -> None:
+    said = ask(house, "worksheet", model="gpt", text=TEXT, layer=1, head=2)
+    expected = library(house, "gpt").worksheet(TEXT, layer=1, head=2).to_dict()
+    steps = {step["name"]: step for step in said["steps"]}
+    for name in ("X", "Q", "scores", "masked", "weights", "output"):
+        hidden = [[value is None for value in row] for row in expected[name]]
+        assert [[value is None for value in row] for row in steps[name]["values"]] == hidden
+        plain = [
+            np.array([[value or 0.0 for value in row] for row in rows])
+            for rows in (steps[name]["values"], expected[name])
+        ]
+        np.testing.assert_allclose(*plain, atol=1e-5)
+    assert steps["weights"]["sums"] and not steps["weights"]["given"] and steps["X"]["given"]
+    crossed = ask(house, "worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
+    assert crossed["place"] == "decoder.0.cross"
+    assert "models that read text" in refused(house, "worksheet", model="vit", text=TEXT)
+    assert "layer=7 is not there" in refused(house, "worksheet", model="gpt", text=TEXT, layer=7)
+    assert "there is no head 9" in refused(house, "worksheet", model="gpt", text=TEXT, head=9)
+
+
+def test_what_is_said_with_heads_silent_is_what_the_library_says(house: Address) -> None:
+    heads = ["blocks.0.attention.1", "blocks.1.attention.3"]
+    said = ask(house, "silence", model="gpt", text=TEXT, heads=heads, generate=3)
+    model, tokenizer = library(house, "gpt").gpt
+    given = read(model, tokenizer, TEXT)
+    whole = given.pass_through(model)[0, -1].softmax(-1)
+    with silence(model, heads):
+        logits = given.pass_through(model)[0]
+    without = logits[-1].softmax(-1)
+    for told, chances in ((said["whole"], whole), (said["without"], without)):
+        best = told["answers"][0]["best"]
+        assert [each["id"] for each in best] == chances.topk(10).indices.tolist()
+        assert [each["probability"] for each in best] == pytest.approx(chances.topk(10).values.tolist(), abs=1e-5)
+        assert told["loss_nats"] == pytest.approx(np.mean(told["nats"]))
+    ids = torch.tensor([piece.id for piece in given.lines["tokens"]])
+    expected = torch.nn.functional.cross_entropy(logits[:-1], ids[1:], reduction="none")
+    torch.testing.assert_close(torch.tensor(said["without"]["nats"]), expected, atol=1e-4, rtol=1e-4)
+    assert not np.allclose(said["whole"]["nats"], said["without"]["nats"])
+    assert said["whole"]["written"] and said["without"]["written"]
+    again = ask(house, "silence", model="gpt", text=TEXT, heads=heads)
+    assert again["whole"] == {**said["whole"], "written": None}, "nothing of it stays"
+
+
+def test_every_view_can_be_had_with_heads_silent(house: Address) -> None:
+    heads = every_head(library(house, "gpt").model)[:4]
+    for path, part in (("attention", "maps"), ("flow", "stations"), ("lens", "positions")):
+        plain = ask(house, path, model="gpt", text=TEXT)
+        silent = ask(house, path, model="gpt", text=TEXT, silenced=heads)
+        assert plain[part][0] == silent[part][0] and plain != silent
+        assert ask(house, path, model="gpt", text=TEXT) == plain
+        assert "there is no head" in refused(house, path, model="gpt", text=TEXT, silenced=["blocks.9.attention.0"])
+
+
+@pytest.mark.parametrize(("model", "question"), [("bert", "which word stands"), ("seq2seq", "what comes next")])
+def test_other_families_are_silenced_too(house: Address, model: str, question: str) -> None:
+    head = every_head(library(house, model).model)[0]
+    said = ask(house, "silence", model=model, text=TEXT, heads=[head])
+    assert said["whole"]["answers"][0]["question"].startswith(question) and said["whole"] != said["without"]
+    assert "only a GPT" in refused(house, "silence", model=model, text=TEXT, heads=[head], generate=2)
+    image = ask(house, "silence", model="vit", image=png(IMAGES[1]), heads=["blocks.0.attention.0"])
+    assert image["whole"]["answers"] != image["without"]["answers"] and image["whole"]["loss_nats"] is None
+
+
+@pytest.mark.parametrize("path", ["attention", "lens", "flow", "worksheet", "silence", "alignment"])
+def test_long_texts_are_refused_in_words(house: Address, path: str) -> None:
+    asked: dict[str, Any] = {"model": "seq2seq" if path == "alignment" else "gpt"}
+    asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
+    for text in (TEXT * 10, "ক" * 300_000):
+        assert "more than 32 tokens" in refused(house, path, text=text, **asked)
+
+
+def test_large_answers_are_refused_in_words(house: Address) -> None:
+    said = refused(house, "attention", model="gpt", text=TEXT, generate=40)
+    assert "positions can be shown at once" in said
+    small = make_app([str(house.folder / "gpt")], ServeSettings(limits=Limits(numbers=100)), device="cpu")
+    for url in started(small):
+        asked = {"model": "gpt", "text": TEXT}
+        assert "fewer layers" in refused(Address(url, small, house.folder), "attention", **asked)
+        assert "fewer rows" in refused(Address(url, small, house.folder), "worksheet", **asked)
+
+
+def test_weights_that_would_be_too_many_are_refused_before_anything_is_written(house: Address) -> None:
+    passes: list[int] = []
+    small = make_app([str(house.folder / "gpt")], ServeSettings(limits=Limits(numbers=2000)), device="cpu")
+    for url in started(small):
+        address = Address(url, small, house.folder)
+        ask(address, "attention", model="gpt", text="মা", generate=1)
+        small.state.kotha.shelf.opened["gpt"].apart.model.register_forward_hook(lambda *_: passes.append(1))
+        said = refused(address, "attention", model="gpt", text="মা", generate=30)
+        assert "more than one answer holds (2,000); generate fewer tokens" in said and passes == []
+        assert ask(address, "attention", model="gpt", text="মা", generate=1)["maps"] and passes
+
+
+@pytest.mark.parametrize("path", ["attention", "silence"])
+def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Address, path: str) -> None:
+    passes: list[int] = []
+    entered, gate = threading.Event(), threading.Event()
+
+    def wait(*_: Any) -> None:
+        passes.append(1)
+        entered.set()
+        gate.wait(30)
+
+    asked = {"model": "gpt", "text": "মা", "generate": 20} | (
+        {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
+    )
+    app = make_app([str(house.folder / "gpt")], device="cpu")
+    for url in started(app):
+        ask(Address(url, app, house.folder), "flow", model="gpt", text="মা")
+        model = app.state.kotha.shelf.opened["gpt"].apart.model
+        model.register_forward_pre_hook(wait)
+        with pytest.raises(httpx.ReadTimeout):
+            http.post(f"{url}/api/inside/{path}", json=asked, timeout=2)
+        assert entered.wait(20)
+        for _ in range(2000):
+            if f'path="/api/inside/{path}",status="499"' in http.get(f"{url}/metrics").text:
+                break
+            threading.Event().wait(0.01)
+        gate.set()
+        ask(Address(url, app, house.folder), "flow", model="gpt", text="মা")  # when its turn has come
+        assert len(passes) <= 2, "the one that was under way, and the flow's own"
+        assert not any(block._forward_pre_hooks for block in layers(model).values())
+
+
+HOSTILE_IMAGES = {
+    "no base64": ("%%%", "not in base64"),
+    "not a PNG": (base64.b64encode(b"GIF89a" + b"\0" * 100).decode(), "no PNG"),
+    "empty": ("", "no PNG"),
+    "cut": (None, "no image that can be read"),
+    "a bomb": (None, "60,000 x 60,000 pixels"),
+    "no pixels": (None, "0 x 0 pixels"),
+    "too large": ("A" * 2_000_000, "larger than"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_IMAGES)
+def test_hostile_images_are_refused_in_words(house: Address, kind: str) -> None:
+    text, said = HOSTILE_IMAGES[kind]
+    if text is None:
+        data = bytearray(base64.b64decode(png(IMAGES[0])))
+        if kind != "cut":
+            data[16:24] = (60_000 if kind == "a bomb" else 0).to_bytes(4, "big") * 2
+        text = base64.b64encode(data[:40] if kind == "cut" else data).decode()
+    asked: dict[str, Any] = {"model": "vit", "image": text}
+    assert said in refused(house, "attention", **asked)
+    assert said in refused(house, "flow", **asked)
+
+
+def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
+    """A small header for whoever looks ahead, a large one for whoever unpacks."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    def header(size: int) -> bytes:
+        return chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0))
+
+    rows = chunk(b"IDAT", zlib.compress(bytes(101 * 100))) + chunk(b"IEND", b"")
+    for first in (header(4), chunk(b"tEXt", struct.pack(">II", 4, 4) + b"k\0" + bytes(20))):
+        with pytest.raises(kotha.KothaError, match=r"begins with 4 x 4 pixels|no PNG"):
+            decode_png(b"\x89PNG\r\n\x1a\n" + first + header(100) + rows, 8, 1, 4096)
+    assert decode_png(b"\x89PNG\r\n\x1a\n" + header(100) + rows, 8, 1, 10_000).shape == (1, 8, 8)
+
+
+def test_every_cut_and_every_changed_byte_of_a_png_is_an_answer_or_a_refusal() -> None:
+    whole = base64.b64decode(png(IMAGES[0]))
+    chance = np.random.default_rng(1)
+    damaged = [whole[:length] for length in range(len(whole))]
+    for _ in range(300):
+        changed = bytearray(whole)
+        changed[int(chance.integers(len(whole)))] = int(chance.integers(256))
+        damaged.append(bytes(changed))
+    for data in damaged:
+        try:
+            assert decode_png(data, 8, 1, 4096).shape == (1, 8, 8)
+        except kotha.KothaError:
+            continue
+
+
+@pytest.mark.parametrize("path", ["attention", "lens", "flow", "heads", "worksheet", "silence", "alignment"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model": "gpt", "text": "\\ud800"}',
+        b'{"model": "gpt", "text": NaN}',
+        b'{"model": "gpt", "text": "x", "temperature": NaN, "tokens": NaN, "layer": Infinity, "heads": [1e999]}',
+        b'{"model": "gpt", "text": "x", "seed": ' + b"9" * 4000 + b', "layer": ' + b"9" * 4000 + b', "tokens": -1}',
+        b'{"model": "gpt", "text": "x", "path": "/etc/passwd"}',
+        b'{"model": "../gpt", "text": "x", "heads": ["a"], "tokens": 9}',
+        b"[]",
+    ],
+)
+def test_hostile_requests_are_answered_in_words(house: Address, path: str, body: bytes) -> None:
+    headers = {"content-type": "application/json"}
+    said = http.post(f"{house.url}/api/inside/{path}", content=body, headers=headers, timeout=60)
+    assert said.status_code in (400, 404), said.text[:300]
+    assert json.loads(said.text)["error"]["message"]
+
+
+def test_a_text_that_names_a_file_is_a_text(house: Address) -> None:
+    assert ask(house, "flow", model="gpt", text="/etc/passwd")["answers"]
+
+
+def test_a_model_says_what_it_is(house: Address) -> None:
+    said = http.get(f"{house.url}/api/models/seq2seq").json()
+    assert said["family"] == "seq2seq" and said["context_length"] == 48
+    assert [site["name"] for site in said["attentions"]] == [
+        "encoder.0.attention",
+        "encoder.1.attention",
+        "decoder.0.attention",
+        "decoder.0.cross",
+        "decoder.1.attention",
+        "decoder.1.cross",
+    ]
+    assert http.get(f"{house.url}/api/models/vit").json()["labels"] == ["0", "1", "2"]
+    assert http.get(f"{house.url}/api/models/nobody").status_code == 404
+
+
+def test_broken_weights_are_told(families: Path, tmp_path: Path) -> None:
+    opened = bundle.load(families / "gpt")
+    with torch.no_grad():
+        for parameter in opened.model.parameters():
+            parameter.mul_(1e20)  # finite, as every weight that is opened, and what comes of it is not
+    bundle.save(tmp_path / "broken", opened.model, opened.tokenizer)
+    app = make_app([str(tmp_path / "broken")], device="cpu")
+    for url in started(app):
+        for path in ("attention", "lens", "flow", "silence"):
+            asked = {"model": "broken", "text": TEXT}
+            asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
+            said = http.post(f"{url}/api/inside/{path}", json=asked, timeout=60)
+            assert said.status_code == 500 and "weights are broken" in said.json()["error"]["message"], said.text
+
+
+def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And who waits for the turn, or for vectors, holds up nobody else."""
+    began, gate = threading.Event(), threading.Event()
+
+    def slow(*given: Any) -> Any:
+        began.set()
+        assert gate.wait(60)
+        return lens_view(*given)
+
+    monkeypatch.setattr("kotha.server.api.inside.lens.lens_view", slow)
+    asked = {"model": "gpt", "text": TEXT}
+    with ThreadPoolExecutor(40) as pool:
+        views = [pool.submit(ask, house, "lens", **asked)]
+        assert began.wait(60)
+        views += [pool.submit(ask, house, "flow", **asked) for _ in range(20)]
+        wanted = {"model": "gpt", "input": TEXT}
+        vectors = [pool.submit(httpx.post, f"{house.url}/v1/embeddings", json=wanted, timeout=60) for _ in range(10)]
+        written = http.post(f"{house.url}/v1/completions", json={"model": "gpt", "prompt": "মা", "max_tokens": 3})
+        assert written.status_code == 200
+        assert ask(house, "flow", model="bert", text=TEXT)["answers"], "another model's turn"
+        with pytest.raises(httpx.ReadTimeout):
+            http.post(f"{house.url}/api/inside/lens", json=asked, timeout=0.3)
+        assert not any(each.done() for each in (*views, *vectors))
+        gate.set()
+        assert all(each.result()["family"] == "gpt" for each in views)
+        assert all(each.result().status_code == 200 for each in vectors)
+
+
+def test_it_is_told_how_far_the_work_of_a_model_is(house: Address) -> None:
+    nothing = {"stage": "", "done": 0, "total": 0}
+    assert http.get(f"{house.url}/api/progress", params={"model": "never-opened"}).json() == nothing
+    ask(house, "flow", model="gpt", text="মা")
+    turns = house.app.state.kotha.shelf.opened["gpt"].turns
+    assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == nothing
+    turns.how_far = HowFar("silencing", 3, 8)
+    assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == {
+        "stage": "silencing",
+        "done": 3,
+        "total": 8,
+    }
+    assert http.get(f"{house.url}/api/progress").json() == nothing, "that is of no model"
+    turns.how_far = None

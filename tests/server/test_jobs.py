@@ -1,0 +1,662 @@
+"""Jobs: a process each that outlives the server, found again by the next one; stopped, killed, failed, gone on with."""
+
+import asyncio
+import errno
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.loopback import http
+from tests.server.conftest import Address, started
+
+from kotha.artifacts.model_folder import RUN_MODEL
+from kotha.artifacts.run_folder import RunFolder
+from kotha.errors import KothaError
+from kotha.model.fields import LARGEST_SEED
+from kotha.server.app import make_app
+from kotha.server.jobs.errors import JobConflictError, NoSuchJobError
+from kotha.server.jobs.job import EXIT, JOB, PROCESS
+from kotha.server.jobs.kinds import LEAST_VOCABULARY, TrainJob
+from kotha.server.jobs.notes import JobNote
+from kotha.server.jobs.store import OUT_PLACE, JobStatus, JobStore
+from kotha.server.jobs.uploads import Uploads
+from kotha.server.settings import Limits, ServeSettings
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.trainers import train as train_tokenizer
+
+
+def waited(store: JobStore, id: str, until: Callable[[JobStatus], bool], seconds: float = 120) -> JobStatus:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        status = store.status(id)
+        if until(status):
+            return status
+        time.sleep(0.05)
+    raise AssertionError(f"it did not come to that: {store.status(id)}")
+
+
+def over(status: JobStatus) -> bool:
+    return status.state != "running"
+
+
+def test_a_job_runs_and_tells_how_it_ended(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "প্রথম", ["presets"])
+    done = waited(store, id, over)
+    assert (done.state, done.kind, done.name) == ("done", "train", "প্রথম")
+    assert "bangla-58m" in done.said and done.ended is not None and done.ended >= done.began
+    failing = store.begin("train", "", ["train", "nowhere", "--out", OUT_PLACE])
+    failed = waited(store, failing, over)
+    assert failed.state == "failed" and "nowhere" in failed.said
+    assert [each.id for each in store.all()] == [failing, id]
+
+
+def test_another_server_finds_it_running_and_stops_it(tmp_path: Path, endless: list[str]) -> None:
+    id = JobStore(tmp_path).begin("train", "", endless)
+    other = JobStore(tmp_path, most_running=1)
+    waited(other, id, lambda status: "Ctrl-C stops it" in status.said)
+    assert other.status(id).state == "running"
+    with pytest.raises(KothaError, match="1 jobs run already"):
+        other.begin("train", "", ["presets"])
+    other.stop(id)
+    assert waited(other, id, over).state == "stopped"
+    other.stop(id)  # once more does nothing
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0])
+def test_a_job_that_is_stopped_soon_after_it_began_leaves_nothing_running(
+    tmp_path: Path, endless: list[str], moment: float
+) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", endless)
+    session = int(json.loads((tmp_path / id / PROCESS).read_text())["pid"])
+    time.sleep(moment)
+    store.stop(id)
+    stopped = waited(store, id, over)
+    assert stopped.state == "stopped" and stopped.ended is not None, stopped
+    assert "memory" not in stopped.said
+    end = time.monotonic() + 60
+    while processes_of(session) and time.monotonic() < end:  # who wrote down the end takes a moment to end, too
+        time.sleep(0.05)
+    assert processes_of(session) == []
+
+
+def processes_of(session: int) -> list[int]:
+    """The processes of a session that still do something."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended while we looked
+            state, _, _, its_session = file.read_text(encoding="utf-8").rpartition(") ")[2].split()[:4]
+            if int(its_session) == session and state != "Z":
+                found.append(int(file.parent.name))
+    return found
+
+
+def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, endless: list[str]) -> None:
+    """Between the command's first moment and the one in which its job knows of it."""
+    (tmp_path / JOB).write_text(JobNote(kind="train", name="", commands=[endless], began=0.0).model_dump_json())
+    program = (
+        "import os, signal, subprocess, sys\n"
+        "from pathlib import Path\n"
+        "from kotha.server.jobs import job\n"
+        "begin = subprocess.Popen\n"
+        "def interrupted(*args, **named):\n"
+        "    process = begin(*args, **named)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return process\n"
+        "subprocess.Popen = interrupted\n"
+        "job.main(Path(sys.argv[1]), 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=120)
+    assert done.returncode == 0
+    assert json.loads((tmp_path / EXIT).read_text())["code"] == -signal.SIGTERM
+
+
+def test_a_job_whose_server_died_before_it_wrote_it_down_is_found(tmp_path: Path, endless: list[str]) -> None:
+    """It writes itself down, and the server's half note is gone."""
+    id = "0123456789ab"
+    (tmp_path / id).mkdir()
+    note = JobNote(kind="train", name="", commands=[endless], began=0.0)
+    (tmp_path / id / JOB).write_text(note.model_dump_json())
+    (tmp_path / id / f".{PROCESS}.kotha-partial").write_text("{")
+    server = subprocess.Popen(["true"])
+    server.wait()
+    command = [sys.executable, "-m", "kotha.server.jobs.job", str(tmp_path / id), str(server.pid)]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        store = JobStore(tmp_path)
+        waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+        assert json.loads((tmp_path / id / PROCESS).read_text())["pid"] == process.pid
+        store.stop(id)
+        assert waited(store, id, over).state == "stopped"
+    assert not [each for each in (tmp_path / id).iterdir() if "kotha-partial" in each.name]
+
+
+def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endless: list[str]) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", endless)
+    (tmp_path / "00000000000f").mkdir()  # killed before it said what the job is
+    (tmp_path / "00000000000f" / f".{JOB}.kotha-partial").write_text("{")
+    (tmp_path / ".00000000000e.kotha-gone" / "out").mkdir(parents=True)  # while it removed a job
+    (tmp_path / "uploads" / ".00000000000d.txt.kotha-partial").write_text("আ")  # while a text was brought
+    (tmp_path / "uploads" / "00000000000d.name").write_text("গান")
+    assert [each.id for each in JobStore(tmp_path).all()] == [id]
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([id, "uploads"])
+    assert not list((tmp_path / "uploads").iterdir())
+    store.stop(id)
+    assert waited(store, id, over).state in ("stopped", "killed")
+
+
+def test_a_job_that_was_killed_is_told_from_one_that_runs(tmp_path: Path, endless: list[str]) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", endless)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    process = json.loads((tmp_path / id / PROCESS).read_text())["pid"]
+    os.killpg(process, signal.SIGKILL)
+    assert waited(store, id, over).state == "killed"
+    # A number that another process has by now is not taken for it.
+    (tmp_path / id / PROCESS).write_text(json.dumps({"pid": os.getpid(), "began": "1"}))
+    assert store.status(id).state == "killed"
+
+
+def test_no_more_than_may_run_are_begun_however_many_ask_at_once(tmp_path: Path, endless: list[str]) -> None:
+    stores = [JobStore(tmp_path, most_running=2) for _ in range(8)]  # as many workers have them
+
+    def ask(store: JobStore) -> str | None:
+        try:
+            return store.begin("train", "", endless)
+        except JobConflictError as error:
+            assert "2 jobs run already" in str(error)
+            return None
+
+    with ThreadPoolExecutor(len(stores)) as workers:
+        begun = [id for id in workers.map(ask, stores) if id is not None]
+    with pytest.raises(JobConflictError, match="2 jobs run already"):
+        (tmp_path / ("a" * 12)).mkdir()
+        (tmp_path / ("a" * 12) / JOB).write_text(
+            json.dumps({"kind": "train", "name": "", "commands": [["presets"]], "began": 0})
+        )
+        stores[0].go_on("a" * 12)
+    for id in begun:
+        os.killpg(json.loads((tmp_path / id / PROCESS).read_text())["pid"], signal.SIGKILL)
+    assert len(begun) == 2
+
+
+@pytest.mark.parametrize("id", ["", ".", "..", "../..", "/etc", "0" * 12, "uploads", "A" * 12, "0" * 11 + "\n"])
+def test_no_id_leads_out_of_the_folder(tmp_path: Path, id: str) -> None:
+    store = JobStore(tmp_path / "jobs")
+    for ask in (
+        store.status,
+        store.stop,
+        store.result,
+        store.uploads.place,
+        store.go_on,
+        store.remove,
+        store.remove_file,
+    ):
+        with pytest.raises(NoSuchJobError):
+            ask(id)
+
+
+@pytest.fixture(scope="module")
+def working(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    folder = tmp_path_factory.mktemp("jobs")
+    app = make_app([str(models / "plain")], ServeSettings(jobs=folder), device="cpu")
+    for url in started(app):
+        yield Address(url, app, folder)
+
+
+def said(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_text_is_brought_and_a_tokenizer_trained_on_it(working: Address) -> None:
+    text = "\n\n".join(story.text for story in islice(stories(seed=0), 40))
+    file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
+    asked = {"kind": "tokenizer", "texts": [file], "vocab_size": 600, "name": "ছোট"}
+    id = said(http.post(f"{working.url}/api/jobs", json=asked))["id"]
+    states = []
+    with http.stream("GET", f"{working.url}/api/jobs/{id}/events", timeout=120) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                states.append(json.loads(line.removeprefix("data: "))["state"])
+    assert states[-1] == "done" and set(states) <= {"running", "done"}
+    assert (working.folder / id / "out" / "tokenizer.json").is_file()
+    listed = said(http.get(f"{working.url}/api/jobs"))
+    assert [each["name"] for each in listed] == ["ছোট"]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "status"),
+    [
+        ("/api/jobs", {"kind": "train", "data": "../../etc", "minutes": 1}, 400),
+        ("/api/jobs", {"kind": "train", "data": "0" * 12, "minutes": 1}, 404),
+        ("/api/jobs", {"kind": "train", "data": "0" * 12, "minutes": 1, "out": "/etc"}, 400),
+        ("/api/jobs", {"kind": "rm", "data": "0" * 12}, 400),
+        ("/api/jobs", {"kind": "tokenizer", "texts": ["/etc/passwd"]}, 400),
+        ("/api/jobs", {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "plain"}, 404),
+        ("/api/jobs", {"kind": "learn", "stories": 10, "minutes": 1, "preset": "po\0cket"}, 400),
+        (
+            "/api/jobs",
+            {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "a", "fields": ["\0", "b"]},
+            400,
+        ),
+        ("/api/files", {"text": ""}, 400),
+        ("/api/files", {"text": "ক", "ending": "sh"}, 400),
+        ("/api/jobs/000000000000/stop", {}, 404),
+    ],
+)
+def test_what_cannot_be_begun_is_refused(working: Address, path: str, asked: Any, status: int) -> None:
+    answer = http.post(working.url + path, json=asked)
+    assert answer.status_code == status and answer.json()["error"]["message"], answer.text
+
+
+def written(store: JobStore, kind: str, code: int | None) -> str:
+    """A job as its folder tells of it, without any work; one without a code is running."""
+    id = secrets.token_hex(6)
+    folder = store.folder / id
+    folder.mkdir()
+    (folder / JOB).write_text(JobNote(kind=kind, name="", commands=[["presets"]], began=0.0).model_dump_json())
+    if code is not None:
+        (folder / EXIT).write_text(json.dumps({"code": code, "ended": 1.0}))
+    else:
+        ours = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()[19]
+        (folder / PROCESS).write_text(json.dumps({"pid": os.getpid(), "began": ours}))
+    return id
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "status", "words"),
+    [
+        ("data", "file", 400, "is a file; data takes the id of a prepare job"),
+        ("data", "tokenizer", 400, "is a tokenizer job; data takes the id of a prepare job"),
+        ("data", "train", 400, "is a train job; data takes"),
+        ("data", "prepare running", 409, "is not done yet; wait until GET /api/jobs/"),
+        ("data", "prepare failed", 409, "failed, see GET /api/jobs/"),
+        ("data", "prepare stopped", 409, "was stopped, see"),
+        ("data", "damaged", 409, "its folder is damaged"),
+        ("tokenizer", "prepare", 400, "is a prepare job; tokenizer takes the id of a tokenizer job"),
+        ("tokenizer", "tokenizer running", 409, "the tokenizer job "),
+        ("texts", "tokenizer", 400, "is a job; texts takes ids of files"),
+        ("table", "tokenizer", 400, "is a job; table takes"),
+        ("table", "file", 400, "was brought as txt, which has no fields"),
+        ("model", "tokenizer", 400, "is a tokenizer job, of which no model comes"),
+        ("model", "train", 409, "has no model yet; it ended as done"),
+        ("model", "train running", 409, "has no model yet; ask again when it has saved one"),
+        ("model", "damaged", 409, "its folder is damaged"),
+    ],
+)
+def test_an_id_of_another_kind_or_too_early_is_told_in_words(
+    tmp_path: Path, models: Path, wanted: str, given: str, status: int, words: str
+) -> None:
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
+    store: JobStore = app.state.kotha.jobs
+    file, table = store.uploads.bring("নদী", "txt"), store.uploads.bring("text,label", "csv")
+    codes = {"": 0, "running": None, "failed": 1, "stopped": 143}
+    kind, _, state = given.partition(" ")
+    id = file if given == "file" else written(store, "train" if kind == "damaged" else kind, codes[state])
+    if given == "damaged":
+        (store.folder / id / JOB).write_text("{")
+    asked = {
+        "data": {"kind": "train", "data": id, "minutes": 1},
+        "tokenizer": {"kind": "prepare", "texts": [file], "tokenizer": id},
+        "texts": {"kind": "tokenizer", "texts": [id]},
+        "table": {"kind": "adapt", "use": "classify", "table": id, "model": "plain"},
+        "model": {"kind": "adapt", "use": "classify", "table": table, "model": id},
+    }[wanted]
+    for url in started(app):
+        refused = http.post(f"{url}/api/jobs", json=asked)
+        if wanted == "model":
+            alike = http.post(f"{url}/v1/completions", json={"model": id, "prompt": "মা"})
+            assert (alike.status_code, alike.json()) == (status, refused.json())
+        if wanted == "data" and given != "file":  # of which a plan can be made
+            alike = http.post(f"{url}/api/plan", json={"minutes": 1, "data": id})
+            assert (alike.status_code, alike.json()) == (status, refused.json())
+    assert refused.status_code == status and words in refused.json()["error"]["message"], refused.text
+    assert len(store.all()) == (given != "file"), "nothing was begun"
+
+
+def events(stream: Iterator[str]) -> Iterator[tuple[str, str, Any]]:
+    """Kind, id and data of each event of a stream of lines."""
+    told: dict[str, str] = {}
+    for line in stream:
+        if line:
+            name, _, value = line.partition(": ")
+            told[name] = value
+        else:
+            yield told["event"], told["id"], json.loads(told["data"])
+            told = {}
+
+
+def test_who_lost_the_connection_hears_what_is_new(working: Address) -> None:
+    store = JobStore(working.folder)
+    id = written(store, "train", None)
+    address = f"{working.url}/api/jobs/{id}/events"
+    metrics = store.result(id) / "metrics.jsonl"
+    metrics.parent.mkdir()
+
+    def measure(*steps: int) -> None:
+        with metrics.open("a") as file:
+            file.writelines(f'{{"step": {step}}}\n' for step in steps)
+
+    def heard(last: str | None, count: int) -> list[tuple[str, str, Any]]:
+        headers = {} if last is None else {"last-event-id": last}
+        with http.stream("GET", address, headers=headers, timeout=60) as stream:
+            return list(islice(events(stream.iter_lines()), count))
+
+    measure(1, 2)
+    first = heard(None, 3)
+    assert [(kind, data.get("step")) for kind, _, data in first] == [("metrics", 1), ("metrics", 2), ("status", None)]
+    measure(3)
+    assert [data.get("step") for _, _, data in heard(first[0][1], 3)] == [2, 3, None], "what followed the first"
+    assert [data.get("step") for _, _, data in heard(first[2][1], 2)] == [3, None]
+    for unknown in ("", "whatever", "9" * 400, "999999.00000000.running", "5.00000000.running"):
+        assert [data.get("step") for _, _, data in heard(unknown, 4)] == [1, 2, 3, None], "then all of it"
+    # Gone on with from an earlier step: other lines stand where those were.
+    metrics.write_text("")
+    measure(1, 7, 8)
+    again = heard(first[2][1], 4)
+    assert [data.get("step") for _, _, data in again] == [1, 7, 8, None]
+    (store.folder / id / EXIT).write_text(json.dumps({"code": 0, "ended": 1.0}))
+    [ended] = heard(again[-1][1], 2)
+    assert ended[0] == "status" and ended[2]["state"] == "done", "the end was not heard yet"
+    assert http.get(address, headers={"last-event-id": ended[1]}).status_code == 204
+    measure(9)
+    with metrics.open("a") as file:
+        file.write('{"step": 1\n')  # the disk was full
+    measure(11)
+    assert [data.get("step") for _, _, data in heard(ended[1], 5)] == [9, 11, None]
+
+
+def test_a_server_without_a_folder_takes_no_jobs(address: Address) -> None:
+    answer = http.get(f"{address.url}/api/jobs")
+    assert answer.status_code == 404 and "takes no jobs" in answer.json()["error"]["message"]
+
+
+def test_files_are_listed_and_removed(working: Address) -> None:
+    called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as a file of anybody's may be
+    id = said(http.post(f"{working.url}/api/files", json={"text": "নদী", "ending": "csv", "name": called}))["id"]
+    listed = {each["id"]: each for each in said(http.get(f"{working.url}/api/files"))}
+    assert listed[id]["name"].startswith("আমার নদী.csvxx") and len(listed[id]["name"]) == 200
+    assert (listed[id]["ending"], listed[id]["n_bytes"]) == ("csv", len("নদী".encode()))
+    assert said(http.delete(f"{working.url}/api/files/{id}")) == {"id": id}
+    assert id not in [each["id"] for each in said(http.get(f"{working.url}/api/files"))]
+    assert http.delete(f"{working.url}/api/files/{id}").status_code == 404
+    assert http.delete(f"{working.url}/api/files/..").status_code in (400, 404, 405)
+
+
+def test_more_files_than_are_kept_are_refused(tmp_path: Path, models: Path) -> None:
+    limits = Limits(files=3, files_bytes=20, jobs=1)
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path, limits=limits), device="cpu")
+    for url in started(app):
+        first = said(http.post(f"{url}/api/files", json={"text": "a" * 15}))["id"]
+        large = http.post(f"{url}/api/files", json={"text": "b" * 6})
+        assert large.status_code == 413 and "take 15 bytes, and this one 6 more" in large.json()["error"]["message"]
+        for _ in range(2):
+            said(http.post(f"{url}/api/files", json={"text": "c"}))
+        many = http.post(f"{url}/api/files", json={"text": "c"})
+        assert many.status_code == 409 and "3 files are kept" in many.json()["error"]["message"]
+        said(http.delete(f"{url}/api/files/{first}"))
+        second = said(http.post(f"{url}/api/files", json={"text": "b" * 6}))["id"]
+        asked = {"kind": "tokenizer", "texts": [second]}
+        job = said(http.post(f"{url}/api/jobs", json=asked))["id"]
+        waited(JobStore(tmp_path), job, over)
+        many = http.post(f"{url}/api/jobs", json=asked)
+        assert many.status_code == 409 and "1 jobs are kept" in many.json()["error"]["message"]
+        said(http.delete(f"{url}/api/jobs/{job}"))
+        assert [each.name for each in tmp_path.iterdir()] == ["uploads"]
+        third = said(http.post(f"{url}/api/files", json={"text": "b" * 6}))["id"]  # the second went with its job
+        asked = {"kind": "tokenizer", "texts": [third]}
+        waited(JobStore(tmp_path), said(http.post(f"{url}/api/jobs", json=asked))["id"], over)
+
+
+def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: list[str]) -> None:
+    store = JobStore(tmp_path)
+    file = store.uploads.bring("নদী", "txt")
+    data = store.begin("prepare", "", ["presets"])
+    waited(store, data, over)
+    running = store.begin("train", "", endless)
+    note = tmp_path / running / JOB
+    job = JobNote.model_validate_json(note.read_text())
+    words = [*job.words, str(store.uploads.place(file)), str(store.result(data))]
+    note.write_text(job.model_copy(update={"commands": [words]}).model_dump_json())
+    with pytest.raises(JobConflictError, match="is running; stop it first"):
+        store.remove(running)
+    with pytest.raises(JobConflictError, match=f"the file {file} is used by the job {running}"):
+        store.remove_file(file)
+    with pytest.raises(JobConflictError, match=f"job {data} is used by the job {running}"):
+        store.remove(data)
+    store.stop(running)
+    waited(store, running, over)
+    store.remove_file(file)
+    for id in (data, running):
+        store.remove(id)
+    assert store.all() == [] and store.uploads.all() == []
+
+
+def test_a_job_that_cannot_be_removed_is_there_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("prepare", "", ["presets"])
+    waited(store, id, over)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", fail)
+        with pytest.raises(KothaError, match="cannot be removed: Input/output error"):
+            store.remove(id)
+    assert [each.id for each in store.all()] == [id]
+    store.remove(id)
+    assert [each.name for each in tmp_path.iterdir()] == ["uploads"]
+
+
+def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "", ["presets"])
+    waited(store, id, over)
+    shutil.copytree(models / "plain", store.result(id) / RUN_MODEL)
+    app = make_app([str(models / "taught")], ServeSettings(jobs=tmp_path), device="cpu")
+    shelf = app.state.kotha.shelf
+    for url in started(app):
+        asked = {"model": id, "prompt": "মা", "max_tokens": 2}
+        said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
+        shelf.opened[id].users += 1
+        refused = http.delete(f"{url}/api/jobs/{id}")
+        assert refused.status_code == 409 and "is being used" in refused.json()["error"]["message"]
+        said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
+        shelf.opened[id].users -= 1
+        said(http.delete(f"{url}/api/jobs/{id}"))
+        assert id not in shelf.opened and not (tmp_path / id).exists()
+        assert http.post(f"{url}/v1/completions", json=asked).status_code == 404
+        assert [each["id"] for each in said(http.get(f"{url}/v1/models"))["data"]] == ["taught"]
+
+
+def test_more_texts_than_a_command_holds_are_refused(working: Address) -> None:
+    asked = {"kind": "tokenizer", "texts": ["0" * 12] * 1001}
+    refused = http.post(f"{working.url}/api/jobs", json=asked)
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "tokenizer.texts"
+
+
+def test_what_a_job_said_names_no_place_of_the_server(working: Address, tmp_path: Path) -> None:
+    store = JobStore(working.folder)
+    file = store.uploads.bring("নদী", "txt")
+    model = tmp_path / "some" / "model"
+    texts = [str(store.uploads.place(file)), "--tokenizer", str(model)]
+    id = store.begin("prepare", "", ["prepare", *texts, "--out", OUT_PLACE])
+    failed = waited(store, id, over)
+    log = (working.folder / id / "log.txt").read_text(encoding="utf-8")
+    assert failed.state == "failed" and str(model) in log
+    assert str(tmp_path) not in failed.said and "model" in failed.said
+    (working.folder / id / "log.txt").write_text(f"it cannot read {working.folder}/uploads/{file}.txt")
+    assert store.status(id).said == f"it cannot read uploads/{file}.txt"
+
+
+def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is asked: folders of jobs, and names of files, are looked at in threads."""
+    in_loop: list[str] = []
+
+    def watched(kind: type, name: str) -> None:
+        plain = getattr(kind, name)
+
+        def noted(*given: Any) -> Any:
+            with suppress(RuntimeError):  # a thread has no loop
+                asyncio.get_running_loop()
+                in_loop.append(name)
+            return plain(*given)
+
+        monkeypatch.setattr(kind, name, noted)
+
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
+    for name in ("all", "status", "stop", "trained_as", "remove"):
+        watched(JobStore, name)
+    for name in ("place", "all", "bring"):
+        watched(Uploads, name)
+    app.state.kotha.shelf.trained = app.state.kotha.jobs.trained
+    app.state.kotha.shelf.trained_as = app.state.kotha.jobs.trained_as
+    id = "0" * 12
+    for url in started(app):
+        for path in (
+            "/v1/models",
+            "/v1/models/nobody",
+            "/api/models/nobody",
+            "/api/jobs",
+            f"/api/jobs/{id}",
+            "/api/files",
+        ):
+            http.get(url + path)
+        http.get(f"{url}/api/jobs/{id}/events")
+        http.post(f"{url}/v1/completions", json={"model": "nobody", "prompt": "মা"})
+        http.post(f"{url}/api/jobs", json={"kind": "tokenizer", "texts": [id]})
+        http.post(f"{url}/api/jobs", json={"kind": "adapt", "use": "classify", "table": id, "model": "nobody"})
+        http.post(f"{url}/api/jobs/{id}/stop")
+        http.delete(f"{url}/api/jobs/{id}")
+        http.delete(f"{url}/api/files/{id}")
+    assert in_loop == []
+
+
+@pytest.mark.slow
+def test_from_a_text_to_a_model_that_writes_through_a_server_that_died(working: Address, models: Path) -> None:
+    text = "\n\n".join(story.text for story in islice(stories(seed=1), 200))
+    file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
+    store = JobStore(working.folder)
+
+    def begun(**asked: Any) -> str:
+        return str(said(http.post(f"{working.url}/api/jobs", json=asked))["id"])
+
+    tokenizer = begun(kind="tokenizer", texts=[file], vocab_size=800)
+    assert waited(store, tokenizer, over).state == "done"
+    data = begun(kind="prepare", texts=[file], tokenizer=tokenizer)
+    assert waited(store, data, over).state == "done", store.status(data).said
+    run = begun(kind="train", data=data, minutes=0.3)
+    metrics = working.folder / run / "out" / "metrics.jsonl"
+    waited(store, run, lambda _: metrics.is_file() and metrics.stat().st_size > 0)
+    said(http.post(f"{working.url}/api/jobs/{run}/stop"))
+    assert waited(store, run, over).state == "stopped"
+    # Another server, as after a crash: it knows the job, goes on with it, and serves what comes of it.
+    app = make_app([str(models / "plain")], ServeSettings(jobs=working.folder), device="cpu")
+    for url in started(app):
+        assert said(http.post(f"{url}/api/jobs/{run}/go-on"))["state"] == "running"
+        assert waited(store, run, over, 300).state == "done", store.status(run).said
+        steps = [json.loads(line).get("step", 0) for line in metrics.read_text().splitlines()]
+        assert steps == sorted(steps), "one curve"
+        assert run in [each["id"] for each in said(http.get(f"{url}/v1/models"))["data"]]
+        asked = {"model": run, "prompt": "নদীর ধারে", "max_tokens": 5}
+        assert said(http.post(f"{url}/v1/completions", json=asked, timeout=60))["usage"]["completion_tokens"] <= 5
+
+
+def clients(app: Any) -> Iterator[httpx.Client]:
+    for url in started(app):
+        with httpx.Client(base_url=url, timeout=60) as client:
+            yield client
+
+
+def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
+    for client in clients(app):
+        sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 32, "batch_size": 4}
+        asked = {"kind": "learn", "stories": 60, "minutes": 0.02, "preset": "mini", "sizes": sizes, "vocab_size": 600}
+        id = client.post("/api/jobs", json={**asked, "name": "গল্প"}).json()["id"]
+        stages = client.get(f"/api/runs/{id}").json()["stages"]
+        assert list(stages) == ["stories", "tokenizer", "prepare"] and not stages["prepare"], "nothing is made yet"
+        for _ in range(600):
+            status = client.get(f"/api/jobs/{id}").json()
+            if status["state"] != "running":
+                break
+            time.sleep(0.2)
+        assert status["state"] == "done", status["said"]
+        told = client.get(f"/api/runs/{id}").json()
+        folder = RunFolder(tmp_path / id / "out")
+        assert [each["step"] for each in told["points"]] == [
+            row["step"] for row in folder.metrics() if "learning_rate" in row
+        ]
+        assert told["references"] == folder.about()["references"] and told["title"] == "গল্প"
+        assert all(told["stages"].values())
+        assert told["sizes"]["n_layers"] == 1 and told["sizes"]["vocab_size"] == 600
+        later = client.get(f"/api/runs/{id}?after={told['points'][-2]['step']}").json()
+        assert later["points"] == told["points"][-1:]
+        [row] = [each for each in client.get("/api/runs").json() if each["name"] == id]
+        assert row["bits_per_byte"] == folder.best()["bits_per_byte"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("preset", "said"), [("mimi", "did you mean 'mini'"), ("vit-digits", "does not learn from texts")]
+)
+def test_a_preset_that_texts_cannot_fill_is_refused(tmp_path: Path, models: Path, preset: str, said: str) -> None:
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
+    for client in clients(app):
+        refused = client.post("/api/jobs", json={"kind": "learn", "minutes": 1, "preset": preset})
+        assert refused.status_code == 400 and said in refused.json()["error"]["message"]
+
+
+def test_what_does_not_fit_a_model_that_goes_on_is_refused(tmp_path: Path, models: Path) -> None:
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
+    for client in clients(app):
+        asked = {"kind": "learn", "minutes": 1, "start": "plain", "vocab_size": 600}
+        refused = client.post("/api/jobs", json=asked)
+        assert refused.status_code == 400 and "keeps its sizes" in refused.json()["error"]["message"]
+        assert client.get("/api/runs/plain").status_code == 404, "a model that is no run has no curve"
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "told"),
+    [
+        ("/api/files", {"text": ""}, "text: it is empty; fill it in"),
+        ("/api/files", {}, "text: it is missing"),
+        ("/api/files", {"text": "ক", "ending": "sh"}, "ending: it must be 'txt', 'jsonl', 'csv' or 'tsv'"),
+        ("/api/jobs", {"minutes": 1}, "the field 'kind' is missing"),
+        ("/api/jobs", {"kind": "learn", "minutes": 1, "vocab_size": 511}, "vocab_size: it must be 512 or more"),
+        ("/api/jobs", {"kind": "learn", "minutes": 0}, "minutes: it must be more than 0"),
+        ("/api/jobs", {"kind": "learn", "minutes": "soon"}, "minutes: it must be a number"),
+        ("/api/jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be a whole number"),
+        ("/api/jobs", {"kind": "train", "data": "0" * 12, "minutes": 1, "seed": -1}, "seed: it must be 0 or more"),
+        (
+            "/api/jobs",
+            {"kind": "train", "data": "0" * 12, "minutes": 1, "seed": 1 << 63},
+            "seed: it must be less than 9,223,372,036,854,775,808",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_field_is_told_in_our_words(working: Address, path: str, asked: Any, told: str) -> None:
+    answer = http.post(working.url + path, json=asked)
+    assert answer.status_code == 400 and answer.json()["error"]["message"].endswith(told), answer.text
+
+
+def test_bounds_are_those_of_the_library() -> None:
+    assert TrainJob(kind="train", data="0" * 12, minutes=1, seed=LARGEST_SEED).seed == LARGEST_SEED
+    texts = ["নদীর ধারে একটি গ্রাম ছিল।"] * 50
+    for kind in ("unigram", "bpe", "wordpiece"):
+        assert train_tokenizer(texts, kind, LEAST_VOCABULARY).vocab_size <= LEAST_VOCABULARY

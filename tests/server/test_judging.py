@@ -1,0 +1,51 @@
+"""Blind pairs through the server: what people say is kept as ``kotha judge`` keeps it, and told only late."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import started
+
+from kotha.evaluation.judge.session import Judging
+from kotha.server.app import make_app
+from kotha.server.settings import ServeSettings
+
+PROMPTS = ["নদীর ধারে", "মা বললেন", "একদিন", "গ্রামের পথে", "বাবা", "সকালে", "রাতে", "পাখি", "স্কুলে", "বৃষ্টি", "আকাশ", "গল্প"]
+
+
+@pytest.fixture(scope="module")
+def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("judged")
+    names = [str(models / name) for name in ("plain", "taught")]
+    for url in started(make_app(names, ServeSettings(jobs=folder), device="cpu")):
+        with httpx.Client(base_url=url, timeout=120) as client:
+            yield client, folder
+
+
+def test_judgements_are_kept_and_the_tally_comes_late(client: Any) -> None:
+    client, folder = client
+    asked = {"models": ["plain", "taught"], "prompts": PROMPTS, "tokens": 6}
+    told = client.post("/api/judgings", json=asked).json()
+    id, total = told["id"], told["left"]
+    assert total + told["same"] == len(PROMPTS)
+    assert not {"models", "model"} & set(told["pair"]), "nobody is told whose text it is"
+    for count in range(1, total + 1):
+        pair = client.get(f"/api/judgings/{id}", params={"judge": "মিনা"}).json()["pair"]
+        said = {"judge": "মিনা", "pair": pair["id"], "choice": ("left", "right", "tie")[count % 3]}
+        told = client.post(f"/api/judgings/{id}", json=said).json()
+        assert (told["judged"], told["left"]) == (count, total - count)
+        assert bool(told["meetings"]) == (count >= 10 or count == total)
+    assert told["pair"] is None
+    [meeting] = told["meetings"]
+    kept = Judging.open(folder / "judgings" / id).result().to_dict()["meetings"][0]
+    assert meeting == kept
+
+
+def test_mistakes_are_told(client: Any) -> None:
+    client, _ = client
+    twice = client.post("/api/judgings", json={"models": ["plain", "plain"], "prompts": ["মা"]})
+    assert twice.status_code == 400 and "twice" in twice.json()["error"]["message"]
+    assert client.get("/api/judgings/0123456789ab").status_code == 404
+    nobody = client.post("/api/judgings", json={"models": ["plain", "nobody"], "prompts": ["মা"]})
+    assert nobody.status_code == 404

@@ -1,0 +1,142 @@
+"""Files that are brought go again: with their job, for want of room, or at a word; none that is needed."""
+
+import errno
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tests.server.test_jobs import clients, over, said, waited
+
+from kotha.errors import KothaError
+from kotha.server.app import make_app
+from kotha.server.jobs import uploads as uploads_module
+from kotha.server.jobs.errors import FilesFullError, JobConflictError, NoSuchJobError
+from kotha.server.jobs.job import JOB
+from kotha.server.jobs.keeping import making_room
+from kotha.server.jobs.notes import JobNote
+from kotha.server.jobs.store import JobStore
+from kotha.server.jobs.uploads import Upload
+from kotha.server.settings import Limits, ServeSettings
+
+AT_ONCE = Limits(file_rest_seconds=0)
+
+
+def reading(store: JobStore, *files: str) -> list[str]:
+    """The words of a command that is over soon and names files."""
+    return ["tokenizer", "train", *(str(store.uploads.place(file)) for file in files), "--vocab-size", "1"]
+
+
+def ended(store: JobStore, *files: str) -> str:
+    id = store.begin("tokenizer", "", reading(store, *files))
+    waited(store, id, over)
+    return id
+
+
+def ids(store: JobStore) -> set[str]:
+    return {each.id for each in store.uploads.all()}
+
+
+def age(store: JobStore, file: str, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(store.uploads.place(file), (then, then))
+
+
+def test_a_file_goes_with_the_last_job_that_names_it(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    shared, own, other = (store.bring(text, "txt", "নদী.txt") for text in "কখগ")
+    first, second = ended(store, shared, own), ended(store, shared)
+    store.remove(first)
+    assert ids(store) == {shared, other}
+    store.remove(second)
+    assert ids(store) == {other}
+    assert sorted(each.name for each in (tmp_path / "uploads").iterdir()) == [f"{other}.name", f"{other}.txt"]
+
+
+def test_a_training_that_went_on_still_needs_its_table(tmp_path: Path) -> None:
+    """Its command then names the run alone, whose folder knows where the table is."""
+    store = JobStore(tmp_path, limits=AT_ONCE)
+    table = store.bring("text,label\n", "csv")
+    id = ended(store, table)
+    note = tmp_path / id / JOB
+    job = JobNote.model_validate_json(note.read_text())
+    assert job.files == [table]
+    note.write_text(job.model_copy(update={"commands": [["adapt", "classify", "--resume"]]}).model_dump_json())
+    assert store.remove_spare_files() == [] and ids(store) == {table}
+    note.write_text(note.read_text()[:-2])  # damaged, it still says which
+    assert store.remove_spare_files() == [] and ids(store) == {table}
+
+
+def test_where_there_is_no_room_the_oldest_go_that_no_job_needs(tmp_path: Path) -> None:
+    store = JobStore(tmp_path, limits=Limits(files=4, file_rest_seconds=60))
+    needed, old, older, fresh = (store.bring(text, "txt") for text in "কখগঘ")
+    ended(store, needed)
+    for file, seconds in ((needed, 900), (old, 300), (older, 600)):
+        age(store, file, seconds)
+    fifth = store.bring("ঙ", "txt")
+    assert ids(store) == {needed, old, fresh, fifth}
+    sixth = store.bring("চ", "txt")
+    assert ids(store) == {needed, fresh, fifth, sixth}
+    with pytest.raises(
+        JobConflictError, match=r"4 files are kept, .* remove a job that nobody needs, and its files go"
+    ):
+        store.bring("ছ", "txt")
+    assert ids(store) == {needed, fresh, fifth, sixth}
+
+
+def test_nothing_goes_for_a_file_that_has_no_room_even_so(tmp_path: Path) -> None:
+    store = JobStore(tmp_path, limits=Limits(files_bytes=20, file_rest_seconds=0))
+    spare, needed = store.bring("a" * 8, "txt"), store.bring("b" * 8, "txt")
+    ended(store, needed)
+    with pytest.raises(FilesFullError, match="take 16 bytes, and this one 13 more"):
+        store.bring("c" * 13, "txt")
+    assert ids(store) == {spare, needed}
+    assert store.bring("c" * 12, "txt") in ids(store) and spare not in ids(store)
+
+
+def test_no_more_goes_than_must() -> None:
+    files = [Upload(str(i), "txt", 10, i, "") for i in range(5)]
+    limits = Limits(files_bytes=50, files=10)
+    assert making_room(files, files, 0, limits) == []
+    assert making_room(files, files, 11, limits) == files[:2]
+    assert making_room(files, files[:1], 11, limits) == []
+
+
+def test_spare_files_are_told_and_go_with_one_word(tmp_path: Path, models: Path) -> None:
+    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path, limits=AT_ONCE), device="cpu")
+    for client in clients(app):
+        spare, needed = (said(client.post("/api/files", json={"text": text}))["id"] for text in ("নদী", "গ্রাম"))
+        ended(JobStore(tmp_path), needed)
+        listed = {each["id"]: each["spare"] for each in said(client.get("/api/files"))}
+        assert listed == {spare: True, needed: False}
+        assert said(client.delete("/api/files")) == {"count": 1, "n_bytes": len("নদী".encode())}
+        assert [each["id"] for each in said(client.get("/api/files"))] == [needed]
+        assert said(client.delete("/api/files")) == {"count": 0, "n_bytes": 0}
+
+
+def test_a_job_whose_file_went_meanwhile_never_began(tmp_path: Path) -> None:
+    store = JobStore(tmp_path, limits=AT_ONCE)
+    file = store.bring("ক", "txt")
+    words = reading(store, file)
+    store.remove_spare_files()
+    with pytest.raises(NoSuchJobError, match=f"there is no file '{file}'; bring it first"):
+        store.begin("tokenizer", "", words)
+    assert store.all() == []
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["while it is written", "as the folder is synced"])
+def test_of_a_file_that_a_full_disk_refuses_nothing_stays(tmp_path: Path, monkeypatch, moved: bool) -> None:
+    """Whoever was refused brings it again: a name without its file would stay for ever, and a file without its name
+    would stand there twice."""
+    store, write = JobStore(tmp_path), uploads_module.write_whole
+
+    def full(path: Path, text: str) -> None:
+        if path.suffix == ".name" or moved:
+            write(path, text)
+        if path.suffix == ".txt":
+            raise KothaError(os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(uploads_module, "write_whole", full)
+    with pytest.raises(KothaError, match="No space left"):
+        store.bring("ক" * 1000, "txt", "নদী.txt")
+    assert list((tmp_path / "uploads").iterdir()) == []

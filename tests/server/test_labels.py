@@ -1,0 +1,147 @@
+"""Labels of jobs: a name and tags that may change while all else stays, kept whole, bounded, and never in the way."""
+
+import json
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.loopback import http
+from tests.server.conftest import Address, started
+from tests.server.test_jobs import working, written  # noqa: F401 - a fixture
+
+from kotha.errors import KothaError
+from kotha.server.app import make_app
+from kotha.server.jobs.errors import NoSuchJobError
+from kotha.server.jobs.job import JOB
+from kotha.server.jobs.labels import LABEL, LONGEST_NAME, LONGEST_TAG, MOST_TAGS
+from kotha.server.jobs.store import JobStore
+
+
+def change(address: Address, id: str, **label: Any) -> dict[str, Any]:
+    said = http.patch(f"{address.url}/api/jobs/{id}", json=label, timeout=60)
+    assert said.status_code == 200, said.text
+    found: dict[str, Any] = said.json()
+    return found
+
+
+def test_a_label_is_kept_and_found_by_another_server(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = written(store, "train", 0)
+    before = (tmp_path / id / JOB).read_bytes()
+    store.label(id, "গল্পের মডেল", ["ছোট", "গল্প"])
+    found = JobStore(tmp_path).status(id)
+    assert (found.name, found.tags) == ("গল্পের মডেল", ("ছোট", "গল্প"))
+    store.label(id, tags=["বড়"])
+    assert (store.status(id).name, store.status(id).tags) == ("গল্পের মডেল", ("বড়",)), "what is left out stays"
+    store.label(id, name="", tags=[])
+    assert (store.status(id).name, store.status(id).tags) == ("", ()), "as it was begun"
+    assert (tmp_path / id / JOB).read_bytes() == before
+    assert [file.name for file in (tmp_path / id).iterdir() if "partial" in file.name] == []
+
+
+def test_a_training_is_begun_with_tags(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = store.begin("train", "প্রথম", ["presets"], tags=["গল্প"])
+    assert (store.status(id).name, store.status(id).tags) == ("প্রথম", ("গল্প",))
+
+
+def test_trainings_are_listed_with_their_tags(working: Address) -> None:  # noqa: F811
+    store = JobStore(working.folder)
+    id = written(store, "train", 0)
+    assert change(working, id, name=" আমার   মডেল ", tags=["ছোট", "র‍্যাম", "ছোট"])["tags"] == ["ছোট", "র‍্যাম"]
+    [row] = [each for each in http.get(f"{working.url}/api/runs").json() if each["name"] == id]
+    assert (row["title"], row["tags"]) == ("আমার মডেল", ["ছোট", "র‍্যাম"])
+    told = http.get(f"{working.url}/api/runs/{id}", timeout=60).json()
+    assert (told["title"], told["tags"]) == ("আমার মডেল", ["ছোট", "র‍্যাম"])
+    assert http.get(f"{working.url}/api/jobs/{id}").json() == change(working, id), "nothing asked, nothing changed"
+    running = written(store, "train", None)
+    assert change(working, running, tags=["চলছে"])["state"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ({"tags": ["ক" * (LONGEST_TAG + 1)]}, "tags.0: it is longer than 40 letters; shorten it"),
+        ({"tags": ["\u09df" * LONGEST_TAG]}, "tags.0: it has 80 letters, and may have 40"),
+        ({"tags": [str(each) for each in range(MOST_TAGS + 1)]}, "tags: it has more than 12 parts; leave some out"),
+        ({"tags": [{}] * 100_000}, "tags"),
+        ({"tags": ["ভালো", ""]}, "tags.1: it is empty; fill it in"),
+        ({"tags": [" \t "]}, "a tag is empty"),
+        ({"tags": ["\u200d"]}, "a tag is empty"),
+        ({"tags": ["ক, খ"]}, "a tag has no comma"),
+        ({"tags": ["ক\u202eখ"]}, "U+202E"),
+        ({"tags": ["ক\x00"]}, "U+0000"),
+        ({"tags": ["ক\x1b[31m"]}, "U+001B"),
+        ({"tags": "ক"}, "tags: it must be a list"),
+        ({"tags": [7]}, "tags.0: it must be a text"),
+        ({"tags": ["a" + "\u0316\u0301" * 19]}, "marks"),
+        ({"name": "ক" * (LONGEST_NAME + 1)}, "name: it is longer than 200 letters; shorten it"),
+        ({"name": "ক\u2066"}, "name: it has a letter that cannot be seen, U+2066"),
+        ({"name": 7}, "name: it must be a text"),
+        ({"kind": "train"}, "there is no field 'kind'"),
+        ({"commands": [["rm"]]}, "there is no field 'commands'"),
+    ],
+)
+def test_what_is_no_label_is_refused_and_changes_nothing(working: Address, label: Any, words: str) -> None:  # noqa: F811
+    store = JobStore(working.folder)
+    id = written(store, "train", 0)
+    store.label(id, "নাম", ["ভালো"])
+    said = http.patch(f"{working.url}/api/jobs/{id}", json=label, timeout=60)
+    assert said.status_code == 400 and words in said.json()["error"]["message"], said.text[:500]
+    assert len(said.text) < 1000
+    assert (store.status(id).name, store.status(id).tags) == ("নাম", ("ভালো",))
+
+
+def test_half_a_letter_is_refused(working: Address) -> None:  # noqa: F811
+    id = written(JobStore(working.folder), "train", 0)
+    for body in (b'{"tags": ["\\ud800"]}', b'{"name": "\\udfff"}', b'{"tags": NaN}', b"null", b"[]", b"{"):
+        headers = {"content-type": "application/json"}
+        said = http.patch(f"{working.url}/api/jobs/{id}", content=body, headers=headers, timeout=60)
+        assert said.status_code == 400 and said.json()["error"]["message"], said.text
+
+
+def test_a_foreign_id_is_no_job(working: Address, models: Path) -> None:  # noqa: F811
+    file = JobStore(working.folder).uploads.bring("নদী", "txt")
+    for id in ("0" * 12, file):
+        said = http.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
+        assert said.status_code == 404 and "there is no job" in said.text, said.text
+    for id in ("..%2F..%2Fetc", "x", "0" * 13, "plain"):
+        said = http.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
+        assert said.status_code in (400, 404), said.text
+    assert not [file for file in working.folder.rglob(LABEL) if file.parent.name == "0" * 12]
+    with pytest.raises(NoSuchJobError):
+        JobStore(working.folder).label("../escaped", "নাম")
+    for url in started(make_app([str(models / "plain")], device="cpu")):
+        said = http.patch(f"{url}/api/jobs/{'0' * 12}", json={"tags": ["ক"]})
+        assert said.status_code == 404 and "takes no jobs" in said.text
+
+
+@pytest.mark.parametrize(
+    "broken", ["{", "[]", '{"tags": ["a,b"]}', '{"tags": "ক"}', '{"name": "\\ud800"}', '{"name": 1, "tags": []}']
+)
+def test_a_broken_label_takes_nothing_but_itself(tmp_path: Path, broken: str) -> None:
+    store = JobStore(tmp_path)
+    id = written(store, "train", 0)
+    (tmp_path / id / LABEL).write_text(broken)
+    found = store.status(id)
+    assert (found.kind, found.state, found.tags) == ("train", "done", ())
+    assert "its label is not shown: label.json" in found.said and str(tmp_path) not in found.said
+    store.label(id, tags=["নতুন"])
+    assert store.status(id).tags == ("নতুন",) and "label" not in store.status(id).said
+
+
+def test_a_label_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    id = written(store, "train", 0)
+    store.label(id, tags=["আগের"])
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # as a disk that is full after eight bytes
+    try:
+        with pytest.raises(KothaError):
+            store.label(id, tags=["নতুন"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert store.status(id).tags == ("আগের",)
+    assert json.loads((tmp_path / id / LABEL).read_text(encoding="utf-8"))["tags"] == ["আগের"]
+    assert [file.name for file in (tmp_path / id).iterdir() if "partial" in file.name] == []

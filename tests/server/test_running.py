@@ -1,0 +1,138 @@
+"""`kotha serve` as a user types it: it says where it is, writes, and stops when told to, with nothing half-written."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.loopback import http
+from tests.server.conftest import started as begun
+
+from kotha.cli.main import main
+from kotha.server.app import make_app
+from kotha.server.settings import ServeSettings
+
+
+@contextmanager
+def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server of its own, and its address once it has told."""
+    command = [sys.executable, "-m", "kotha", "serve", *words, "--port", "0", "--device", "cpu"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # Whoever started the tests may ignore an interrupt, as shells do behind a `&`; a server would then end with 0.
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=heard) as server:
+        assert server.stderr is not None
+        told = next((found[1] for line in server.stderr if (found := re.search(r"at (http://\S+)/v1;", line))), None)
+        try:
+            assert told is not None, "no address was told"
+            yield server, told
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_it_drains_before_it_stops(models: Path, told: signal.Signals) -> None:
+    lines: list[str] = []
+    asked = {"model": "plain", "prompt": "মা", "max_tokens": 300, "stream": True, "seed": 1}
+    with started(str(models / "plain")) as (server, address):
+        with http.stream("POST", f"{address}/v1/completions", json=asked, timeout=60) as stream:
+            for line in stream.iter_lines():
+                lines.append(line)
+                if len(lines) == 3:
+                    server.send_signal(told)
+        assert server.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[told]
+    assert lines[-2:] == ["data: [DONE]", ""] or lines[-1] == "data: [DONE]", lines[-3:]
+    parts = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+    assert parts[-1]["choices"][0]["finish_reason"] in ("length", "stop")
+
+
+def test_requests_are_logged_without_what_was_written(models: Path) -> None:
+    asked = {"model": "plain", "prompt": "গোপন", "max_tokens": 1}
+    with started(str(models / "plain"), "--log", "json") as (server, address):
+        assert http.post(f"{address}/v1/completions", json=asked, timeout=60).is_success
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as rubbish:
+            rubbish.sendall(b"rubbish\r\n\r\n")
+            assert rubbish.recv(1 << 16).startswith(b"HTTP/1.1 400")
+        server.terminate()
+        _, errors = server.communicate(timeout=60)
+    *log, last = errors.splitlines()
+    assert last.startswith("kotha: stopped"), "the command's own last word"
+    request, warning = map(json.loads, log)
+    assert (request["method"], request["path"], request["status"]) == ("POST", "/v1/completions", 200)
+    assert (warning["level"], warning["logger"]) == ("warning", "uvicorn.error") and warning["time"] >= request["time"]
+    assert "গোপন" not in errors and "\\u09" not in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines, so it needs a key; name a file"),
+        (["--host", "0.0.0.0"], "holds one with --key-file FILE"),
+        (["--port", "70000"], "--port 70000 does not exist"),
+        (["--workers", "0"], "--workers 0 cannot be"),
+        (["--host", "192.0.2.1", "--key-file", "key"], "try another host or port"),
+        (["nowhere"], "there is no nowhere"),
+        (["--key-file", "nowhere"], "the key cannot be read"),
+    ],
+)
+def test_what_cannot_be_served_is_told_in_a_line(
+    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("key").touch(mode=0o600)
+    Path("key").write_text("sixteen-letters-and-more")
+    assert main(["serve", *words]) != 0
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_told(capsys: Any, models: Path) -> None:
+    with started(str(models / "plain")) as (_, address):
+        assert main(["serve", str(models / "plain"), "--port", address.rpartition(":")[2]]) == 1
+    assert "another server may be there, try --port " in capsys.readouterr().err
+
+
+def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> None:
+    with started(str(models / "plain")) as (_, address):
+        refused = [
+            http.get(f"{address}/api/jobs"),
+            http.post(f"{address}/api/plan", json={"minutes": 1, "data": "0" * 12}),
+            http.post(f"{address}/api/compare", json={"runs": ["plain"], "text": "0" * 12}),
+            http.post(f"{address}/api/ask", json={"index": "news", "question": "কে?"}),
+            http.get(f"{address}/health", headers={"host": "models.example.org"}),
+        ]
+    flags = ["--jobs FOLDER", "--jobs FOLDER", "--jobs FOLDER", "--index FILE", "--name NAME"]
+    for answer, flag in zip(refused, flags, strict=True):
+        assert f"start it with {flag}" in answer.json()["error"]["message"], answer.text
+
+
+def test_the_first_model_is_opened_before_anybody_asks(models: Path) -> None:
+    app = make_app([str(models / "plain"), str(models / "taught")], ServeSettings(opens_ahead=True), device="cpu")
+    for url in begun(app):
+        until = time.monotonic() + 60
+        while not app.state.kotha.shelf.opened and time.monotonic() < until:
+            time.sleep(0.02)
+        assert list(app.state.kotha.shelf.opened) == ["plain"], "the first, and no other"
+        assert http.get(f"{url}/health").is_success
+
+
+def test_a_first_model_that_cannot_be_opened_is_told_to_whoever_asks(models: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(models / "plain", tmp_path / "broken"))
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    app = make_app([str(broken)], ServeSettings(opens_ahead=True), device="cpu")
+    for url in begun(app):
+        assert http.get(f"{url}/health", timeout=60).is_success
+        asked = {"model": "broken", "prompt": "মা", "max_tokens": 1}
+        refused = http.post(f"{url}/v1/completions", json=asked, timeout=60)
+        assert refused.status_code >= 400 and "broken" in refused.json()["error"]["message"]

@@ -1,0 +1,184 @@
+"""Work that takes its turn: one at a time, in time, and never a turn that does not end."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from tests.generation.conftest import tiny
+from tests.text.conftest import trained
+
+from kotha.api.model import LanguageModel
+from kotha.artifacts.model_folder import Bundle
+from kotha.inside.heads.importance import every_head, silence
+from kotha.server import model_registry as shelf
+from kotha.server.model_registry import Served
+from kotha.server.serial_executor import ClientLeftError, HowFar, OneAtATime, TooLongError
+from kotha.server.settings import Limits
+
+
+class Asking:
+    """A request whose client stays until it is told to leave."""
+
+    def __init__(self) -> None:
+        self.leaves = asyncio.Event()
+
+    async def receive(self) -> dict[str, str]:
+        await self.leaves.wait()
+        return {"type": "http.disconnect"}
+
+
+def test_one_at_a_time_and_its_answer() -> None:
+    async def run() -> list[Any]:
+        turns, at_work, most = OneAtATime(), [0], [0]
+
+        def work(number: int) -> int:
+            at_work[0] += 1
+            most[0] = max(most[0], at_work[0])
+            threading.Event().wait(0.02)
+            at_work[0] -= 1
+            return number
+
+        asked = [turns.take(Asking(), 20, lambda _, number=number: work(number)) for number in range(5)]  # type: ignore[arg-type, misc]
+        return [await asyncio.gather(*asked), most[0]]
+
+    assert asyncio.run(run()) == [[0, 1, 2, 3, 4], 1]
+
+
+def test_an_error_is_told_and_the_turn_goes_on() -> None:
+    async def run() -> str:
+        turns = OneAtATime()
+
+        def broken(_: Any) -> str:
+            raise ValueError("broken")
+
+        with pytest.raises(ValueError, match="broken"):
+            await turns.take(Asking(), 20, broken)  # type: ignore[arg-type]
+        return await turns.take(Asking(), 20, lambda _: "next")  # type: ignore[arg-type]
+
+    assert asyncio.run(run()) == "next"
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves: bool) -> None:
+    async def run() -> None:
+        turns, began, looks = OneAtATime(), threading.Event(), []
+
+        def endless(look_up: Any) -> None:
+            began.set()
+            while True:  # until looking up says that nobody waits
+                look_up("", 0, 1)
+                looks.append(1)
+                threading.Event().wait(0.01)
+
+        request = Asking()
+        working = asyncio.create_task(turns.take(request, 20 if leaves else 0.1, endless))  # type: ignore[arg-type]
+        waiting = asyncio.create_task(turns.take(Asking(), 20, lambda _: "next"))  # type: ignore[arg-type]
+        await asyncio.to_thread(began.wait, 20)
+        if leaves:
+            request.leaves.set()
+        with pytest.raises(ClientLeftError if leaves else TooLongError):
+            await working
+        assert await asyncio.wait_for(waiting, 20) == "next"
+
+    asyncio.run(run())
+
+
+def test_who_leaves_while_waiting_takes_no_turn() -> None:
+    async def run() -> None:
+        turns, gate, done = OneAtATime(), threading.Event(), []
+        first = asyncio.create_task(turns.take(Asking(), 20, lambda _: gate.wait(20)))  # type: ignore[arg-type]
+        await asyncio.sleep(0.05)
+        request = Asking()
+        second = asyncio.create_task(turns.take(request, 20, lambda _: done.append(1)))  # type: ignore[arg-type]
+        await asyncio.sleep(0.05)
+        request.leaves.set()
+        with pytest.raises(ClientLeftError):
+            await second
+        gate.set()
+        await first
+        assert await turns.take(Asking(), 20, lambda _: "next") == "next" and not done  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> None:
+    async def run() -> list[str]:
+        turns, began, told = OneAtATime(), threading.Event(), []
+
+        def long(tell: Any) -> str:
+            for done in range(20):
+                told.append(f"long {done}")
+                began.set()
+                threading.Event().wait(0.02)
+                tell("looking", done + 1, 20)
+            return "done"
+
+        working = asyncio.create_task(turns.take(Asking(), 20, long, shares=shares))  # type: ignore[arg-type]
+        await asyncio.to_thread(began.wait, 20)
+        await turns.take(Asking(), 20, lambda _: told.append("short"))  # type: ignore[arg-type]
+        assert await working == "done"
+        assert await turns.take(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
+        return told
+
+    assert (asyncio.run(run())[-1] == "short") is not shares
+
+
+def test_it_is_told_how_far_the_work_is_while_it_is_at_work() -> None:
+    async def run() -> None:
+        turns, told, go_on = OneAtATime(), threading.Event(), threading.Event()
+
+        def work(tell: Any) -> None:
+            tell("looking", 3, 8)
+            told.set()
+            go_on.wait(20)
+
+        working = asyncio.create_task(turns.take(Asking(), 20, work))  # type: ignore[arg-type]
+        await asyncio.to_thread(told.wait, 20)
+        assert turns.how_far == HowFar("looking", 3, 8)
+        go_on.set()
+        await working
+        assert turns.how_far is None
+
+    asyncio.run(run())
+
+
+def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() -> None:
+    async def run() -> None:
+        turns, request, began = OneAtATime(), Asking(), threading.Event()
+
+        def endless(tell: Any) -> None:
+            began.set()
+            while True:
+                tell("looking", 1, 2)
+                threading.Event().wait(0.005)
+
+        working = asyncio.create_task(turns.take(request, 20, endless, shares=True))  # type: ignore[arg-type]
+        await asyncio.to_thread(began.wait, 20)
+        others = [asyncio.create_task(turns.take(Asking(), 20, lambda _: "other")) for _ in range(5)]  # type: ignore[arg-type]
+        request.leaves.set()
+        with pytest.raises(ClientLeftError):
+            await working
+        assert await asyncio.wait_for(asyncio.gather(*others), 20) == ["other"] * 5
+        assert await turns.take(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_hooks_never_meet_the_batch(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the batch writes with the model's own weights, as on a GPU, looking inside has a copy."""
+    if shared:
+        monkeypatch.setattr(shelf, "as_they_are", lambda _: None)
+    model = tiny("modern", context_length=32)
+    served = Served("x", LanguageModel(Bundle(model, trained("unigram"))), Limits(rows=1))
+    assert served.batcher is not None
+    written_with = served.batcher.engine.model
+    assert (written_with is model) is shared
+    before = served.n_bytes
+    assert served.apart.model is not written_with
+    assert (served.n_bytes > before) is shared
+    with silence(served.apart.model, every_head(model)[:1]):
+        assert not any(module._forward_hooks for module in written_with.modules())
+    served.close(5)

@@ -1,0 +1,135 @@
+"""Writing token by token, with all that could have stood at each place: the same as the library writes and gives."""
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.loopback import http
+from tests.server.conftest import Address
+
+from kotha.artifacts import model_folder as bundle
+from kotha.generation.answers import Request
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
+
+TEXT = "নদীর ধারে ক্ষণিক"
+
+
+def written(address: Address, **asked: Any) -> list[dict[str, Any]]:
+    """The events of a stream."""
+    with http.stream("POST", f"{address.url}/api/write", json={"model": "plain", **asked}, timeout=60) as said:
+        lines = [line.removeprefix("data: ") for line in said.iter_lines() if line]
+    assert said.status_code == 200 and lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def scored(address: Address, prompt: str | Sequence[int]) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+    """A distribution: its head, and its numbers."""
+    said = http.post(f"{address.url}/api/logits", json={"model": "plain", "prompt": prompt}, timeout=60)
+    assert said.status_code == 200, said.text
+    (length,) = struct.unpack_from("<I", said.content)
+    return json.loads(said.content[4 : 4 + length]), np.frombuffer(said.content, "<f4", offset=4 + length)
+
+
+def test_what_is_written_is_what_the_library_writes(address: Address) -> None:
+    opened = bundle.load(address.folder / "plain")
+    settings = SamplingSettings(temperature=0.9, top_k=30, top_p=0.95, min_p=0.01, repetition_penalty=1.2, seed=5)
+    engine = Engine(opened.model, opened.tokenizer)  # type: ignore[arg-type]
+    (result,) = engine.generate([Request(prompt=TEXT, tokens=20, settings=settings, alternatives=8)])
+    first, *others = written(
+        address,
+        prompt=TEXT,
+        max_tokens=20,
+        temperature=0.9,
+        top_k=30,
+        top_p=0.95,
+        min_p=0.01,
+        repetition_penalty=1.2,
+        seed=5,
+    )
+    tokens = [token for event in others for token in event.get("tokens", [])]
+    assert first["seed"] == 5 and "".join(piece["adds"] for piece in first["prompt"]) == TEXT
+    assert tuple(token["id"] for token in tokens) == result.ids
+    assert "".join(event.get("letters", "") for event in others) == result.text
+    assert "".join(token["adds"] for token in tokens) in result.text, "bytes that form no character may follow"
+    for token, wanted in zip(tokens, result.written, strict=True):
+        assert token["probability"] == pytest.approx(np.exp(wanted.log_probability), rel=1e-4)
+        assert (token["rank"], [other["id"] for other in token["others"]]) == (
+            wanted.rank,
+            [other.id for other in wanted.alternatives],
+        )
+    assert others[-1]["end"] == {
+        "stopped": result.stopped,
+        "tokens": 20,
+        "tokens_per_second": others[-1]["end"]["tokens_per_second"],
+    }
+
+
+def test_ids_are_taken_as_they_are(address: Address) -> None:
+    whole = written(address, prompt=TEXT, max_tokens=8, temperature=0)
+    prompt = [piece["id"] for piece in whole[0]["prompt"]]
+    tokens = [token["id"] for event in whole[1:] for token in event.get("tokens", [])]
+    rest = written(address, prompt=[*prompt, *tokens[:3]], max_tokens=5, temperature=0)
+    assert [piece["id"] for piece in rest[0]["prompt"]] == [*prompt, *tokens[:3]]
+    assert [token["id"] for event in rest[1:] for token in event.get("tokens", [])] == tokens[3:]
+    long = written(address, prompt=[*prompt, *tokens] * 20, max_tokens=1)
+    assert len(long[0]["prompt"]) == 64, "of a text beyond the context its end is read"
+
+
+def test_the_distribution_is_the_models_own(address: Address) -> None:
+    opened = bundle.load(address.folder / "plain")
+    assert opened.tokenizer is not None
+    head, scores = scored(address, TEXT)
+    ids = [opened.tokenizer.special["eos"], *opened.tokenizer.encode(TEXT)]
+    with torch.no_grad():
+        wanted = opened.model(torch.tensor([ids]))[0, -1, : opened.tokenizer.vocab_size]
+    np.testing.assert_allclose(scores, wanted.numpy(), atol=1e-5)
+    assert head["vocabulary"] == len(scores) and head["prompt"] == ids and head["seen"] == sorted(set(ids[1:]))
+    assert [piece["id"] for piece in head["best"]][:5] == wanted.topk(5).indices.tolist()
+    again, same = scored(address, ids)
+    assert again == head
+    np.testing.assert_array_equal(same, scores)
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "words"),
+    [
+        ("/api/write", {"max_tokens": 100_000}, "max_tokens=100,000 is more than 200"),
+        ("/api/write", {"others": 1000}, "others=1,000 is more than 20"),
+        ("/api/write", {"prompt": [999_999]}, "outside the vocabulary"),
+        ("/api/write", {"prompt": "ক " * 400}, "shorten it"),
+        ("/api/logits", {"prompt": [999_999]}, "outside the vocabulary"),
+    ],
+)
+def test_what_cannot_be_is_refused(address: Address, path: str, asked: dict[str, Any], words: str) -> None:
+    said = http.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
+    assert said.status_code == 400 and words in said.json()["error"]["message"]
+
+
+def test_how_likely_a_given_text_was_is_the_model_s(address: Address) -> None:
+    opened = bundle.load(address.folder / "plain")
+    assert opened.tokenizer is not None
+    told = http.post(f"{address.url}/api/read", json={"model": "plain", "prompt": TEXT}, timeout=60).json()["tokens"]
+    ids = [opened.tokenizer.special["eos"], *opened.tokenizer.encode(TEXT)]
+    assert [each["id"] for each in told] == ids and "".join(each["adds"] for each in told) == TEXT
+    with torch.no_grad():
+        scores = opened.model(torch.tensor([ids]))[0, :-1, : opened.tokenizer.vocab_size]  # type: ignore[operator]
+    for each, token, row in zip(told[1:], ids[1:], scores, strict=True):
+        assert each["probability"] == pytest.approx(float(row.softmax(-1)[token]), rel=1e-3)
+        assert each["rank"] == 1 + int((row > row[token]).sum())
+    assert told[0]["probability"] is None and told[0]["rank"] is None, "nothing stands before it"
+
+
+def test_a_text_is_read_whole_however_few_scores_are_held_at_a_time(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"model": "plain", "prompt": TEXT}
+    whole = http.post(f"{address.url}/api/read", json=asked, timeout=60).json()
+    monkeypatch.setattr("kotha.server.api.write._SCORED", 2)
+    again = http.post(f"{address.url}/api/read", json=asked, timeout=60).json()
+    for one, other in zip(whole["tokens"], again["tokens"], strict=True):
+        assert one["id"] == other["id"] and one["rank"] == other["rank"]

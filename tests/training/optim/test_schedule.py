@@ -1,0 +1,103 @@
+"""The learning rate, by hand; and which weights decay."""
+
+import math
+
+import pytest
+import torch
+
+from kotha.model.config import GPTConfig
+from kotha.model.gpt import GPT
+from kotha.training.config import TrainConfig
+from kotha.training.optim.averaging import Average, lent
+from kotha.training.optim.optimizer import Optimizers, split_parameters
+from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.recipes import recipe
+
+
+def test_the_workshops_question_7c() -> None:
+    course = recipe("course")
+    assert course.learning_rate * learning_rate_share(500, course) == pytest.approx(1.5e-4)
+    passed = (10_000 - 1000) / (course.steps - 1000)
+    wanted = 0.1 * 3e-4 + 0.9 * 3e-4 * 0.5 * (1 + math.cos(math.pi * passed))
+    assert course.learning_rate * learning_rate_share(10_000, course) == pytest.approx(wanted)
+    assert learning_rate_share(1000, course) == 1
+    assert learning_rate_share(course.steps, course) == pytest.approx(0.1)
+
+
+def test_stable_holds_and_then_falls() -> None:
+    config = TrainConfig(steps=100, schedule="stable", warmup_steps=10, decay_steps=20, floor=0.0)
+    shares = [learning_rate_share(step, config) for step in range(101)]
+    assert shares[5] == 0.5
+    assert shares[10:81] == [1.0] * 71
+    assert shares[90] == pytest.approx(0.5)
+    assert shares[100] == 0
+
+
+def test_constant_stays() -> None:
+    config = TrainConfig(schedule="constant", warmup_steps=0)
+    assert {learning_rate_share(step, config) for step in range(50)} == {1.0}
+
+
+def test_inverse_sqrt_is_the_schedule_of_2017() -> None:
+    d_model, warmup = 512, 4000
+    peak = d_model**-0.5 * warmup**-0.5
+    config = TrainConfig(steps=100_000, schedule="inverse-sqrt", warmup_steps=warmup)
+    for step in (1, 2000, 4000, 4001, 16_000, 99_999):
+        published = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert peak * learning_rate_share(step, config) == pytest.approx(published)
+    assert learning_rate_share(0, TrainConfig(schedule="inverse-sqrt", warmup_steps=0)) == 1
+
+
+def model() -> GPT:
+    return GPT(GPTConfig(vocab_size=20, context_length=8, n_layers=2, d_model=8, n_heads=2))
+
+
+def test_matrices_decay_and_norms_and_biases_do_not() -> None:
+    hidden, decayed, plain = split_parameters(model(), use_muon=False)
+    assert hidden == []
+    assert all(each.dim() >= 2 for _, each in decayed)
+    assert all(each.dim() < 2 for _, each in plain)
+
+
+def test_muon_gets_the_matrices_of_the_blocks() -> None:
+    hidden, decayed, _ = split_parameters(model(), use_muon=True)
+    assert all(name.startswith("stack.") for name, _ in hidden)
+    assert len(hidden) == 2 * 6, "four of attention and two of the feed-forward, in two blocks"
+    assert "tokens.weight" in dict(decayed)
+    assert all("stack" not in name for name, _ in decayed)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_what_optimizers_remember_survives(optimizer: str) -> None:
+    config = TrainConfig(optimizer=optimizer)
+    one, other = model(), model()
+    other.load_state_dict(one.state_dict())
+    first, second = Optimizers(one, config), Optimizers(other, config)
+    scaler = torch.amp.GradScaler(enabled=False)
+
+    def step(net: GPT, optimizers: Optimizers, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        for each in net.parameters():
+            each.grad = torch.randn(each.shape, generator=generator)
+        optimizers.step(scaler)
+
+    step(one, first, 0)
+    step(other, second, 0)
+    third = Optimizers(other, config)
+    third.load_state({name: value.clone() for name, value in second.state().items()})
+    step(one, first, 1)
+    step(other, third, 1)
+    for name, each in one.named_parameters():
+        assert torch.equal(each, dict(other.named_parameters())[name]), name
+
+
+def test_the_average_is_between_and_can_be_lent() -> None:
+    net = model()
+    average = Average(net, decay=0.5)
+    before = net.tokens.weight.detach().clone()
+    with torch.no_grad():
+        net.tokens.weight.add_(1)
+    average.update(net)
+    with lent(net, average.tensors):
+        assert bool(((net.tokens.weight > before) & (net.tokens.weight < before + 1)).all())
+    assert torch.allclose(net.tokens.weight, before + 1)

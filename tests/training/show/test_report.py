@@ -1,0 +1,177 @@
+"""The report says what the run folder says, and copes with what it does not say."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from kotha.errors import CheckpointError
+from kotha.model.presets import preset
+from kotha.training.recipes import recipe
+from kotha.training.show.report import report_page, write_report
+
+ATTACK = "</div><script>alert('x')</script><img src=x onerror=alert(1)>"
+
+CONFIG: dict[str, Any] = {
+    "model": preset("pocket").to_dict(),
+    "training": recipe("modern", steps=400).to_dict(),
+    "data": {"path": "data/stories", "tokenizer": "3f9a", "train_tokens": 1_000_000},
+    "versions": {"kotha": "0.1.0", "torch": "2.13.0"},
+    "task": "next-token",
+    "machine": {"device": "cpu", "precision": "bfloat16", "processor": "two cores"},
+    "references": {"ln V": math.log(4096), "unigram": 6.41},
+    "floors": {"bits_per_byte": 0.047},
+    "predicted": {"memory_bytes": {"weights": 10 * 2**20, "total": 100 * 2**20}, "seconds": 50.0},
+}
+SUMMARY: dict[str, Any] = {
+    "steps": 400,
+    "tokens": 3_276_800,
+    "best_step": 200,
+    "peak_memory_bytes": 125 * 2**20,
+    "device": "cpu",
+    "stopped": False,
+    "seconds": 100.0,
+}
+
+
+def step_row(step: int) -> dict[str, Any]:
+    figures = {"gradient_norm": 0.5, "learning_rate": 1e-3, "tokens_per_second": 7000.0, "peak_share": 0.4}
+    return {"step": step, "loss_nats": 8 - step / 100, "tokens": 8192 * step, "seconds": step / 4, **figures}
+
+
+def evaluation(step: int, loss: float, **more: Any) -> dict[str, Any]:
+    found = {"loss_nats": loss, "bits_per_byte": loss / 4, "bits_per_character": loss / 2, "tokens": 1000}
+    return {"step": step, "validation": found, "sample": f"গল্প {step}", **more}
+
+
+# Best at 200; worse after it, while the training loss goes on falling.
+LOSSES = {50: 7.0, 100: 6.5, 150: 6.0, 200: 5.5, 250: 5.6, 300: 5.7, 350: 5.9, 400: 6.0}
+METRICS = [step_row(step) for step in range(1, 401)] + [evaluation(*each) for each in LOSSES.items()]
+
+
+def write_run(folder: Path, config: object, metrics: list[dict[str, Any]], summary: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in metrics), encoding="utf-8")
+    for name, value in {"config.json": config, "summary.json": summary}.items():
+        if value is not None:
+            (folder / name).write_text(json.dumps(value), encoding="utf-8")
+    return folder
+
+
+def headings(html: str) -> list[str]:
+    return [part.split("</h2>")[0] for part in html.split("<h2>")[1:]]
+
+
+def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
+    path = write_report(write_run(tmp_path / "run", CONFIG, METRICS, SUMMARY))
+    html = path.read_text(encoding="utf-8")
+    assert path.name == "report.html"
+    assert "<h1>GPT, 2 layers, width 96, 578,144 parameters</h1>" in html
+    assert (
+        "Trained for 400 steps, 3.28 million tokens, 3.3 times through its text, 100 seconds. "
+        "At its best, step 200, it needs 1.375 bits per byte of unseen text, 2.750 per character."
+    ) in html
+    assert headings(html) == [
+        *("Loss", "What it wrote on the way", "On text it has not seen", "How the training went"),
+        *("Predicted and measured", "Machine, versions and data", "Settings"),
+    ]
+    for label in ("ln V = 8.32", "unigram = 6.41", "floor = 0.19", "best: step 200", "floor = 0.047"):
+        assert f">{label}</text>" in html
+    assert "<td>memory in all</td><td>105 MB</td><td>131 MB</td><td>1.25</td>" in html
+    assert "<td>time</td><td>50 seconds</td><td>100 seconds</td><td>2.00</td>" in html
+    assert html == report_page(CONFIG, METRICS, SUMMARY), "the same files give the same page"
+
+
+def test_every_picture_is_well_formed() -> None:
+    parts = report_page(CONFIG, METRICS, SUMMARY).split("<svg")[1:]
+    pictures = [ElementTree.fromstring("<svg" + part.split("</svg>")[0] + "</svg>") for part in parts]
+    titles = ["Loss", "Bits per byte", "Bits per character", "Learning rate", "Gradient norm", "Tokens per second"]
+    assert [picture.findtext("title") for picture in pictures] == [*titles, "% of the machine's peak"]
+
+
+def test_learning_by_heart_is_remarked_only_when_it_happens() -> None:
+    remark = (
+        "From step 200 on it learns its training text by heart: until step 400 its loss there falls from 6.00 to 4."
+    )
+    assert remark in report_page(CONFIG, METRICS, SUMMARY)
+    noise = [row for row in METRICS if row["step"] <= 200] + [step_row(225), evaluation(225, 5.52)]
+    assert "by heart" not in report_page(CONFIG, noise, SUMMARY)
+    broken = [{**row, "loss_nats": 9.0} if row["step"] > 200 and "loss_nats" in row else row for row in METRICS]
+    assert "by heart" not in report_page(CONFIG, broken, SUMMARY), "both rise: that is something else"
+
+
+def test_three_samples_are_shown_and_the_rest_folded() -> None:
+    html = report_page(CONFIG, METRICS, SUMMARY)
+    shown, folded = html.split("The other samples (5)")
+    assert [step for step in LOSSES if f"গল্প {step}<" in shown] == [50, 250, 400]
+    assert [step for step in LOSSES if f"গল্প {step}<" in folded] == [100, 150, 200, 300, 350]
+    assert '<p class="label">step 50 · 1.750 bits per byte</p>\n<div class="story" lang="bn">গল্প 50</div>' in html
+
+
+def test_the_mean_of_checkpoints_is_told_apart() -> None:
+    html = report_page(CONFIG, [*METRICS, evaluation(400, 4.0, average_of=5)], SUMMARY)
+    assert "With the mean of the weights of the last 5 checkpoints, it needs 1.000 bits per byte" in html
+    assert "At its best, step 200," in html
+
+
+def test_an_unfinished_run_says_so() -> None:
+    html = report_page(CONFIG, [row for row in METRICS if row["step"] <= 120], {})
+    assert "Trained for 120 steps" in html
+    assert "It is not finished: 400 steps were planned." in html
+    assert "At its best, step 100," in html
+    assert "It was stopped early: 400 steps" in report_page(CONFIG, METRICS[:100], {**SUMMARY, "steps": 100})
+
+
+@pytest.mark.parametrize(
+    ("config", "metrics", "summary"),
+    [
+        ({}, [], {}),
+        ({"model": {"family": "gpt"}, "training": None, "references": 3, "predicted": []}, [], {"best_step": 7}),
+        ({}, [{"step": 1}, {"step": 1, "validation": {}}, {"step": 2, "validation": {"loss_nats": None}}], {}),
+        ({}, [{"step": 1, "loss_nats": None}, {"step": 2, "loss_nats": "x"}], {"steps": "many"}),
+        (CONFIG, [], {}),
+        ({}, METRICS, {}),
+        ({}, [], SUMMARY),
+    ],
+)
+def test_what_is_missing_is_left_out(config, metrics, summary) -> None:
+    html = report_page(config, metrics, summary)
+    assert html.startswith("<!doctype html>")
+    assert "None" not in html
+    assert "nan" not in html
+
+
+def test_a_classifier_is_told_in_right_answers() -> None:
+    found = {"loss_nats": 0.4, "accuracy": 0.875, "majority": 0.25, "examples": 800}
+    steps = [{"step": step, "loss_nats": 1.0} for step in (1, 2)]
+    html = report_page({"task": "classes"}, [*steps, {"step": 2, "validation": found, "sample": None}], {})
+    assert "it answers 87.5% of unseen examples rightly (always giving the most frequent answer: 25.0%)" in html
+    assert ">most frequent answer = 25.0%</text>" in html
+    assert headings(html) == ["Loss", "On unseen examples"]
+
+
+def test_nothing_in_a_run_folder_can_write_into_the_page(tmp_path: Path) -> None:
+    hostile = [{**step_row(1), ATTACK: 1.0}, evaluation(1, 5.0, sample=ATTACK + "\ud800\u2028")]
+    named = {**CONFIG, "references": {ATTACK: 2.0}, "machine": {ATTACK: ATTACK}, "model": {"family": ATTACK}}
+    folder = write_run(tmp_path / "run", named, hostile, {"device": ATTACK, "precision": [ATTACK, {}]})
+    html = write_report(folder).read_text(encoding="utf-8")
+    assert "<script" not in html.lower()
+    assert "<img" not in html.lower()
+
+
+def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", CONFIG, METRICS[:50], None)
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 51, "loss_na')
+    assert "Trained for 50 steps" in write_report(folder).read_text(encoding="utf-8")
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="holds no run to report on"):
+        write_report(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"config\.json is broken"):
+        write_report(tmp_path)

@@ -1,0 +1,121 @@
+"""What is searched: read from words, refused with reasons, usual where nobody named any."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kotha.errors import KothaError
+from kotha.model.presets import preset
+from kotha.training.recipes import recipe
+from kotha.training.settings import Choice
+from kotha.training.sweep.space import Searched, as_changes, default_of, in_words, read_search, usual_search
+
+MINI = preset("mini")
+
+
+class Lowest:
+    """Draws the lowest, or the first, and remembers how it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+
+    def suggest_categorical(self, name, choices):
+        self.asked.append((name, *choices))
+        return choices[0]
+
+    def suggest_int(self, name, low, high, *, log):
+        self.asked.append((name, "int", low, high, log))
+        return low
+
+    def suggest_float(self, name, low, high, *, log):
+        self.asked.append((name, "float", low, high, log))
+        return low
+
+
+def test_words_become_what_optuna_is_asked_for() -> None:
+    words = ["learning_rate=1e-4..1e-2:log", "dropout=0,0.1,none", "n_layers=2..6", "schedule=cosine,constant"]
+    source = Lowest()
+    drawn = [each.draw(source) for each in read_search(words, MINI)]
+    assert drawn == [1e-4, 0.0, 2, "cosine"]
+    assert source.asked == [
+        ("learning_rate", "float", 1e-4, 1e-2, True),
+        ("dropout", 0.0, 0.1, None),
+        ("n_layers", "int", 2, 6, False),
+        ("schedule", "cosine", "constant"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["learning_rat=1e-4..1e-2"], "did you mean 'learning_rate'?"),
+        (["learning_rate"], "says nothing to search"),
+        (["learning_rate=1e-2..1e-4"], "is empty: 0.0001 is not above 0.01; write the smaller end first"),
+        (["learning_rate=1e-2..1e-2"], "is empty"),
+        (["learning_rate=0..1e-2:log"], "begins at 0, which has no logarithm"),
+        (["learning_rate=-1..1"], "learning_rate=-1.0 must be above 0"),
+        (["learning_rate=1e-4..1e-2:lin"], "only :log is known there"),
+        (["learning_rate=a..b"], "'a' is no number"),
+        (["learning_rate=1..inf"], "'inf' is no end of a range"),
+        ([f"n_layers=1..1{'0' * 400}"], "is no end of a range"),
+        (["n_layers=1.5..3"], "'1.5' is no whole number"),
+        (["dropout=0.1"], "leaves nothing to search"),
+        (["dropout=,"], "leaves nothing to search"),
+        (["dropout=0,2"], "dropout=2.0 must be a share"),
+        (["schedule=cosine..constant"], "schedule is no number"),
+        (["schedule=cosine,cubic"], "schedule='cubic' is not a choice"),
+        (["steps=10..20"], "steps decides how a trial is timed or measured"),
+        (["size=2..4"], "size is searched among a few"),
+        (["size=2x96,large"], "size=large is not layers x width"),
+        (["size=2x96,4x192", "n_layers=2..3"], "n_layers is searched too"),
+        (["dropout=0,0.1", "dropout=0.2,0.3"], "dropout is searched twice"),
+        (["weight_decay=0..1"], "weight_decay was given a value and is searched too"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_with_a_reason(words: list[str], reason: str) -> None:
+    with pytest.raises(KothaError) as refused:
+        read_search(words, MINI, {"weight_decay": 0.1})
+    assert reason in str(refused.value)
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1.001, 1e3), st.booleans())
+def test_a_range_is_read_back_as_it_was_written(low: float, factor: float, log: bool) -> None:
+    searched = Searched("learning_rate", low=float(f"{low:.9g}"), high=float(f"{low * factor:.9g}"), log=log)
+    assert read_search([searched.words], MINI) == [searched]
+
+
+@given(st.text(max_size=40))
+def test_no_word_does_more_than_be_refused(word: str) -> None:
+    try:
+        read_search([word], MINI)
+    except KothaError as error:
+        assert str(error)
+
+
+def test_what_is_usual_lies_around_the_default() -> None:
+    choice = Choice(MINI, recipe("modern"))
+    found = {each.name: each for each in usual_search(choice, {"dropout": 0.1}, sizes_open=True)}
+    assert list(found) == ["learning_rate", "muon_learning_rate", "weight_decay", "batch_size"], "mini is on no rung"
+    for name in ("learning_rate", "muon_learning_rate", "batch_size"):
+        assert found[name].holds(default_of(name, choice))
+    rate = recipe("modern").learning_rate
+    assert (found["learning_rate"].low, found["learning_rate"].high) == (rate / 4, rate * 4)
+    assert found["batch_size"].choices == (16, 32, 64)
+    assert "muon_learning_rate" not in {each.name for each in usual_search(Choice(MINI, recipe("classic")), {}, False)}
+    rung = MINI.replace(**as_changes({"size": "4x192"}))
+    beside = usual_search(Choice(rung, recipe("modern")), {}, sizes_open=True)[-1]
+    assert beside == Searched("size", choices=("3x128", "4x192", "4x256"))
+    assert default_of("size", Choice(rung, recipe("modern"))) == "4x192"
+
+
+@pytest.mark.parametrize(("value", "expected"), [(2, True), (3, False), (10, False), (22, True), (40, False)])
+def test_a_value_at_an_end_of_its_range_is_known(value: int, expected: bool) -> None:
+    assert Searched("n_layers", low=2, high=22, whole=True).at_an_end(value) is expected
+    assert not Searched("n_layers", choices=(2, 22)).at_an_end(value), "what was named one by one has no beyond"
+
+
+def test_a_value_can_be_given_as_it_is_written() -> None:
+    from kotha.cli.flags import from_words
+
+    for value in (0.0001, 3, None, True, "muon"):
+        assert from_words((f"name={in_words(value)}",)) == {"name": value}

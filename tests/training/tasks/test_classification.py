@@ -1,0 +1,186 @@
+"""Images and texts with classes: shapes, slices, scores, and what is refused."""
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.text.conftest import trained
+
+from kotha.errors import ConfigError, DataError
+from kotha.model.config import BERTConfig, GPTConfig, TextConfig, ViTConfig, classifying
+from kotha.model.presets import preset
+from kotha.training.config import TrainConfig
+from kotha.training.tasks.augmenting import augmented
+from kotha.training.tasks.classification import ImageClasses, TextClasses
+
+VIT = ViTConfig(image_size=4, patch_size=2, n_channels=1, n_classes=3, n_layers=1, d_model=8, n_heads=1)
+CONFIG = TrainConfig(batch_size=4, seed=2)
+# Each image is of one brightness, by which it is known again.
+IMAGES = np.broadcast_to(np.arange(10, dtype=np.uint8)[:, None, None], (10, 4, 4)).copy()
+LABELS = np.array([0, 1, 1, 2, 1, 0, 1, 2, 1, 0])
+
+
+def images(pixels: Any = IMAGES, labels: Any = LABELS, model: Any = VIT) -> ImageClasses:
+    return ImageClasses(model, CONFIG, pixels, labels, IMAGES[:6], LABELS[:6])
+
+
+def test_bytes_are_scaled_and_keep_their_labels() -> None:
+    tensors = images().batch(0, 0, 4).tensors
+    assert tensors["images"].shape == (4, 1, 4, 4)
+    shown = ((tensors["images"][:, 0, 0, 0] + 1) * 127.5).round().long()
+    assert torch.equal(tensors["labels"], torch.from_numpy(LABELS)[shown])
+    fractions = images(torch.from_numpy(IMAGES)[:, None].double() / 255)
+    assert fractions.batch(0, 0, 4).tensors["images"].dtype == torch.float32
+    assert float(fractions.batch(0, 0, 4).tensors["images"][0, 0, 0, 0]) == pytest.approx(int(shown[0]) / 255)
+
+
+def test_every_image_once_an_epoch_and_slices_of_the_whole() -> None:
+    made = images()
+    read = [example for step in range(5) for example in made._order.examples(step)]
+    assert sorted(read[:10]) == sorted(read[10:]) == list(range(10))
+    assert read[:10] != read[10:]
+    assert made.sources(0) == sorted(read[:4])
+    whole, part = made.batch(2, 0, 4), made.batch(2, 1, 2)
+    assert all(torch.equal(part.tensors[name], whole.tensors[name][1:3]) for name in whole.tensors)
+    assert (part.targets, part.tokens) == ({"examples": 2}, 2 * 5)
+
+
+@pytest.mark.parametrize("augment", ["move", "mirror"])
+def test_augmentation_moves_each_image_by_its_turn_alone(augment: Any) -> None:
+    chance = np.random.default_rng(0)
+    noisy = chance.integers(0, 255, (10, 1, 8, 8)).astype(np.uint8)
+    config = CONFIG.change(augment=augment)
+    made = ImageClasses(VIT.replace(image_size=8), config, noisy, LABELS, noisy, LABELS)
+    whole, part = made.batch(2, 0, 4).tensors["images"], made.batch(2, 1, 2).tensors["images"]
+    assert torch.equal(part, whole[1:3]) and torch.equal(whole, made.batch(2, 0, 4).tensors["images"])
+    assert whole.min() >= -1 and whole.max() <= 1, "nothing comes in from outside"
+    plain = ImageClasses(VIT.replace(image_size=8), CONFIG, noisy, LABELS, noisy, LABELS)
+    assert not torch.equal(whole, plain.batch(2, 0, 4).tensors["images"])
+    assert torch.equal(made.validation()[0].tensors["images"], plain.validation()[0].tensors["images"])
+
+
+def test_no_move_is_no_change_and_a_mirror_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_TURN", "_SHIFT", "_SCALE"):
+        monkeypatch.setattr(f"kotha.training.tasks.augmenting.{name}", 0.0)
+    image = torch.rand(1, 2, 6, 6)
+    chances = [np.random.default_rng(seed) for seed in range(8)]
+    moved = augmented(image.expand(8, -1, -1, -1), chances, flip=True)
+    mirrored = [bool(torch.allclose(each, image[0].flip(-1), atol=1e-5)) for each in moved]
+    same = [bool(torch.allclose(each, image[0], atol=1e-5)) for each in moved]
+    assert all(a != b for a, b in zip(mirrored, same, strict=True)) and any(mirrored) and any(same)
+
+
+def test_scores_and_what_to_compare_with() -> None:
+    made = images()
+    score = made.score({"examples": 3.0, "right": 4.0}, {"examples": 6})
+    # The commonest class of training is 1, which three of the six held-out images show.
+    assert score == pytest.approx({"loss_nats": 0.5, "accuracy": 4 / 6, "majority": 0.5, "examples": 6})
+    # With one added to 3, 5 and 2 of ten; held out are 2, 3 and 1.
+    frequencies = -(2 * math.log(4 / 13) + 3 * math.log(6 / 13) + math.log(3 / 13)) / 6
+    assert made.references() == pytest.approx({"ln K": math.log(3), "class frequencies": frequencies})
+
+
+@pytest.mark.parametrize(
+    ("pixels", "labels", "message"),
+    [
+        (IMAGES[:, :3], LABELS, r"images have shape \(10, 3, 4\), and the model reads \(N, 1, 4, 4\)"),
+        (IMAGES[:0], LABELS[:0], "images have shape"),
+        (IMAGES.astype(np.int64), LABELS, r"images are torch\.int64; give uint8"),
+        (np.full((10, 4, 4), np.nan), LABELS, "or finite fractions"),
+        (IMAGES, LABELS[:9], r"10 training examples have labels of shape \(9,\); give one to each"),
+        (IMAGES, LABELS + 1, "label 3 of the training examples is not one of 0 to 2"),
+        (IMAGES, LABELS - 1, "label -1 of the training examples"),
+        (IMAGES, LABELS / 2, r"labels are torch\.float64; number the classes from 0 to 2"),
+    ],
+)
+def test_unusable_images_are_refused(pixels: Any, labels: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        images(pixels, labels)
+
+
+def texts(model: TextConfig, kind: str, given: list[str], labels: list[int]) -> TextClasses:
+    return TextClasses(classifying(model, "abc"), CONFIG, given, labels, given, labels, trained(kind))
+
+
+@pytest.mark.parametrize(("family", "kind"), [(BERTConfig, "wordpiece"), (GPTConfig, "unigram")])
+def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type[TextConfig], kind: str) -> None:
+    tokenizer = trained(kind)
+    model = family(vocab_size=tokenizer.vocab_size, context_length=6, n_layers=1, d_model=8, n_heads=1)
+    given = ["আমি", "আমার সোনার বাংলা আমি তোমায় ভালোবাসি", "তুমি", ""]
+    made = texts(model, kind, given, [0, 1, 2, 0])
+    ids = tokenizer.encode(given[1])
+    assert made.truncated == 0
+    batch = made.batch(0, 0, CONFIG.batch_size).tensors
+    before = [tokenizer.special["cls"]] if family is BERTConfig else []
+    after = [tokenizer.special["sep" if family is BERTConfig else "eos"]]
+    room = 6 - len(before) - len(after)
+    count = -(-len(ids) // room)
+    cuts = [part * len(ids) // count for part in range(count + 1)]
+    long = [ids[start:end] for start, end in pairwise(cuts)]
+    assert count > 1 and [each for some in long for each in some] == ids, "nothing is lost, nothing is read twice"
+    wanted = [
+        ([*before, *some, *after], label)
+        for label, stretches in (
+            (0, [tokenizer.encode(given[0])]),
+            (1, long),
+            (2, [tokenizer.encode("তুমি")]),
+            (0, [[]]),
+        )
+        for some in stretches
+    ]
+    seen = [
+        (tokens[real].tolist(), int(label))
+        for tokens, real, label in zip(batch["tokens"], batch["real"], batch["labels"], strict=True)
+    ]
+    assert all(each in wanted for each in seen)
+    assert made.sources(0) == sorted(set(made.sources(0))) and max(made.sources(0)) < len(given)
+    part = made.batch(0, 1, 2).tensors
+    assert all(torch.equal(part[name], batch[name][1:3]) for name in batch)
+
+
+def test_unusable_texts_are_refused() -> None:
+    tokenizer = trained("unigram")
+    bert = BERTConfig(vocab_size=tokenizer.vocab_size, context_length=8, n_layers=1, d_model=8, n_heads=1)
+    with pytest.raises(DataError, match=r"no cls token, and this model needs it to classify; .* of kind 'wordpiece'"):
+        texts(bert, "unigram", ["আমি"], [0])
+    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
+        texts(VIT, "unigram", ["আমি"], [0])
+    with pytest.raises(ConfigError, match="use vocab_size="):
+        texts(bert.replace(vocab_size=9), "unigram", ["আমি"], [0])
+    with pytest.raises(DataError, match="there are no training texts"):
+        texts(preset("pocket"), "unigram", [], [])
+    with pytest.raises(ConfigError, match="a bert model cannot be trained on images; use a vit preset"):
+        images(model=bert)
+
+
+def test_a_body_without_a_head_for_classes_is_told_what_to_do() -> None:
+    tokenizer = trained("unigram")
+    model = preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16)
+    with pytest.raises(ConfigError, match=r"a gpt model has no head for classes of texts; .* by classifying\(\)"):
+        TextClasses(model, CONFIG, ["নদী", "পাখি"], [0, 1], ["নদী"], [0], tokenizer)
+
+
+def test_rare_classes_count_more_and_macro_f1_chooses() -> None:
+    tokenizer = trained("unigram")
+    model = classifying(preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16), "abc")
+    labels = [0, 0, 0, 0, 1, 2]
+    config = CONFIG.change(class_weights="balanced", best_by="macro_f1", batch_size=6)
+    task = TextClasses(model, config, ["আমি"] * 6, labels, ["আমি"] * 6, labels, tokenizer)
+    batch = task.batch(0, 0, 6).tensors
+    assert {(int(label), float(weight)) for label, weight in zip(batch["labels"], batch["weights"], strict=True)} == {
+        (0, 0.5),
+        (1, 2.0),
+        (2, 2.0),
+    }, "scikit-learn's n / (K count)"
+    logits = torch.tensor([[3.0, 0.0, 0.0]]).repeat(6, 1)
+    weighted = torch.nn.functional.cross_entropy(logits, batch["labels"], torch.tensor([0.5, 2.0, 2.0]))
+    torch.testing.assert_close(task.losses(lambda *_: logits, batch)["examples"], weighted)
+    sums = task.measure(lambda *_: logits, batch)
+    score = task.score({name: float(each) for name, each in sums.items()}, {"examples": 6})
+    assert score["accuracy"] == pytest.approx(4 / 6) and score["macro_f1"] == pytest.approx(0.8 / 3)
+    assert task.lack(score) == pytest.approx(1 - 0.8 / 3)
+    with pytest.raises(DataError, match="class 2 has no training example"):
+        TextClasses(model, config, ["আমি"] * 2, [0, 1], ["আমি"], [0], tokenizer)

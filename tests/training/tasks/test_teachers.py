@@ -1,0 +1,135 @@
+"""Learning from teachers: what is learned, what is refused, and that a run that goes on still has them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.prepared import prepared, some_stories
+
+from kotha.artifacts import model_folder as bundle
+from kotha.artifacts.run_folder import RunFolder
+from kotha.errors import ConfigError, KothaError
+from kotha.model.block import Block
+from kotha.model.config import BERTConfig, GPTConfig
+from kotha.model.family import build
+from kotha.text.shards import Dataset
+from kotha.text.tokenizer.trainers import train as train_tokenizer
+from kotha.training.config import TrainConfig
+from kotha.training.start import resume_run, start_run
+from kotha.training.tasks.next_token import NextToken
+
+torch.set_num_threads(1)
+
+SHORT = TrainConfig(steps=6, batch_size=4, warmup_steps=1, evaluate_every=3, precision="float32", learning_rate=1e-2)
+
+
+def sizes(**changes: object) -> GPTConfig:
+    return GPTConfig(**{"vocab_size": 700, "context_length": 16, "n_layers": 1, "d_model": 16, "n_heads": 2, **changes})
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    texts = some_stories(seed=3, n_documents=40)
+    return prepared(tmp_path_factory.mktemp("data"), texts, train_tokenizer(texts, "unigram", 700))
+
+
+@pytest.fixture
+def teachers(data: Dataset, tmp_path: Path) -> list[str]:
+    torch.manual_seed(5)
+    made = [build(sizes(d_model=width)) for width in (16, 24)]
+    for model in made:  # louder than at first, so that they have something to say
+        torch.nn.init.normal_(model.tokens.weight)
+    return [str(bundle.save(tmp_path / f"t{turn}", each, data.tokenizer)) for turn, each in enumerate(made)]
+
+
+def said_by(folder: str, tokens: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return bundle.load(folder).model(tokens).softmax(dim=-1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_the_loss_is_torchs_own_on_the_mixture(data: Dataset, teachers: list[str], share: float) -> None:
+    config = SHORT.change(teachers=teachers, teacher_share=share, label_smoothing=0.1)
+    task, student = NextToken(sizes(), config, data), build(sizes())
+    sequences = task.batch(0, 0, 4).tensors["sequences"]
+    inputs, targets = sequences[:, :-1], sequences[:, 1:]
+    guesses = sum(said_by(each, inputs) for each in teachers) / 2
+    logits = student(inputs).flatten(0, 1)
+    truth = torch.nn.functional.cross_entropy(logits, targets.flatten(), label_smoothing=0.1)
+    theirs = torch.nn.functional.cross_entropy(logits, guesses.flatten(0, 1))
+    expected = (1 - share) * truth + share * theirs
+    found = task.losses(student, {"sequences": sequences})["tokens"]
+    torch.testing.assert_close(found, expected)
+    wanted = torch.autograd.grad(expected, list(student.parameters()))
+    for mine, other in zip(torch.autograd.grad(found, list(student.parameters())), wanted, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_student_comes_nearer_to_its_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
+    config = SHORT.change(steps=40, evaluate_every=40, teachers=teachers, teacher_share=1.0)
+    training = start_run(sizes(), config, data, RunFolder(tmp_path / "run"))
+    sequences = training.task.batch(1000, 0, 4).tensors
+    before = training.task.losses(training.model, sequences)["tokens"].item()
+    training.run()
+    assert training.task.losses(training.model, sequences)["tokens"].item() < before - 0.1
+    assert "teacher" not in "".join(bundle.load(tmp_path / "run").model.state_dict())
+
+
+def test_where_a_student_is_compiled_its_teachers_are(
+    data: Dataset, teachers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[Block] = []
+    monkeypatch.setattr(Block, "compile", lambda block: compiled.append(block))
+    config = SHORT.change(teachers=teachers, compile="on")
+    training = start_run(sizes(), config, data, RunFolder(tmp_path / "run"))
+    training.learner.train()
+    training.fitting.settle(training.gradients)
+    assert len(compiled) == sum(model.config.n_layers for model in (training.model, *training.task.helpers))
+    training.folder.release()
+
+
+def test_a_run_that_goes_on_has_its_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
+    whole = start_run(sizes(), SHORT.change(teachers=teachers), data, RunFolder(tmp_path / "whole"))
+    whole.run()
+    half = start_run(sizes(), SHORT.change(teachers=teachers), data, RunFolder(tmp_path / "half"))
+
+    def stop(event: dict) -> None:
+        if event["step"] == 3 and "loss_nats" in event:
+            half.interrupts.asked = True
+
+    half._on_event = stop
+    half.run()
+    assert half.progress.step == 3
+    went_on = resume_run(data, RunFolder(tmp_path / "half"), {})
+    assert went_on.config.teachers == tuple(teachers)
+    went_on.run()
+    for one, other in zip(whole.model.parameters(), went_on.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
+    def refused(folder: object, error: type[KothaError], match: str, **changes: object) -> None:
+        with pytest.raises(error, match=match):
+            NextToken(sizes(**changes), SHORT.change(teachers=[str(folder)]), data)
+
+    refused(tmp_path / "nowhere", KothaError, "nowhere")
+    refused(teachers[0], ConfigError, "reads 16 tokens at once; use context_length=16", context_length=32)
+    bert = BERTConfig(vocab_size=700, context_length=16, n_layers=1, d_model=16, n_heads=2)
+    refused(bundle.save(tmp_path / "b", build(bert), data.tokenizer), ConfigError, "is a bert model")
+    other = train_tokenizer(["আমি ভাত খাই। তুমি বই পড়ো।"], "char")
+    foreign = build(sizes(vocab_size=other.vocab_size))
+    refused(bundle.save(tmp_path / "f", foreign, other), ConfigError, "another tokenizer than the data")
+    biased = build(sizes(head_bias=True, tied_head=False))
+    refused(bundle.save(tmp_path / "bias", biased, data.tokenizer), ConfigError, "a bias in its head")
+
+
+def test_a_model_of_masked_words_has_no_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
+    bert = BERTConfig(vocab_size=700, context_length=16, n_layers=1, d_model=16, n_heads=2)
+    with pytest.raises(ConfigError, match="teachers is for a gpt"):
+        start_run(bert, SHORT.change(teachers=teachers), data, RunFolder(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("wrong", ["run", [1], 5])
+def test_teachers_are_a_list_of_folders(wrong: object) -> None:
+    with pytest.raises(ConfigError, match="should be a list of texts"):
+        SHORT.change(teachers=wrong)

@@ -1,0 +1,473 @@
+"""The loop: it learns, and a run that stops and goes on equals one that never stopped."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.prepared import prepared, some_stories
+
+from kotha.artifacts.run_folder import RunFolder
+from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, TrainingError
+from kotha.model.config import GPTConfig
+from kotha.text.prepare import PrepareOptions, prepare
+from kotha.text.shards import Dataset
+from kotha.text.tokenizer.trainers import train as train_tokenizer
+from kotha.training.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
+from kotha.training.config import TrainConfig
+from kotha.training.device.hardware import peak_flops_per_second
+from kotha.training.loop import Training
+from kotha.training.recipes import recipe
+from kotha.training.start import resume_run, start_run, train_run
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    texts = some_stories(seed=3, n_documents=60)
+    return prepared(tmp_path_factory.mktemp("data"), texts, train_tokenizer(texts, "unigram", 700), validation=0.1)
+
+
+def model_config(**changes: object) -> GPTConfig:
+    values = {"vocab_size": 700, "context_length": 32, "n_layers": 1, "d_model": 32, "n_heads": 2, "dropout": 0.1}
+    return GPTConfig(**{**values, **changes})
+
+
+SHORT = TrainConfig(steps=12, batch_size=4, warmup_steps=2, evaluate_every=4, precision="float32", learning_rate=3e-3)
+
+
+def start(data: Dataset, path: Path, config: TrainConfig = SHORT, model: GPTConfig | None = None, **more) -> Training:
+    return start_run(model or model_config(), config, data, RunFolder(path), **more)
+
+
+def resumed(data: Dataset, path: Path, **more: object) -> Training:
+    return resume_run(data, RunFolder(path), {}, **more)
+
+
+def weights(run: Training) -> dict[str, torch.Tensor]:
+    return {name: each.detach().clone() for name, each in run.model.named_parameters()}
+
+
+def assert_same(first: Training, second: Training) -> None:
+    for (name, one), other in zip(weights(first).items(), weights(second).values(), strict=True):
+        assert torch.equal(one, other), name
+    assert first.progress.best_loss == second.progress.best_loss
+    if first.average is not None:
+        for name, one in first.average.tensors.items():
+            assert torch.equal(one, second.average.tensors[name]), name
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing of ours runs after it."""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "precision", "steps", "stops"),
+    [("adamw", "float32", 12, (1, 6)), ("muon", "float32", 12, (6,)), ("adamw", "bfloat16", 3, (3,))],
+)
+def test_killed_at_any_step_it_goes_on_bit_for_bit(data, tmp_path, optimizer, precision, steps, stops) -> None:
+    every = steps // 3
+    changes = {"optimizer": optimizer, "precision": precision, "steps": steps, "evaluate_every": every}
+    config = SHORT.change(**changes, ema_decay=0.9, ema_every=2, evaluate_tokens=32)
+    # A CPU may have to imitate bfloat16, slowly.
+    model = model_config(context_length=8, d_model=16) if precision == "bfloat16" else model_config()
+    whole = start(data, tmp_path / "whole", config, model)
+    whole.run()
+    for stop in stops:
+
+        def kill(event: dict, stop: int = stop) -> None:
+            if event["step"] == stop and "loss_nats" in event:
+                raise KilledError
+
+        path = tmp_path / f"killed-{stop}"
+        with pytest.raises(KilledError):
+            start(data, path, config, model, on_event=kill).run()
+        again = resumed(data, path)
+        assert again.progress.step == (stop - 1) // every * every
+        again.run()
+        assert_same(whole, again)
+        rows = [(row["step"], row.get("loss_nats")) for row in again.folder.metrics()]
+        assert rows == [(row["step"], row.get("loss_nats")) for row in whole.folder.metrics()]
+
+
+@pytest.mark.parametrize(("slow", "steps"), [(range(1), 48), (range(8), 48), (range(48), 16)])
+def test_a_few_slow_steps_do_not_shorten_a_run(data, tmp_path: Path, monkeypatch, slow: range, steps: int) -> None:
+    """On a clock of its own: a step takes a second, and a slow one four; there is time for 72 or for 18."""
+    peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, by the true clock
+    clock = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    training = start(data, tmp_path / "run", SHORT.change(steps=48, evaluate_every=6, evaluate_tokens=32))
+    read = training.task.batch
+
+    def batch(step: int, first: int, count: int):
+        clock[0] += 4.0 if step in slow else 1.0
+        return read(step, first, count)
+
+    monkeypatch.setattr(training.task, "batch", batch)
+    training.fitting.micro_batch_size = SHORT.batch_size
+    monkeypatch.setattr(training.fitting, "settle", lambda gradients: None)
+    training.deadline = 72.0
+    assert training.run()["steps"] == pytest.approx(steps, abs=2)
+
+
+@pytest.mark.parametrize(("most", "steps"), [(None, 20), (45, 45), (1000, 95)])
+def test_a_machine_that_was_busy_when_it_was_timed_uses_its_time(
+    data, tmp_path: Path, monkeypatch, most: int | None, steps: int
+) -> None:
+    """On a clock of its own: there is time for 100 steps of a second, and 20 were planned; the text bears so many."""
+    peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, by the true clock
+    clock = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    planned = SHORT.change(steps=20, evaluate_every=5, evaluate_tokens=32, schedule="stable", decay_steps=12)
+    training, said = start(data, tmp_path / "run", planned), []
+    read = training.task.batch
+
+    def batch(step: int, first: int, count: int):
+        clock[0] += 1.0
+        return read(step, first, count)
+
+    monkeypatch.setattr(training.task, "batch", batch)
+    training.fitting.micro_batch_size = SHORT.batch_size
+    monkeypatch.setattr(training.fitting, "settle", lambda gradients: None)
+    training.fitting.on_remark = said.append
+    training.deadline, training.most_steps = 100.0, most
+    assert training.run()["steps"] == pytest.approx(steps, abs=2)
+    if most is None:
+        assert not said
+        return
+    assert "faster than when this machine was timed" in said[0]
+    assert training.config.decay_steps == pytest.approx(0.6 * steps, abs=2)
+    as_if = start(data, tmp_path / "as if", training.config)  # planned so from the first step
+    as_if.fitting.micro_batch_size = SHORT.batch_size
+    as_if.run()
+    assert_same(training, as_if)
+
+
+def test_what_the_process_computed_before_changes_nothing(data, tmp_path: Path) -> None:
+    torch._C._set_mkldnn_enabled(True)  # as in a new process
+    first = start(data, tmp_path / "first")
+    first.run()
+    start(data, tmp_path / "between", SHORT.change(precision="bfloat16", steps=1)).run()
+    second = start(data, tmp_path / "second")
+    second.run()
+    assert_same(first, second)
+
+
+def test_a_run_that_is_late_has_fewer_steps_and_is_resumed_with_them(data, tmp_path: Path) -> None:
+    late, in_time = start(data, tmp_path / "late"), start(data, tmp_path / "in time")
+    late.deadline = 0.0  # long ago
+    assert in_time.run()["steps"] == 12
+    assert late.run()["steps"] == late.folder.about()["training"]["steps"] == 8, "as few as any run has"
+    checkpoints = list_checkpoints(late.folder.checkpoints)
+    shutil.rmtree(checkpoint_path(late.folder.checkpoints, checkpoints[-1]))
+    again = resumed(data, tmp_path / "late")
+    assert again.progress.step == 6
+    again.run()
+    assert_same(late, again)
+
+
+def test_a_signal_saves_and_ends(data, tmp_path: Path) -> None:
+    def interrupt(event: dict) -> None:
+        if event["step"] == 6 and "loss_nats" in event:
+            signal.raise_signal(signal.SIGTERM)
+
+    summary = start(data, tmp_path / "run", on_event=interrupt).run()
+    assert summary["stopped"] is True
+    assert summary["steps"] == 6 or summary["steps"] == 7
+    whole = start(data, tmp_path / "whole")
+    whole.run()
+    again = resumed(data, tmp_path / "run")
+    again.run()
+    for (name, one), other in zip(weights(whole).items(), weights(again).values(), strict=True):
+        assert torch.equal(one, other), name
+
+
+class Asking(list):
+    """Batches of a validation in which a scheduler asks to stop."""
+
+    def __getitem__(self, place):
+        signal.raise_signal(signal.SIGTERM)
+        return super().__getitem__(place)
+
+
+def test_asked_in_a_validation_it_saves_first_and_measures_when_it_goes_on(data, tmp_path, monkeypatch) -> None:
+    run = start(data, tmp_path / "run")
+    batches = Asking(run.task.validation() * 3)
+    measured = []
+    monkeypatch.setattr(run.task, "validation", lambda: batches)
+    monkeypatch.setattr(run.task, "score", lambda *_: measured.append(1))
+    summary = run.run()
+    assert (summary["stopped"], summary["steps"], measured) == (True, 4, [])
+    assert list_checkpoints(run.folder.checkpoints) == [4]
+    whole, again = start(data, tmp_path / "whole"), resumed(data, tmp_path / "run")
+    whole.run()
+    again.run()
+    assert_same(whole, again)
+    rows = [[(row["step"], "validation" in row) for row in each.folder.metrics()] for each in (whole, again)]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(("name", "measures"), [("SIGINT", True), ("SIGTERM", False)])
+def test_who_is_asked_before_a_model_was_kept(data, tmp_path: Path, name: str, measures: bool) -> None:
+    """A person can wait for a measured model, and end it with another Ctrl-C; a scheduler cannot."""
+    told = []
+
+    def interrupt(event: dict) -> None:
+        told.extend([event["stopping"]] if "stopping" in event else [])
+        if event["step"] == 2 and "loss_nats" in event:
+            signal.raise_signal(signal.Signals[name])
+
+    run = start(data, tmp_path / "run", on_event=interrupt)
+    summary = run.run()
+    assert told == [name]
+    assert list_checkpoints(run.folder.checkpoints) == [2]
+    assert run.folder.best_model.is_dir() is measures
+    assert (summary["best_step"] is not None, summary["loss_nats"] is not None) == (measures, measures)
+
+
+def test_a_scheduler_that_asks_twice_does_no_harm(data, tmp_path: Path) -> None:
+    def interrupt(event: dict) -> None:
+        if event["step"] == 2 and "loss_nats" in event:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+
+    run = start(data, tmp_path / "run", on_event=interrupt)
+    assert run.run()["stopped"] is True
+    assert list_checkpoints(run.folder.checkpoints) == [2]
+
+
+def test_a_folder_takes_one_training_at_a_time(data, tmp_path: Path) -> None:
+    first = start(data, tmp_path / "run")
+    for another in (start, resumed):
+        with pytest.raises(KothaError, match=rf"run is in use: another process \(pid {os.getpid()}\) is writing there"):
+            another(data, tmp_path / "run")
+    first.run()
+    resumed(data, tmp_path / "run").run()
+
+
+def test_a_full_disk_is_said_in_one_line(data, tmp_path: Path) -> None:
+    run = start(data, tmp_path / "run")
+    (tmp_path / "run" / "metrics.jsonl").symlink_to("/dev/full")
+    with pytest.raises(
+        CheckpointError, match=r"metrics\.jsonl could not be written: No space left on device; make room"
+    ):
+        run.run()
+
+
+def test_a_disk_that_is_full_at_a_checkpoint_is_said_with_what_stays(data, tmp_path: Path, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    run = start(data, tmp_path / "run")
+    monkeypatch.setattr("kotha.training.checkpoint.write_weights", full)
+    with pytest.raises(
+        CheckpointError, match=r"No space left on device; nothing had been saved yet; make room, and start a new run$"
+    ):
+        run.run()
+    monkeypatch.undo()
+    assert resumed(data, tmp_path / "run").run()["steps"] == SHORT.steps
+
+
+def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monkeypatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "write", full)
+    with pytest.raises(
+        KothaError, match="run could not be written: No space left on device; nothing of it was left behind"
+    ):
+        start(data, tmp_path / "some" / "where" / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_else_in_it_is_refused_before_anything_is_measured(data, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("mine")
+    said: list[str] = []
+    for begin in (start, lambda data, path: train_run(data, RunFolder(path), on_remark=said.append)):
+        with pytest.raises(CheckpointError, match=r"holds report\.html, and no run; choose a new folder"):
+            begin(data, tmp_path)
+    assert said == []
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_run_that_was_killed_as_it_began_can_be_begun_again(data, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / ".config.json.kotha-partial").write_text("{")
+    assert start(data, tmp_path).run()["steps"] == SHORT.steps
+
+
+def test_a_second_ctrl_c_ends_at_once(data, tmp_path: Path) -> None:
+    def interrupt(event: dict) -> None:
+        if event["step"] == 2:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        start(data, tmp_path / "run", on_event=interrupt).run()
+
+
+def test_micro_batches_give_the_gradients_of_the_whole(data, tmp_path: Path) -> None:
+    found = []
+    for size in (4, 1, 3):
+        torch.manual_seed(0)
+        config = SHORT.change(micro_batch_size=size, steps=3)
+        run = start(data, tmp_path / str(size), config, model_config(dropout=0.0))
+        run.run()
+        found.append(torch.cat([each.flatten() for each in weights(run).values()]))
+    assert torch.allclose(found[0], found[1], atol=1e-5)
+    assert torch.allclose(found[0], found[2], atol=1e-5)
+
+
+def test_what_was_to_go_goes_when_the_run_goes_on(data, tmp_path: Path) -> None:
+    """Killed between saving a checkpoint and letting an old one go, or in the middle of letting it go."""
+    config = SHORT.change(steps=6, checkpoint_every=2, keep_checkpoints=3, evaluate_every=6)
+    run = start(data, tmp_path / "run", config)
+    run.run()
+    checkpoints = run.folder.checkpoints
+    shutil.copytree(checkpoint_path(checkpoints, 2), checkpoints / ".step-00000001.kotha-gone")
+    (checkpoint_path(checkpoints, 6) / "manifest.json").unlink()
+    again = resume_run(data, run.folder, {"keep_checkpoints": 1})
+    assert again.progress.step == 4
+    assert list_checkpoints(checkpoints) == [4, 6], "the broken one is no reason to let a whole one go"
+    assert not list(checkpoints.glob(".*"))
+
+
+def test_a_manifest_may_name_what_no_file_is_called(data, tmp_path: Path) -> None:
+    run = start(data, tmp_path / "run", SHORT.change(steps=2, checkpoint_every=2, evaluate_every=2))
+    run.run()
+    newest = checkpoint_path(run.folder.checkpoints, 2)
+    (newest / "state.json").write_text("", encoding="utf-8")
+    (newest / "manifest.json").write_text(
+        json.dumps({"state.json": hashlib.sha256(b"").hexdigest(), "x" * 5000: ""}), encoding="utf-8"
+    )
+    with pytest.raises(CheckpointError, match="x is missing"):
+        load_checkpoint(newest)
+
+
+def test_it_learns_and_keeps_the_best(data, tmp_path: Path) -> None:
+    config = SHORT.change(steps=150, evaluate_every=50, keep_checkpoints=1, learning_rate=1e-2)
+    run = start(data, tmp_path / "run", config)
+    summary = run.run()
+    losses = [row["loss_nats"] for row in run.folder.metrics() if "loss_nats" in row]
+    assert losses[0] == pytest.approx(np.log(700), abs=0.3), "an untrained model knows nothing"
+    assert losses[-1] < losses[0] - 1
+    assert summary["loss_nats"] < losses[0] - 0.8
+    validations = {row["step"]: row["validation"]["loss_nats"] for row in run.folder.metrics() if "validation" in row}
+    assert summary["best_step"] == min(validations, key=validations.get)
+    assert set(list_checkpoints(run.folder.checkpoints)) == {150, summary["best_step"]}
+    assert json.loads((run.folder.path / "best.json").read_text())["step"] == summary["best_step"]
+    split = data["validation"].info
+    assert summary["bits_per_byte"] == pytest.approx(summary["loss_nats"] / np.log(2) * split.tokens / split.bytes)
+
+
+def test_patience_ends_a_run_that_gains_nothing(data, tmp_path: Path) -> None:
+    config = SHORT.change(steps=1000, evaluate_every=1, patience=3, learning_rate=1e-12, warmup_steps=0)
+    summary = start(data, tmp_path / "run", config.change(learning_rate=1e-30)).run()
+    assert summary["steps"] < 20
+
+
+def test_a_broken_loss_stops_the_run_and_says_where(data, tmp_path: Path) -> None:
+    run = start(data, tmp_path / "run", SHORT.change(steps=40))
+
+    def poison(event: dict) -> None:
+        if event["step"] == 9 and "loss_nats" in event:
+            with torch.no_grad():
+                run.model.tokens.weight.fill_(float("nan"))
+
+    run._on_event = poison
+    with pytest.raises(TrainingError, match=r"is nan at step 9\. Documents of that batch: [\d, ]+\. Last good"):
+        run.run()
+    assert list_checkpoints(run.folder.checkpoints) == [4, 8], "nothing broken was saved"
+
+
+def test_a_spike_stops_the_run(data, tmp_path: Path) -> None:
+    run = start(data, tmp_path / "run", SHORT.change(steps=80, evaluate_every=80))
+
+    def shake(event: dict) -> None:
+        if event["step"] == 60:
+            with torch.no_grad():
+                run.model.head.weight.mul_(1000)
+
+    run._on_event = shake
+    with pytest.raises(TrainingError, match="the loss rose to"):
+        run.run()
+
+
+def test_a_full_disk_is_an_error_and_the_last_checkpoint_survives(data, tmp_path: Path, monkeypatch) -> None:
+    run = start(data, tmp_path / "run")
+    from kotha.training import checkpoint
+
+    save = checkpoint.write_weights
+
+    def full(path: Path, tensors: dict, **about: str) -> None:
+        if "step-00000008" in str(path):
+            raise OSError(28, "No space left on device")
+        save(path, tensors, **about)
+
+    monkeypatch.setattr(checkpoint, "write_weights", full)
+    with pytest.raises(CheckpointError, match=r"No space left on device; the run stays in .*go on with resume=True$"):
+        run.run()
+    assert list_checkpoints(run.folder.checkpoints) == [4]
+    assert load_checkpoint(checkpoint_path(run.folder.checkpoints, 4)).step == 4
+
+
+def test_a_broken_checkpoint_is_passed_over(data, tmp_path: Path) -> None:
+    start(data, tmp_path / "run").run()
+    newest = checkpoint_path(tmp_path / "run" / "checkpoints", 12)
+    file = newest / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is not the file that was saved"):
+        load_checkpoint(newest)
+    assert resumed(data, tmp_path / "run").progress.step == 8
+
+
+def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
+    start(data, tmp_path / "run")
+    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
+        start(data, tmp_path / "run")
+    with pytest.raises(CheckpointError, match="holds no run; name the folder that a training wrote"):
+        RunFolder(tmp_path / "none").read()
+
+
+def test_a_run_that_goes_on_with_other_data_remembers_it(data, tmp_path: Path) -> None:
+    start(data, tmp_path / "run")
+    prepare([data.path.parent / "texts.jsonl"], data.tokenizer, tmp_path / "other", PrepareOptions(validation=0.3))
+    for each in (data, Dataset(tmp_path / "other"), data):
+        resumed(each, tmp_path / "run")
+    told = RunFolder(tmp_path / "run").about()
+    assert [told["data"]["path"], *(each["path"] for each in told["more_data"])] == [
+        str(data.path),
+        str(tmp_path / "other"),
+    ]
+
+
+def test_a_run_that_goes_on_keeps_its_model(data, tmp_path: Path) -> None:
+    start(data, tmp_path / "run")
+    assert resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 1, "steps": 20}).config.steps == 20
+    with pytest.raises(ConfigError, match="keeps its model; for other sizes start another run"):
+        resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 2})
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused(data, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="use vocab_size="):
+        start(data, tmp_path / "run", model=model_config(vocab_size=100))
+    assert not (tmp_path / "run").exists()
+
+
+def test_recipes_can_be_changed_by_name_only() -> None:
+    assert recipe("course", steps=10).steps == 10
+    with pytest.raises(ConfigError, match="setting 'learning_rat' does not exist; did you mean 'learning_rate'"):
+        recipe("course", learning_rat=1)
+    with pytest.raises(ConfigError, match="did you mean 'modern'"):
+        recipe("moden")
+    with pytest.raises(ConfigError, match="schedule='cosin' is not a choice; did you mean 'cosine'"):
+        TrainConfig(schedule="cosin")
+    with pytest.raises(ConfigError, match="steps='many' should be int"):
+        TrainConfig(steps="many")

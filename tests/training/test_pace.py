@@ -1,0 +1,82 @@
+"""Who is slow among processes that wait for each other, and what is said of it."""
+
+import time
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from kotha.training import stragglers as pace
+from kotha.training.distributed import ALONE, Ranks
+from kotha.training.stragglers import Stragglers, slow_ones
+
+
+class Others(Ranks):
+    """Two processes, of which the second is not there: it is so many times as busy."""
+
+    times = 1.0
+
+    def each(self, value: Any) -> list[Any]:
+        return [value, "node-2" if isinstance(value, str) else value * Others.times]
+
+
+class Working(nn.Module):
+    def forward(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(pace, "_COMPARE_EVERY", 2)
+    return []
+
+
+def test_of_two_the_slower_is_named_once_and_again_when_it_is_well(told: list[str]) -> None:
+    working, ranks = Working(), Others(0, 2)
+    watched = Stragglers(ranks, [working], torch.device("cpu"), told.append)
+    Others.times = 2.5
+    for step in range(1, 9):
+        working(0.02)
+        watched.step(step)
+        if step == 6:
+            Others.times = 1.2
+    assert told == [
+        "node-2 (process 1) is 2.5 times slower than the median of all",
+        "node-2 (process 1) is as fast as the others again",
+    ]
+
+
+def test_only_what_is_learned_counts() -> None:
+    working = Working()
+    watched = Stragglers(Others(0, 2), [working], torch.device("cpu"), print)
+    with torch.no_grad():
+        working(0.05)
+    assert watched._busy() == 0
+    working(0.01)
+    assert watched._busy() >= 0.01 and watched._busy() == 0
+
+
+def test_a_step_in_which_nothing_moved_is_told(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([1.0, 1.5, 2.0, 33.0, 33.5, 90.0])
+    monkeypatch.setattr(pace.time, "perf_counter", lambda: next(clock))
+    watched = Stragglers(Others(0, 2), [], torch.device("cpu"), told.append)
+    for step in range(1, 6):
+        watched.step(step)
+    watched.rest()
+    watched.step(6)  # whatever came between was no step
+    assert told == ["step 4 took 31.0 s instead of 0.5 s: a machine, or the network, stood still"]
+
+
+def test_one_alone_has_nobody_to_wait_for(told: list[str]) -> None:
+    working = Working()
+    watched = Stragglers(ALONE, [working], torch.device("cpu"), told.append)
+    watched.step(1)
+    assert not working._forward_hooks and told == []
+
+
+@pytest.mark.parametrize(
+    ("busy", "slow"), [([1.0, 1.9], {}), ([4.0, 2.0], {0: 2.0}), ([1.0, 5.0, 1.0, 1.0], {1: 5.0}), ([0.0, 0.0], {})]
+)
+def test_slow_is_twice_the_median(busy: list[float], slow: dict[int, float]) -> None:
+    assert slow_ones(busy) == slow

@@ -1,0 +1,131 @@
+"""From a request to settings: chosen from text and time, or taken as they are."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.training.plan.test_design import NEWS, SLOW
+
+from kotha.api.demo import Demonstration
+from kotha.errors import ConfigError, UsageError
+from kotha.model.config import GPTConfig
+from kotha.model.presets import preset
+from kotha.training import settings as module
+from kotha.training.recipes import recipe
+from kotha.training.settings import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
+
+
+@pytest.fixture(autouse=True)
+def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    monkeypatch.setattr(module, "budget_here", lambda minutes, *_: replace(SLOW, minutes=minutes))
+
+
+def test_without_a_preset_text_and_time_decide() -> None:
+    short, long = (choose_settings(TrainRequest(minutes=minutes), NEWS) for minutes in (2, 200))
+    assert short.design is not None
+    assert long.design is not None
+    assert short.design.parameters < long.design.parameters
+    assert short.model.vocab_size == NEWS.vocab_size  # type: ignore[attr-defined]
+    assert short.settings.learning_rate > long.settings.learning_rate
+    assert (short.settings.dropout, short.settings.weight_decay) == (0.0, 0.1)
+    for word in ("layers of", "steps of", "learning rates", "32 MB of text", "2 minutes"):
+        assert word in short.sentence
+
+
+@pytest.mark.parametrize("minutes", [2, 30])
+@pytest.mark.parametrize("name", [None, "pocket"])
+def test_what_is_chosen_fits_the_time(minutes: float, name: str | None) -> None:
+    choice = choose_settings(TrainRequest(preset=name, minutes=minutes), NEWS)
+    assert choice.seconds_per_step is not None
+    assert 0 < choice.settings.steps * choice.seconds_per_step <= 60 * minutes
+
+
+def test_what_is_given_stays() -> None:
+    given = {"batch_size": 16, "learning_rate": 1e-4, "seed": 5, "d_model": 64, "n_heads": 2}
+    choice = choose_settings(TrainRequest(minutes=2, changes=given), NEWS)
+    assert (choice.settings.batch_size, choice.settings.learning_rate, choice.settings.seed) == (16, 1e-4, 5)
+    assert choice.model.d_model == 64
+    course = choose_settings(TrainRequest(preset="pocket", recipe="course", minutes=2), NEWS)
+    assert (course.settings.learning_rate, course.settings.batch_size) == (3e-4, 64)
+    assert course.settings.warmup_steps <= course.settings.steps // 10
+
+
+def test_steps_are_taken_as_they_are() -> None:
+    choice = choose_settings(TrainRequest(changes={"steps": 7}), NEWS)
+    assert choice.settings == recipe("modern", steps=7, warmup_steps=0)
+    assert (choice.model.n_layers, choice.sentence) == (preset("pocket").n_layers, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "warmup"), [("modern", 60, 6), ("modern", 100, 50), ("course", 1500, 150), ("course", 4000, 1000)]
+)
+def test_a_warm_up_leaves_steps_to_learn_in(name: str, steps: int, warmup: int) -> None:
+    short = choose_settings(TrainRequest(recipe=name, changes={"steps": steps}), NEWS)
+    assert short.settings == recipe(name, steps=steps, warmup_steps=warmup)
+    asked = choose_settings(TrainRequest(recipe=name, changes={"steps": steps, "warmup_steps": steps}), NEWS)
+    assert asked.settings.warmup_steps == steps, "who names it gets it"
+
+
+def test_nothing_said_is_a_run_of_the_usual_length() -> None:
+    said, unsaid = choose_settings(TrainRequest(minutes=USUAL_MINUTES), NEWS), choose_settings(TrainRequest(), NEWS)
+    assert (said.model, said.settings) == (unsaid.model, unsaid.settings)
+
+
+@pytest.mark.parametrize(
+    ("request_", "wording"),
+    [
+        *(({"minutes": wrong}, "must be above 0") for wrong in (0, -1, math.nan, math.inf, 1e308, 10**400, "soon")),
+        ({"minutes": 1, "changes": {"steps": 5}}, "minutes and steps both say how long"),
+    ],
+)
+def test_contradictions_are_refused(request_: dict[str, Any], wording: str) -> None:
+    with pytest.raises(UsageError, match=wording):
+        TrainRequest(**request_)
+    with pytest.raises(UsageError, match="name the data"):
+        choose_settings(TrainRequest(minutes=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wording"),
+    [
+        ("seed", -1, "must be from 0 to 9223372036854775807"),
+        ("seed", 1 << 63, "must be from 0 to 9223372036854775807"),
+        ("learning_rate", math.inf, "must be a finite number"),
+        ("gradient_clip", math.nan, "must be a finite number"),
+        ("weight_decay", 10**400, "must be a finite number"),
+        ("batch_size", 10**10, "must be from 1 to 65,536"),
+        ("steps", 10**20, "must be from 1 to"),
+        ("n_layers", 1_000_000_000, "is more than any model has; use 1 to 1,024"),
+    ],
+)
+def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, wording: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}={value} {wording}"):
+        choose_settings(TrainRequest(changes={"steps": 1, name: value}))
+
+
+def test_a_demonstration_refuses_before_it_writes(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="minutes=nan must be above 0"):
+        Demonstration(tmp_path, 100, 1000, math.nan, 0)
+    with pytest.raises(ConfigError, match="seed=-1 must be from 0"):
+        Demonstration(tmp_path, 100, 1000, 1.0, -1)
+
+
+def test_sizes_are_told_from_settings() -> None:
+    model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1})
+    assert model.n_layers == 3
+    assert rest == {"steps": 5, "dropout": 0.1}
+    with pytest.raises(ConfigError, match="setting 'n_layer' does not exist; did you mean 'n_layers'"):
+        take_sizes(preset("pocket"), {"n_layer": 3})
+
+
+def test_a_new_model_sees_as_far_as_it_shall_read() -> None:
+    request = TrainRequest(preset="pocket", changes={"context_length": 512, "steps": 1})
+    chosen = choose_settings(request)
+    assert isinstance(chosen.model, GPTConfig) and chosen.model.context_length == 512
+    grown = preset("pocket")
+    assert isinstance(grown, GPTConfig)
+    kept = choose_settings(TrainRequest(model=grown, changes={"context_length": 512, "steps": 1}))
+    assert isinstance(kept.model, GPTConfig) and kept.model.context_length == 256, "one that goes on is as it was"
