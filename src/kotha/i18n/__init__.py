@@ -1,0 +1,1 @@
+"""Messages, numbers and dates in the reader's language."""
