@@ -20,6 +20,7 @@ from kotha.text.shards import Dataset
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
 from kotha.training.config import TrainConfig
+from kotha.training.device import precision
 from kotha.training.device.hardware import peak_flops_per_second
 from kotha.training.loop import Training
 from kotha.training.recipes import recipe
@@ -157,6 +158,16 @@ def test_what_the_process_computed_before_changes_nothing(data, tmp_path: Path) 
     second = start(data, tmp_path / "second")
     second.run()
     assert_same(first, second)
+
+
+def test_a_resumed_run_keeps_the_precision_it_began_with(data, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(precision, "_gain_of_bfloat16", lambda: 0.5)
+    begun = start(data, tmp_path / "run", SHORT.change(precision="auto"))
+    begun.save()
+    begun.folder.release()
+    monkeypatch.setattr(precision, "_gain_of_bfloat16", lambda: 6.0)  # the probe of another moment
+    assert resumed(data, tmp_path / "run").arithmetic.precision == "float32"
+    assert start(data, tmp_path / "new", SHORT.change(precision="auto")).arithmetic.precision == "bfloat16"
 
 
 def test_a_run_that_is_late_has_fewer_steps_and_is_resumed_with_them(data, tmp_path: Path) -> None:

@@ -106,6 +106,10 @@ class RunFolder:
                 return
         self.write(CONFIG, {**config, MORE_DATA: [*more, described]})
 
+    def machine(self) -> dict[str, Any]:
+        """The machine that a run began on; empty for a run that is new."""
+        return mapping(self.about(), "machine") if self.exists else {}
+
     def about(self) -> dict[str, Any]:
         """All that the config tells."""
         config = self._read(CONFIG)

@@ -74,7 +74,7 @@ class Training:
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
             raise ConfigError("lora learns so few numbers that none are sharded; leave shard out")
-        self.arithmetic = choose_arithmetic(config.precision, device)
+        self.arithmetic = choose_arithmetic(config.precision, device, folder.machine())
         self.arithmetic.settle()
         how = how_planned(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
         check_room(model_config, config, largest_memory(self.arithmetic.device), how)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, data_of, describe_data, mapping
+from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, data_of, describe_data
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.status import matching
@@ -224,9 +224,6 @@ def resume_run(
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
         raise CheckpointError(f"{folder.path} was to go on from {origin}, and saved nothing; start a new run from it")
-    threads = mapping(folder.about(), "machine").get("threads")
-    if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
-        torch.set_num_threads(threads)  # sums round as they did
     try:
         config = TrainConfig().change(**settings)
     except (KothaError, TypeError) as error:

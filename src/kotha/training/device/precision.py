@@ -5,9 +5,11 @@ slower in it, so a short product is timed in both. Older GPUs get float16 with s
 """
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from timeit import repeat
+from typing import Any
 
 import torch
 
@@ -49,9 +51,21 @@ class Arithmetic:
         return torch.autocast(self.device.type, self.dtype, enabled=self.precision != "float32")
 
 
-def choose_arithmetic(precision: Precision, device: str | None = None) -> Arithmetic:
-    """What the config asks for, or what suits the machine."""
+def choose_arithmetic(
+    precision: Precision, device: str | None = None, before: Mapping[str, Any] | None = None
+) -> Arithmetic:
+    """What the config asks for, or what suits the machine; ``before`` is the machine of a run that is resumed.
+
+    A resumed run computes as it did, with as many threads, so that its sums round as they did: a probe on a busy
+    machine may answer otherwise than the first time.
+    """
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if before and torch.device(str(before.get("device", "cpu"))).type == place.type:
+        threads, recorded = before.get("threads"), before.get("precision")
+        if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
+            torch.set_num_threads(threads)
+        if precision == "auto" and recorded in DTYPES:
+            return Arithmetic(place, str(recorded), "as this run began")
     if precision != "auto":
         return Arithmetic(place, precision, "as asked")
     if place.type == "cuda":
