@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
-WORDS = ROOT / "src" / "kotha" / "studio" / "words"
-STATIC = ROOT / "src" / "kotha" / "studio" / "static"
+WORDS = ROOT / "src" / "kotha" / "report" / "studio" / "words"
+STATIC = ROOT / "src" / "kotha" / "report" / "studio" / "static"
 BUILT = STATIC / "built.json"
 SCHEMA = WEB / "openapi.json"
 SOURCES = ("index.html", "package-lock.json", "package.json", "svelte.config.js", "tsconfig.json", "vite.config.ts")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from kotha.cli.main import main
-from kotha.i18n.wording import by_lakh
+from kotha.i18n.numbers import by_lakh
 
 # Names, paths, commands, units and code; what else is Latin would be a sentence that was forgotten.
 LATIN_ALLOWED = re.compile(

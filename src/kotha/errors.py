@@ -11,7 +11,9 @@ from typing import Any
 
 
 class KothaError(Exception):
-    """Something the user can put right.
+    """Something the user can put right, as a message: an English template and the values that fill it in.
+
+    A template without values is taken literally, braces included (see ``kotha.i18n.message``).
 
     >>> import kotha
     >>> try:
@@ -20,6 +22,26 @@ class KothaError(Exception):
     ...     print(error)
     there is no nowhere; name a run, a model or a Hugging Face folder, or box for the one here
     """
+
+    def __init__(self, template: str, /, **values: Any) -> None:
+        super().__init__(template)
+        self.template = template
+        self.values: dict[str, Any] = values
+
+    def __str__(self) -> str:
+        lists = {name: each for name, each in self.values.items() if isinstance(each, list | tuple)}
+        listed = {name: ", ".join(map(str, each)) for name, each in lists.items()}
+        return self.template.format_map({**self.values, **listed}) if self.values else self.template
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (type(self), self.__dict__)
+
+
+def _made_again(kind: type[KothaError], state: dict[str, Any]) -> KothaError:
+    """An error that came from another process."""
+    error = kind.__new__(kind, state["template"])
+    error.__dict__.update(state)
+    return error
 
 
 class UsageError(KothaError):
@@ -36,8 +58,8 @@ class CorpusError(KothaError):
     ``ways`` are the policies (``errors``) with which a reader would go on; who offers a choice of them can say so.
     """
 
-    def __init__(self, message: str, ways: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, template: str, /, ways: tuple[str, ...] = (), **values: Any) -> None:
+        super().__init__(template, **values)
         self.ways = ways
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.speech import bangla, left_in_english, spoken, told
 
 from kotha.cli.main import main
-from kotha.i18n.wording import ascii_digits
+from kotha.i18n.numbers import ascii_digits
 
 SIZES = ["--steps", "12", "--set", "n_layers=1", "d_model=32", "n_heads=2", "context_length=32"]
 

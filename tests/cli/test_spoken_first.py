@@ -11,7 +11,7 @@ from tests.speech import bangla, left_in_english, spoken, told
 
 import kotha
 from kotha.cli.main import main
-from kotha.i18n.wording import bangla_digits
+from kotha.i18n.numbers import bangla_digits
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from kotha.evaluation.classification import score_answers
 from kotha.evaluation.tables import score_table
 from kotha.evaluation.translation import TranslationScore
 from kotha.evaluation.translation_page import translations_page
-from kotha.i18n.wording import ascii_digits, bangla_digits
+from kotha.i18n.numbers import ascii_digits, bangla_digits
 from kotha.text.corpus.pairs import TextPairs
 from kotha.training.show.report import report_page
 from kotha.training.sweep.findings import SweepFindings, Trial

@@ -12,7 +12,7 @@ from tests.speech import bangla, left_in_english, spoken, told
 
 from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
-from kotha.i18n.wording import bangla_digits
+from kotha.i18n.numbers import bangla_digits
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.gpt import GPT

@@ -118,7 +118,7 @@ def test_one_document_has_no_pairs_and_too_little_is_told() -> None:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    room = Path(__file__).parents[1] / "museum" / "0.1.0"
+    room = Path(__file__).parents[1] / "format_fixtures" / "0.1.0"
     monkeypatch.chdir(room)
     return room / "runs" / "bert"
 

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from kotha.i18n.wording import DIGITS, Words, ascii_digits, bangla_digits, duration, size
+from kotha.i18n.numbers import DIGITS, ascii_digits, bangla_digits
+from kotha.i18n.wording import Words, duration, size
 
-SOURCE = Path(__file__).parent.parent / "src" / "kotha"
+SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 
 
 def test_the_digits_stand_in_one_place() -> None:
     table = "".join(bangla for _, bangla in DIGITS)
-    assert [path.name for path in SOURCE.rglob("*.py") if table in path.read_text(encoding="utf-8")] == ["wording.py"]
+    assert [path.name for path in SOURCE.rglob("*.py") if table in path.read_text(encoding="utf-8")] == ["numbers.py"]
 
 
 def test_digits_go_there_and_back() -> None:

@@ -15,11 +15,11 @@ from benchmarks.box_text import passages, plain, prose_of_lead, prose_of_work, s
 from hatchling.builders.wheel import WheelBuilder
 
 import kotha
+from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
 from kotha.storage import bundled
-from kotha.storage import model_folder as bundle
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FILES = [bundle.CONFIG_FILE, bundle.WEIGHTS_FILE, "tokenizer.json", bundled.CARD_FILE]
 MOST_BYTES = 16_000_000
 

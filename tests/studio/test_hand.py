@@ -12,7 +12,7 @@ from kotha.course.exercises.score import read_score
 from kotha.course.worksheet.model import model_sheet
 from kotha.course.worksheet.papers import paper_sheet
 from kotha.course.worksheet.workshop import sheet_by_hand, workshop_sheet
-from kotha.i18n.wording import bangla_digits
+from kotha.i18n.numbers import bangla_digits
 from kotha.report.built import WORDS
 from kotha.storage import bundled
 from kotha.storage import model_folder as bundle

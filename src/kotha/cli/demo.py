@@ -14,7 +14,7 @@ from kotha.cli.spoken import said, spoken_language
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import notes, print_table, progress, results
 from kotha.cli.training_display import TrainingDisplay
-from kotha.i18n.wording import Language
+from kotha.i18n.numbers import Language
 
 if TYPE_CHECKING:
     from kotha.api.demo import Demonstration, DemoStep

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kotha.cli.flags import InLanguage, Json, flag, page
 from kotha.cli.spoken import said, spoken_language, tell
 from kotha.cli.stopping import raised
-from kotha.i18n.wording import ascii_digits, counted
+from kotha.i18n.numbers import ascii_digits
+from kotha.i18n.wording import counted
 
 if TYPE_CHECKING:
     from kotha.evaluation.judge.session import BlindPair, Choice, Judging

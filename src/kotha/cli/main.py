@@ -95,9 +95,8 @@ def main(arguments: list[str] | None = None) -> int:
         except KothaError as error:
             if is_short_of_memory(error):
                 return _fail(_NO_MEMORY, FAILED)
-            return _fail(
-                in_flags(str(error)) + _ways_on(error, words), MISUSED if isinstance(error, UsageError) else FAILED
-            )
+            text = said(error) if error.values else in_flags(str(error))
+            return _fail(text + _ways_on(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
         except KeyboardInterrupt:
             return _fail("stopped; nothing half-written was left behind", INTERRUPTED)
         except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`

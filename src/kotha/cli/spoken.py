@@ -18,18 +18,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kotha.i18n.wording import (
-    LANGUAGES,
-    TIMES,
-    Language,
-    Voice,
-    WrittenNumber,
-    marked,
-    named,
-    pages_said,
-    plain,
-    settled,
-)
+from kotha.i18n.catalogue import Messenger, catalogue, translate
+from kotha.i18n.numbers import LANGUAGES, Language
+from kotha.i18n.wording import TIMES, Voice, WrittenNumber, marked, named, pages_said, plain, settled
 from kotha.storage.status import is_file
 
 FOLDER = Path(__file__).parent / "words"
@@ -112,14 +103,20 @@ def spoken_language() -> Language:
     return _Speech.language
 
 
-def said(text: str) -> str:
-    """A sentence in the reader's language; one that has no form there stays as it came.
+def said(text: "Messenger | str") -> str:
+    """A message in the reader's language; a string that is not in the catalogue stays as it came.
+
+    Finished English sentences are still recognised by their form here, until every one of them is a message.
 
     >>> said("there is no command 'trian'; did you mean 'train'?")
     "there is no command 'trian'; did you mean 'train'?"
     """
+    if not isinstance(text, str):
+        return translate(text, _Speech.language, flags=True)
     if _Speech.language == "en" or not text.strip():
         return text
+    if text in catalogue(_Speech.language):
+        return translate(text, _Speech.language)
     found = _marked(text, _rooms(_Speech.command))
     return text if found is None else _UNCOUNTED.sub(r"\1", settled(found))
 
@@ -150,7 +147,7 @@ def _known_on_page(text: str) -> str | None:
     return None
 
 
-def tell(text: str) -> None:
+def tell(text: "Messenger | str") -> None:
     """A remark on stderr, in the reader's language."""
     print(f"kotha: {said(text)}", file=sys.stderr, flush=True)
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 from kotha.errors import KothaError
 
@@ -28,8 +29,8 @@ class StoppedError(KothaError):
     Under torchrun the exit code is 0 all the same: it would take another for a failure, and start again.
     """
 
-    def __init__(self, message: str, alone: bool = True) -> None:
-        super().__init__(message)
+    def __init__(self, template: str, /, alone: bool = True, **values: Any) -> None:
+        super().__init__(template, **values)
         self.code = INTERRUPTED if alone else 0
 
 

@@ -9,17 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from string import Formatter
-from typing import Any, Literal
+from typing import Any
 
-Language = Literal["en", "bn"]
+from kotha.i18n.numbers import Language, bangla_digits, by_lakh
+
 # What long work says of itself: what it does, how much is done, of how much.
 OnProgress = Callable[[str, int, int], None]
-LANGUAGES: tuple[Language, ...] = ("en", "bn")
-
-# Each digit beside its twin: the one table of the house.
-DIGITS = tuple(zip("0123456789", "০১২৩৪৫৬৭৮৯", strict=True))
-_TO_BANGLA = str.maketrans(dict(DIGITS))
-_TO_ASCII = str.maketrans({bangla: ascii_ for ascii_, bangla in DIGITS})
 
 # A unit of time in Bangla, its seconds, and below how many it is used.
 # In Bangla, how many seconds it has, and below how many it is told so; days tell all that is longer.
@@ -27,24 +22,6 @@ TIMES = {
     **{"second": ("সেকেন্ড", 1, 120), "minute": ("মিনিট", 60, 7200), "hour": ("ঘণ্টা", 3600, 259_200)},
     "day": ("দিন", 86_400, 0),
 }
-
-
-def bangla_digits(text: str) -> str:
-    """A text with Bangla digits.
-
-    >>> bangla_digits("8,192")
-    '৮,১৯২'
-    """
-    return text.translate(_TO_BANGLA)
-
-
-def ascii_digits(text: str) -> str:
-    """A text with ASCII digits.
-
-    >>> ascii_digits("৮,১৯২")
-    '8,192'
-    """
-    return text.translate(_TO_ASCII)
 
 
 def count(value: float) -> str:
@@ -246,17 +223,6 @@ def _in_one_kind(sentence: str) -> str:
         return plain(sentence)
     sentence = _NAMED.sub(lambda found: found[1], sentence)
     return _MARKED.sub(lambda found: bangla_digits(_WHOLE.sub(lambda whole: by_lakh(whole[0]), found[1])), sentence)
-
-
-def by_lakh(grouped: str) -> str:
-    """A whole number grouped as South Asia does.
-
-    >>> by_lakh("58,139,648"), by_lakh("950")
-    ('5,81,39,648', '950')
-    """
-    digits = grouped.replace(",", "")
-    head = re.sub(r"\B(?=(?:\d{2})+$)", ",", digits[:-3])
-    return f"{head},{digits[-3:]}" if head else digits
 
 
 class _MarkedNumbers(Formatter):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kotha.storage.status import below
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "studio"
 STATIC, WORDS = FOLDER / "static", FOLDER / "words"
 SINGLE = STATIC / "single"  # scripts and styles of pages that are one file each; nobody fetches them
 _KINDS = {

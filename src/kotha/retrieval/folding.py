@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import regex
 
-from kotha.i18n.wording import DIGITS
+from kotha.i18n.numbers import DIGITS
 from kotha.text.normalize import normalize
 
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")

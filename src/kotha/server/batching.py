@@ -12,6 +12,7 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 from kotha.errors import KothaError
 from kotha.generation.answers import Request, Result, Written
@@ -21,8 +22,8 @@ from kotha.generation.engine import Engine
 class QueueFullError(KothaError):
     """There is no place to wait."""
 
-    def __init__(self, message: str, of_one: bool) -> None:
-        super().__init__(message)
+    def __init__(self, template: str, /, of_one: bool, **values: Any) -> None:
+        super().__init__(template, **values)
         self.of_one = of_one  # whether others would still find one
 
 
@@ -98,11 +99,13 @@ class Batcher:
         with self._changed:
             queue = self._waiting.get(client, ())
             if len(queue) >= self._most_for_one:
-                raise QueueFullError(f"{len(queue):,} of your texts wait already; ask again when some are done", True)
+                raise QueueFullError(
+                    "{n:,} of your texts wait already; ask again when some are done", of_one=True, n=len(queue)
+                )
             if self.n_waiting >= self._most:
-                raise QueueFullError(f"{self.n_waiting:,} texts wait already; ask again in a moment", False)
+                raise QueueFullError("{n:,} texts wait already; ask again in a moment", of_one=False, n=self.n_waiting)
             if self._closing:
-                raise QueueFullError("the server is stopping; ask again when it is back", False)
+                raise QueueFullError("the server is stopping; ask again when it is back", of_one=False)
             self._waiting.setdefault(client, deque()).append(ticket)
             self._changed.notify()
         return ticket

@@ -52,16 +52,18 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 class RefusedError(KothaError):
     """A request that cannot be met, with its status."""
 
-    def __init__(self, message: str, status: int = 400, param: str | None = None, code: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, template: str, /, status: int = 400, param: str | None = None, code: str | None = None, **values: Any
+    ) -> None:
+        super().__init__(template, **values)
         self.status, self.param, self.code = status, param, code
 
 
 class UnsupportedByModelError(RefusedError):
     """A request that other models could meet, and this one cannot by its nature."""
 
-    def __init__(self, message: str, param: str = "model") -> None:
-        super().__init__(message, 400, param, "unsupported_by_model")
+    def __init__(self, template: str, /, param: str = "model", **values: Any) -> None:
+        super().__init__(template, 400, param, "unsupported_by_model", **values)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import PurePath
+from typing import Any
 
 from kotha.errors import KothaError
 
@@ -19,8 +21,15 @@ def by_name(names: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except KothaError as error:
-        message = str(error)
-        for place in sorted(names, key=len, reverse=True):  # a folder's own name begins those of what is in it
-            message = message.replace(place, names[place])
-        error.args = (message, *error.args[1:])
+        error.template = _named(error.template, names)
+        error.values = {name: _named(value, names) for name, value in error.values.items()}
         raise
+
+
+def _named(value: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(value, str | PurePath):
+        return value
+    text = str(value)
+    for place in sorted(names, key=len, reverse=True):  # a folder's own name begins those of what is in it
+        text = text.replace(place, names[place])
+    return text

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TextIO
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message
 from kotha.storage.destinations import (
     GONE,
     OLD,
@@ -162,8 +163,8 @@ def partial_path(target: Path) -> Path:
 class NotWrittenError(KothaError):
     """Something could not be written, and nothing of it stays; ``what`` says what, and why."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; nothing of it was left behind")
+    def __init__(self, what: Message) -> None:
+        super().__init__("{what}; nothing of it was left behind", what=what)
         self.what = what
 
 
@@ -252,7 +253,8 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
     except InUseError as error:
         raise InUseError(target, error.holder) from error
     except OSError as error:
-        raise NotWrittenError(f"{target} could not be written: {error.strerror or error}") from error
+        why = error.strerror or str(error)
+        raise NotWrittenError(Message("{path} could not be written: {why}", path=target, why=why)) from error
     finally:
         entry.discard()
 

@@ -24,8 +24,10 @@ class InUseError(KothaError):
 
     def __init__(self, path: Path, holder: str = "") -> None:
         super().__init__(
-            f"{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or choose "
-            "another place"
+            "{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or choose "
+            "another place",
+            path=path,
+            holder=holder,
         )
         self.path, self.holder = path, holder
 

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message
 from kotha.storage.atomic import NotWrittenError
 
 _MAX_HEADER_BYTES = 1 << 23
@@ -58,7 +59,7 @@ def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
     try:
         safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
     except SafetensorError as error:
-        raise NotWrittenError(f"{file.name} could not be written: {error}") from error
+        raise NotWrittenError(Message("{path} could not be written: {why}", path=file.name, why=str(error))) from error
     file.chmod(file.parent.stat().st_mode & 0o666)  # the library makes it for its owner alone
     with file.open("rb") as stream:
         os.fsync(stream.fileno())

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import regex
 
 from kotha.errors import ConfigError, nearest
-from kotha.i18n.wording import DIGITS
+from kotha.i18n.numbers import DIGITS
 
 _VOWEL_SIGNS = "\u09be-\u09c4\u09c7\u09c8\u09cb\u09cc\u09d7"
 _JOINERS = "\u200c\u200d"

@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Callable
 
 from kotha.errors import UsageError, nearest
-from kotha.i18n.wording import ascii_digits
+from kotha.i18n.numbers import ascii_digits
 from kotha.text.akshara import aksharas
 
 Change = Callable[[str, random.Random], str]

@@ -8,7 +8,7 @@ from kotha.course.exercises.grading import Verdict
 from kotha.course.exercises.judging import judge
 from kotha.course.exercises.sets import QuestionChoice
 from kotha.course.exercises.setting import Question
-from kotha.i18n.wording import LANGUAGES, Language
+from kotha.i18n.numbers import LANGUAGES, Language
 
 CHOICES = [QuestionChoice(), QuestionChoice(set="assessment"), QuestionChoice(seed=2024)]
 CASES = [

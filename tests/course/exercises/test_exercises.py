@@ -16,7 +16,7 @@ from kotha.course.exercises.quiz import Quiz
 from kotha.course.exercises.sets import all_questions, choose
 from kotha.course.exercises.setting import Question, Setting, make_setting
 from kotha.errors import UsageError
-from kotha.i18n.wording import Language, ascii_digits
+from kotha.i18n.numbers import Language, ascii_digits
 from kotha.text.akshara import aksharas
 
 # As FACTS and the workshop have them, typed as a student would.

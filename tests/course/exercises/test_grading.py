@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kotha.course.exercises.grading import Expected, Verdict, grade, readings
-from kotha.i18n.wording import Words, bangla_digits
+from kotha.i18n.numbers import bangla_digits
+from kotha.i18n.wording import Words
 
 
 def values(text: str) -> list[list[float]]:

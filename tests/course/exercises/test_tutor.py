@@ -9,7 +9,8 @@ from kotha.course.exercises.outcome import Summary
 from kotha.course.exercises.points import WORKSHOP, share_out
 from kotha.course.exercises.quiz import Quiz
 from kotha.course.exercises.sets import QuestionChoice
-from kotha.i18n.wording import Language, Words
+from kotha.i18n.numbers import Language
+from kotha.i18n.wording import Words
 
 SCORES = "0.2983 0.2462 0.2649; 0.2462 0.1876 0.2238; 0.2649 0.2238 0.2334"
 UNSCALED = "0.4218 0.3481 0.3745; 0.3481 0.2652 0.3165; 0.3745 0.3165 0.33"

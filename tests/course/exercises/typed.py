@@ -17,7 +17,8 @@ from kotha.course.exercises.sets import QuestionChoice
 from kotha.course.exercises.setting import Question
 from kotha.course.worksheet.operations import written
 from kotha.course.worksheet.workshop import sheet_of_student
-from kotha.i18n.wording import Language, Words, bangla_digits
+from kotha.i18n.numbers import Language, bangla_digits
+from kotha.i18n.wording import Words
 
 SLIP_CASES = json.loads((Path(__file__).parents[3] / "web/tests/data/mistakes.json").read_text(encoding="utf-8"))
 

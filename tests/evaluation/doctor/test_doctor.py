@@ -13,7 +13,7 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.evaluation.doctor.advice import ADVICE, reassure, split_advice
 from kotha.evaluation.doctor.diagnosis import DataFacts, Finding, diagnose, look_at
 from kotha.evaluation.doctor.signs import Thresholds
-from kotha.i18n.wording import LANGUAGES
+from kotha.i18n.numbers import LANGUAGES
 from kotha.model.config import GPTConfig
 from kotha.model.presets import MODERN
 from kotha.text.shards import Dataset

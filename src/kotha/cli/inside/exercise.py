@@ -12,7 +12,7 @@ from kotha.storage.status import is_there
 if TYPE_CHECKING:
     from kotha.course.exercises.record import AnswerFile
     from kotha.course.exercises.sets import QuestionChoice
-    from kotha.i18n.wording import Language
+    from kotha.i18n.numbers import Language
 
 
 def exercise(

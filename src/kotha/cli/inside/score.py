@@ -9,7 +9,7 @@ from kotha.cli.terminal import print_json, results, table
 
 if TYPE_CHECKING:
     from kotha.course.exercises.classroom import FileScore
-    from kotha.i18n.wording import Language
+    from kotha.i18n.numbers import Language
 
 
 def score(

@@ -14,7 +14,8 @@ from typing import Any
 from kotha.course.exercises import record, score
 from kotha.course.exercises.outcome import Outcome
 from kotha.errors import KothaError
-from kotha.i18n.wording import Language, Words
+from kotha.i18n.numbers import Language
+from kotha.i18n.wording import Words
 
 PROOF = Words(
     "Points are counted anew from what was typed. A signature shows that the file comes from a program with the key "

@@ -6,7 +6,8 @@ from kotha.course.exercises.judging import Judged
 from kotha.course.exercises.setting import Question
 from kotha.course.worksheet.operations import written
 from kotha.course.worksheet.sheet import Sheet
-from kotha.i18n.wording import Language, Words
+from kotha.i18n.numbers import Language
+from kotha.i18n.wording import Words
 
 _SHOWN_DECIMALS = 6
 WORKED = Words("The worked step:", "হিসাবটি এমন:")

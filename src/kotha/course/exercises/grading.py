@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kotha.course.exercises.sums import worked_sum
-from kotha.i18n.wording import ascii_digits
+from kotha.i18n.numbers import ascii_digits
 
 _MINUS = str.maketrans("−–", "--")
 _RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")

@@ -14,7 +14,8 @@ from kotha.course.exercises.ordering import Flowchart, read_order
 from kotha.course.exercises.rubric import Recognised, Rubric, read_answer
 from kotha.course.exercises.setting import Question
 from kotha.course.worksheet.sheet import Sheet
-from kotha.i18n.wording import Words, ascii_digits
+from kotha.i18n.numbers import ascii_digits
+from kotha.i18n.wording import Words
 
 _UNREADABLE = Words(
     "Numbers read: {found}, and the answer has {wanted}.", "{found}টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা {wanted}টি।"

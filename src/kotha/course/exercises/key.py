@@ -13,7 +13,8 @@ from kotha.course.exercises.judging import Judged
 from kotha.course.exercises.setting import Question
 from kotha.course.worksheet.operations import written
 from kotha.course.worksheet.sheet import Sheet
-from kotha.i18n.wording import Language, Words
+from kotha.i18n.numbers import Language
+from kotha.i18n.wording import Words
 
 _WORTH = Words("{points} points", "{points} নম্বর")
 _ANSWER = Words("Answer: {answer}", "উত্তর:\n{answer}")

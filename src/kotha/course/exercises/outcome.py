@@ -8,7 +8,7 @@ from kotha.course.exercises.judging import Judged, judge
 from kotha.course.exercises.points import earned
 from kotha.course.exercises.setting import Question
 from kotha.course.worksheet.sheet import Sheet
-from kotha.i18n.wording import Language
+from kotha.i18n.numbers import Language
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from kotha.course.exercises.judging import Judged, judge
 from kotha.course.exercises.outcome import Outcome, Summary, mark
 from kotha.course.exercises.setting import Question
 from kotha.course.worksheet.sheet import Sheet
-from kotha.i18n.wording import Language, Words
+from kotha.i18n.numbers import Language
+from kotha.i18n.wording import Words
 
 # A line of the student's; None when there is no more.
 Read = Callable[[str], str | None]

@@ -19,7 +19,7 @@ from typing import Any
 from kotha.course.exercises.outcome import Outcome, mark
 from kotha.course.exercises.sets import QuestionChoice
 from kotha.errors import DataError, UsageError
-from kotha.i18n.wording import Language
+from kotha.i18n.numbers import Language
 from kotha.storage.atomic import write_whole
 
 KIND, VERSION = "kotha-exercise", 1

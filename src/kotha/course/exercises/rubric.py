@@ -11,7 +11,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kotha.i18n.wording import Words, ascii_digits
+from kotha.i18n.numbers import ascii_digits
+from kotha.i18n.wording import Words
 
 _TOKEN = re.compile(r"[a-z_]+|\d+(?:\.\d+)?|[\u0980-\u09e3\u09f0-\u09ff]+")
 _GROUPED = re.compile(r"(?<=\d),(?=\d)")

@@ -18,7 +18,8 @@ from kotha.course.exercises.reflection import reflection_questions
 from kotha.course.exercises.setting import Question, Setting, make_setting
 from kotha.course.exercises.slips import slips_of
 from kotha.errors import DataError, UsageError
-from kotha.i18n.wording import Words, ascii_digits
+from kotha.i18n.numbers import ascii_digits
+from kotha.i18n.wording import Words
 
 SetName = Literal["workshop", "assessment"]
 _COUNT = Words("A good answer names {needed} things.", "ভালো উত্তরে {needed}টি বিষয় থাকে।")

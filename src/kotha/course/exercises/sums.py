@@ -7,7 +7,7 @@ page reads the same by ``web/src/math/sums.ts``; one list of cases holds both.
 import math
 import re
 
-from kotha.i18n.wording import ascii_digits
+from kotha.i18n.numbers import ascii_digits
 
 _PIECE = re.compile(r"\s*(\d+\.?\d*|\.\d+|[-+*/^()√e])")
 _SPELLED = ((re.compile(r"\bexp\s*(?=\()"), "e^"), (re.compile(r"\bsqrt\b"), "√"), (re.compile(r"\*\*"), "^"))

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from kotha.course.worksheet.sheet import Sheet
-from kotha.i18n.wording import bangla_digits
+from kotha.i18n.numbers import bangla_digits
 
 _FILE = Path(__file__).with_name("phrases.json")
 _NUMBERED = re.compile(r"^(token|place) (\d+)$")

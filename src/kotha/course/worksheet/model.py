@@ -18,7 +18,7 @@ from kotha.course.worksheet.page import SheetView, sheet_view
 from kotha.course.worksheet.sheet import Head, Projection, Sheet, lay_out
 from kotha.course.worksheet.showing import Look
 from kotha.errors import UsageError, nearest
-from kotha.i18n.wording import Language
+from kotha.i18n.numbers import Language
 from kotha.inside.inputs import read
 from kotha.inside.sites import attentions, layers, stacks
 from kotha.inside.trace import trace

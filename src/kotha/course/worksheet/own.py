@@ -16,7 +16,7 @@ import numpy as np
 from kotha.course.worksheet.operations import Array
 from kotha.course.worksheet.sheet import Head, Projection, Sheet, lay_out
 from kotha.errors import DataError
-from kotha.i18n.wording import ascii_digits
+from kotha.i18n.numbers import ascii_digits
 from kotha.model.fields import is_number
 from kotha.storage.json_files import read_table
 from kotha.storage.status import is_file

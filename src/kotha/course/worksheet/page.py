@@ -17,7 +17,8 @@ from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.course.worksheet.showing import Look, Shown, as_json, show
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.errors import UsageError
-from kotha.i18n.wording import Language, Words
+from kotha.i18n.numbers import Language
+from kotha.i18n.wording import Words
 from kotha.inside.view import View
 from kotha.report.single_file import sheet_page
 from kotha.storage.atomic import whole_file

@@ -13,7 +13,7 @@ from kotha.course.worksheet.sheet import Sheet
 from kotha.course.worksheet.showing import Look
 from kotha.course.worksheet.workshop import workshop_sheet
 from kotha.errors import UsageError
-from kotha.i18n.wording import Language
+from kotha.i18n.numbers import Language
 
 Paper = Literal["attention", "block", "thinking", "robot", "bank", "positions"]
 PAPERS: tuple[Paper, ...] = get_args(Paper)

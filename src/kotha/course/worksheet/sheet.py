@@ -13,7 +13,7 @@ import numpy as np
 from kotha.course.worksheet import operations
 from kotha.course.worksheet.operations import Array, Operation, Product, Turned
 from kotha.errors import UsageError
-from kotha.i18n.wording import Language
+from kotha.i18n.numbers import Language
 
 
 @dataclass(frozen=True)

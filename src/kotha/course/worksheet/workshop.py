@@ -13,7 +13,7 @@ from kotha.course.worksheet.page import SheetView, sheet_view
 from kotha.course.worksheet.sheet import Head, Projection, Sheet, lay_out
 from kotha.course.worksheet.showing import Look
 from kotha.errors import UsageError
-from kotha.i18n.wording import Language
+from kotha.i18n.numbers import Language
 
 # Sizes that one can compute by hand, and that still have something to compute.
 _FEWEST, _MOST = 2, 12

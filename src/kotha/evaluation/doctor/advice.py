@@ -6,7 +6,8 @@ Numbers are filled in from the evidence, in Bangla with Bangla digits; names of 
 import re
 from collections.abc import Mapping
 
-from kotha.i18n.wording import LANGUAGES, Language, fill
+from kotha.i18n.numbers import LANGUAGES, Language
+from kotha.i18n.wording import fill
 
 Symptoms = dict[str, float | int | str]
 

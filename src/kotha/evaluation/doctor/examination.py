@@ -7,7 +7,7 @@ from typing import Any
 from kotha.evaluation.doctor.advice import reassure
 from kotha.evaluation.doctor.curve import Curve, read_curve
 from kotha.evaluation.doctor.diagnosis import Finding, diagnose, look_at
-from kotha.i18n.wording import LANGUAGES
+from kotha.i18n.numbers import LANGUAGES
 from kotha.text.shards import Dataset
 
 

@@ -127,7 +127,7 @@ class TextPart(BaseModel):
     text: str = Field(description="What was said.")
 
 
-class Message(BaseModel):
+class SentMessage(BaseModel):
     """What one side said."""
 
     model_config = ConfigDict(extra="ignore")  # clients send back all of an answer, with fields that are empty here
@@ -149,7 +149,7 @@ class Message(BaseModel):
 class ChatRequest(Sampled):
     """A conversation that the model is to go on with."""
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=4096, fail_fast=True)] = Field(
+    messages: Annotated[list[SentMessage], Field(min_length=1, max_length=4096, fail_fast=True)] = Field(
         description="What was said so far, the oldest first."
     )
     max_tokens: int | None = Field(None, ge=0, description="An older name of max_completion_tokens.")

@@ -18,7 +18,7 @@ form NFC, where ড়, ঢ় and য় are a letter and a dot.
 
 import functools
 
-from kotha.i18n.wording import bangla_digits
+from kotha.i18n.numbers import bangla_digits
 
 VOWEL_SIGNS = "ািীুূৃেৈোৌ"
 VOWEL_LETTERS = "অআইঈউঊঋএঐওঔ"

@@ -1,0 +1,116 @@
+"""A message in a reader's language, by the catalogues of ``bn/``: English template -> Bangla template.
+
+A catalogue is a JSON file for each package, the same one for the terminal, the server, the pages and the studio, which
+reads it too. A template that has no entry stays in English. In a Bangla template numbers have Bangla digits, unless
+their sentence holds a formula, a shape or code.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Any, Protocol
+
+from kotha.i18n.message import Amount, Option, Plural, english
+from kotha.i18n.numbers import Language, in_words, number
+
+FOLDER = Path(__file__).parent
+# A sentence ends with its mark, or with the line.
+_SENTENCE = re.compile(r"[^।?!\n]+[।?!\n]*\s*")
+# What makes a sentence one of formulas: code, a sign of arithmetic, a shape, a power of ten.
+_FORMULA = re.compile(r"[`=×/^√→[\]]|\(\{\w+[^}]*\}, |\(\d[\d,]*, |\de[-+]?\d")
+
+
+class Messenger(Protocol):
+    """Whatever carries a template and its values: a `Message`, a `KothaError`."""
+
+    @property
+    def template(self) -> str:
+        """In English, with names in braces for what is filled in."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What is filled in, by name."""
+
+
+def translate(message: "Messenger | str", language: Language = "en", *, flags: bool = False) -> str:
+    """A message as a reader has it; with ``flags``, arguments are named as a command has them.
+
+    >>> from kotha.i18n.message import Message
+    >>> translate(Message("replace it with {overwrite}", overwrite=Option("overwrite", True)), flags=True)
+    'replace it with --overwrite'
+    """
+    if isinstance(message, str):
+        return catalogue(language).get(message, message)
+    template, values = message.template, message.values
+    if isinstance(message, Plural) and language == "en" and values["n"] == 1:
+        template = message.one
+    template = catalogue(language).get(template, template)
+    if not values:
+        return template
+    if language == "en" and not flags:
+        return english(template, values)
+    if language == "en":
+        return _Filling(language, flags, formula=True).vformat(template, (), values)
+    parts = (found[0] for found in _SENTENCE.finditer(template))
+    return "".join(
+        _Filling(language, flags, formula=bool(_FORMULA.search(part))).vformat(part, (), values) for part in parts
+    )
+
+
+@cache
+def catalogue(language: Language) -> dict[str, str]:
+    """Templates of a language by their English; English itself needs none."""
+    found: dict[str, str] = {}
+    if language != "en":
+        for file in sorted(file for file in (FOLDER / language).iterdir() if file.suffix == ".json"):
+            found |= json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+class _Filling(Formatter):
+    """Fills values in as a language writes them."""
+
+    def __init__(self, language: Language, flags: bool, formula: bool) -> None:
+        self.language, self.flags, self.formula = language, flags, formula
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if isinstance(value, list | tuple):
+            return ", ".join(self.format_field(each, spec) for each in value)
+        if hasattr(value, "template"):
+            return format(translate(value, self.language, flags=self.flags), spec)
+        if isinstance(value, Option):
+            return value.flag if self.flags else str(value)
+        if isinstance(value, Amount):
+            return in_words(value, self.language)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return number(value, spec, "en" if self.formula else self.language)
+        return str(super().format_field(value, spec))
+
+
+def to_json(message: "Messenger | str") -> dict[str, Any]:
+    """A message for another program, the studio among them: its English, its template and its values.
+
+    >>> from kotha.i18n.message import Message
+    >>> to_json(Message("{n} of {what}", n=3, what=Option("steps")))["values"]
+    {'n': 3, 'what': {'option': 'steps', 'value': None}}
+    """
+    if isinstance(message, str):
+        return {"text": message, "template": message, "values": {}}
+    values = {name: _value_to_json(value) for name, value in message.values.items()}
+    found = {"text": str(message), "template": message.template, "values": values}
+    return {**found, "one": message.one} if isinstance(message, Plural) else found
+
+
+def _value_to_json(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_value_to_json(each) for each in value]
+    if hasattr(value, "template"):
+        return to_json(value)
+    if isinstance(value, Option):
+        return {"option": value.name, "value": None if value.value is ... else value.value}
+    if isinstance(value, Amount):
+        return {type(value).__name__.lower(): value.value}
+    return value if isinstance(value, int | float | bool | None | str) else str(value)

@@ -1,0 +1,136 @@
+"""Messages as data: an English template and the values that fill it in.
+
+Nothing below the edges (terminal, HTTP, page) turns a message into the reader's language, and nothing anywhere
+recognises one by its text: the template is the key of the catalogue (``catalogue.py``), as in gettext, and the values
+travel beside it. ``str()`` of a message is its English, for Python and for logs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+class Message:
+    """A sentence for a person.
+
+    >>> str(Message("{n:,} documents in {path}", n=8192, path="news.jsonl"))
+    '8,192 documents in news.jsonl'
+
+    Without values the template is taken literally, braces included. Values are numbers, strings, paths, amounts
+    (``Size``, ``Duration``, ``Count``), names of arguments (``Option``), messages, and lists of these.
+    """
+
+    __slots__ = ("template", "values")
+
+    def __init__(self, template: str, /, **values: Any) -> None:
+        self.template = template
+        self.values: Mapping[str, Any] = values
+
+    def __str__(self) -> str:
+        return english(self.template, self.values)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __repr__(self) -> str:
+        values = "".join(f", {name}={value!r}" for name, value in self.values.items())
+        return f"Message({self.template!r}{values})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return (self.template, self.values) == (other.template, other.values)
+
+    def __hash__(self) -> int:
+        return hash(self.template)
+
+
+class Plural(Message):
+    """A message about ``n`` things, whose English differs for one.
+
+    >>> str(Plural("{n} token", "{n:,} tokens", n=1)), str(Plural("{n} token", "{n:,} tokens", n=4096))
+    ('1 token', '4,096 tokens')
+    """
+
+    __slots__ = ("one",)
+
+    def __init__(self, one: str, other: str, /, *, n: float, **values: Any) -> None:
+        super().__init__(other, n=n, **values)
+        self.one = one
+
+    def __str__(self) -> str:
+        return english(self.one if self.values["n"] == 1 else self.template, self.values)
+
+
+def english(template: str, values: Mapping[str, Any]) -> str:
+    """A template filled in, in English."""
+    listed = {name: ", ".join(map(str, each)) for name, each in values.items() if isinstance(each, list | tuple)}
+    return template.format_map({**values, **listed}) if values else template
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument by its name, and the value to give it: ``overwrite=True`` in Python, ``--overwrite`` in a command.
+
+    >>> str(Option("overwrite", True)), Option("overwrite", True).flag
+    ('overwrite=True', '--overwrite')
+    >>> str(Option("key_file", ...)), Option("errors", "skip").flag, str(Option("minutes"))
+    ('key_file=…', '--errors skip', 'minutes')
+    """
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return self.name
+        return f"{self.name}={'…' if self.value is ... else repr(self.value)}"
+
+    @property
+    def flag(self) -> str:
+        """As a command has it."""
+        name = f"--{self.name.strip('_').replace('_', '-')}"
+        if self.value is None or self.value is True:
+            return name
+        from shlex import quote
+
+        return f"{name} {'…' if self.value is ... else quote(str(self.value))}"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number with its unit, written as the reader's language does."""
+
+    value: float
+
+    def __str__(self) -> str:
+        from kotha.i18n.numbers import in_words
+
+        return in_words(self, "en")
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+class Size(Amount):
+    """Bytes in memory or on disk; decimal, as disks have them.
+
+    >>> [str(Size(n)) for n in (512, 20_480, 231_900_000, 3_207_862_885)]
+    ['512 bytes', '20.5 kB', '232 MB', '3.2 GB']
+    """
+
+
+class Duration(Amount):
+    """Seconds.
+
+    >>> [str(Duration(seconds)) for seconds in (0.04, 1, 90, 2460, 11_520, 400_000)]
+    ['0.04 seconds', '1 second', '90 seconds', '41 minutes', '3.2 hours', '4.6 days']
+    """
+
+
+class Count(Amount):
+    """A large count.
+
+    >>> [str(Count(value)) for value in (950, 24_576_000, 1.5e9)]
+    ['950', '24.6 million', '1.5 billion']
+    """

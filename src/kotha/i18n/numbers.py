@@ -1,0 +1,110 @@
+"""Numbers and amounts as each language writes them.
+
+Bangla has its own digits, groups by lakh and counts by crore. This is ours because the libraries do not carry it:
+Babel, and Fluent which formats by it, leave Latin digits whatever the numbering system. Tests hold it to ICU.
+"""
+
+import re
+from typing import Literal
+
+from kotha.i18n.message import Amount, Duration, Size
+
+Language = Literal["en", "bn"]
+LANGUAGES: tuple[Language, ...] = ("en", "bn")
+
+_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+# A unit of time, its seconds, and up to how many seconds it is used.
+_TIMES = (("second", 1, 120), ("minute", 60, 7200), ("hour", 3600, 259_200), ("day", 86_400, float("inf")))
+_IN_BANGLA = {"byte": "বাইট", "second": "সেকেন্ড", "minute": "মিনিট", "hour": "ঘণ্টা", "day": "দিন"}
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+
+
+def number(value: float, spec: str, language: Language) -> str:
+    """A number by a format specification of Python's.
+
+    >>> number(2312741, ",", "bn"), number(0.5, ".1%", "bn"), number(3.14159, ".2f", "bn"), number(7, "", "en")
+    ('২৩,১২,৭৪১', '৫০.০%', '৩.১৪', '7')
+    """
+    return number_text(format(value, spec), language)
+
+
+def in_words(amount: Amount, language: Language) -> str:
+    """An amount with its unit.
+
+    >>> from kotha.i18n.message import Count
+    >>> in_words(Duration(600), "bn"), in_words(Size(3.2e9), "bn"), in_words(Count(24_600_000), "bn")
+    ('১০ মিনিট', '৩.২ GB', '২.৪৬ কোটি')
+    """
+    if isinstance(amount, Size):
+        unit, name = next((each for each in _SIZES if abs(amount.value) >= 0.9995 * each[0]), (1, "byte"))
+        short = f"{amount.value:.0f}" if name == "byte" else _short(amount.value / unit, 100)
+        return _with_unit(short, name, language) if name == "byte" else f"{number_text(short, language)} {name}"
+    if isinstance(amount, Duration):
+        name, seconds, _ = next(each for each in _TIMES if amount.value < each[2])
+        tiny = 0 < amount.value < 0.1
+        return _with_unit(f"{amount.value:.1g}" if tiny else _short(amount.value / seconds, 10), name, language)
+    return _count(amount.value, language)
+
+
+def number_text(text: str, language: Language) -> str:
+    """A number that is written already, in a language's digits and groups.
+
+    >>> number_text("58,139,648", "bn")
+    '৫,৮১,৩৯,৬৪৮'
+    """
+    return text if language == "en" else bangla_digits(_GROUPED.sub(lambda found: by_lakh(found[0]), text))
+
+
+def by_lakh(grouped: str) -> str:
+    """A whole number grouped as South Asia does.
+
+    >>> by_lakh("58,139,648"), by_lakh("950")
+    ('5,81,39,648', '950')
+    """
+    digits = grouped.replace(",", "")
+    head = re.sub(r"\B(?=(?:\d{2})+$)", ",", digits[:-3])
+    return f"{head},{digits[-3:]}" if head else digits
+
+
+def _with_unit(text: str, unit: str, language: Language) -> str:
+    if language == "en":
+        return f"{text} {unit}{'' if text == '1' else 's'}"
+    return f"{number_text(text, language)} {_IN_BANGLA[unit]}"
+
+
+def _count(value: float, language: Language) -> str:
+    large = ((1e9, "billion"), (1e6, "million")) if language == "en" else ((1e7, "কোটি"), (1e5, "লাখ"))
+    for unit, name in large:
+        if value >= unit:
+            amount = f"{value / unit:.3g}" if value < 1000 * unit else f"{value / unit:,.0f}"
+            return f"{number_text(amount, language)} {name}"
+    return number(value, ",.0f", language)
+
+
+def _short(value: float, whole_from: float) -> str:
+    """One decimal where it says something."""
+    return f"{value:,.0f}" if value >= whole_from else f"{value:.1f}".removesuffix(".0")
+
+
+# Each digit beside its twin.
+DIGITS = tuple(zip("0123456789", "০১২৩৪৫৬৭৮৯", strict=True))
+_TO_BANGLA = str.maketrans(dict(DIGITS))
+_TO_ASCII = str.maketrans({bangla: ascii_ for ascii_, bangla in DIGITS})
+
+
+def bangla_digits(text: str) -> str:
+    """A text with Bangla digits.
+
+    >>> bangla_digits("8,192")
+    '৮,১৯২'
+    """
+    return text.translate(_TO_BANGLA)
+
+
+def ascii_digits(text: str) -> str:
+    """A text with ASCII digits.
+
+    >>> ascii_digits("৮,১৯২")
+    '8,192'
+    """
+    return text.translate(_TO_ASCII)

@@ -1,0 +1,145 @@
+"""Every message has both languages, with the same values; and none is put together where it is raised.
+
+A package whose catalogue stands in ``i18n/bn`` is held to it whole.
+"""
+
+import ast
+import json
+import pickle
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from kotha.errors import CorpusError, KothaError
+from kotha.i18n.catalogue import FOLDER, catalogue, to_json, translate
+from kotha.i18n.message import Count, Duration, Message, Option, Plural, Size
+from kotha.storage.locks import InUseError
+
+SOURCE = Path(__file__).parents[2] / "src" / "kotha"
+PACKAGES = sorted(file.stem for file in (FOLDER / "bn").glob("*.json"))
+MESSAGES = {"Message", "Plural"}
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((SOURCE / package).rglob("*.py")) if (SOURCE / package).is_dir() else [SOURCE / f"{package}.py"]
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def errors() -> frozenset[str]:
+    """The names of all classes of errors that carry a message."""
+    bases = {
+        node.name: {ast.unparse(base) for base in node.bases}
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {"KothaError"}
+    while more := {name for name, above in bases.items() if above & found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def calls(package: str) -> Iterator[tuple[str, ast.Call]]:
+    """Where messages and errors are made: (file and line, call)."""
+    for path in modules(package):
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in errors() | MESSAGES:
+                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
+
+
+def templates(call: ast.Call) -> list[str]:
+    given = call.args[:2] if ast.unparse(call.func).endswith("Plural") else call.args[:1]
+    return [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+def names(template: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_message_is_put_together_where_it_is_made(package: str) -> None:
+    built = [
+        where for where, call in calls(package) if call.args and isinstance(call.args[0], ast.JoinedStr | ast.BinOp)
+    ]
+    assert not built, "give the template and its values: raise DataError('no {name}', name=name)"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_message_is_in_the_catalogue(package: str) -> None:
+    missing = {
+        template: where
+        for where, call in calls(package)
+        for template in templates(call)[-1:]
+        if template not in catalogue("bn") and any(letter.isalpha() for letter in "".join(literal(template)))
+    }
+    assert not missing, f"add its Bangla to i18n/bn/{package}.json"
+
+
+def literal(template: str) -> list[str]:
+    return [text for text, *_ in Formatter().parse(template)]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_both_languages_have_the_same_values(package: str) -> None:
+    file = FOLDER / "bn" / f"{package}.json"
+    for english, bangla in json.loads(file.read_text(encoding="utf-8")).items():
+        if "{" in english or "{" in bangla:
+            assert names(english) == names(bangla), english
+
+
+def test_no_entry_is_without_its_message() -> None:
+    strings = {
+        node.value
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert not catalogue("bn").keys() - strings, "no module has this template any more"
+
+
+def test_a_template_is_in_one_catalogue_only() -> None:
+    seen: dict[str, str] = {}
+    for package in PACKAGES:
+        for template in json.loads((FOLDER / "bn" / f"{package}.json").read_text(encoding="utf-8")):
+            assert template not in seen, f"{template!r} is in {seen[template]} and {package}"
+            seen[template] = package
+
+
+def test_values_are_written_as_the_language_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "{n:,} tokens of {path} in {time}; {size}, {share:.1%}; {more}"
+    bangla = "{path} ফাইলে {n:,}টি টোকেন, {time}, {size}, {share:.1%}; {more}। ({n}, 3) = {n}"
+    monkeypatch.setitem(catalogue("bn"), told, bangla)
+    values = {"n": 2_312_741, "path": Path("a1.txt"), "time": Duration(600), "size": Size(3.2e9), "share": 0.5}
+    message = Message(told, more=Option("overwrite", True), **values)
+    assert str(message) == "2,312,741 tokens of a1.txt in 10 minutes; 3.2 GB, 50.0%; overwrite=True"
+    assert translate(message, "bn", flags=True) == (
+        "a1.txt ফাইলে ২৩,১২,৭৪১টি টোকেন, ১০ মিনিট, ৩.২ GB, ৫০.০%; --overwrite। (2312741, 3) = 2312741"
+    )
+
+
+def test_a_message_may_hold_messages_and_lists() -> None:
+    inner = Plural("{n} model", "{n} models", n=1)
+    message = Message("{what}: {names}", what=inner, names=["a", "b"])
+    assert str(message) == translate(message) == "1 model: a, b"
+    assert to_json(message)["values"]["what"]["one"] == "{n} model"
+    assert to_json(Message("{n}", n=Count(3)))["values"] == {"n": {"count": 3}}
+
+
+def test_a_template_without_values_is_literal() -> None:
+    assert str(KothaError('not valid JSON: {"a": 1}')) == 'not valid JSON: {"a": 1}'
+
+
+@pytest.mark.parametrize(
+    "error", [CorpusError("{n} broken", ways=("skip",), n=3), InUseError(Path("a"), " 7"), KothaError("{x}", x="{y}")]
+)
+def test_an_error_comes_whole_from_another_process(error: KothaError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.__dict__) == (type(error), str(error), error.__dict__)
