@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,6 +16,7 @@ from rich.table import Table
 from kotha.cli.controls import plain_stream, visible
 from kotha.cli.naming import in_flags
 from kotha.cli.spoken import measured, said, tell
+from kotha.i18n.message import Message, Text
 from kotha.i18n.wording import OnProgress
 from kotha.storage.json_files import as_json
 from kotha.text.corpus.problems import CorpusProblem
@@ -64,9 +65,9 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def table(
-    title: str,
-    header: list[str],
-    rows: list[list[str]],
+    title: Text,
+    header: Sequence[Text],
+    rows: Sequence[Sequence[Text]],
     marks: dict[tuple[int, int], str] | None = None,
     labels: bool | Collection[int] = False,
 ) -> Table:
@@ -78,9 +79,7 @@ def table(
     known = () if isinstance(labels, bool) else labels
     ours = _label_said if labels is True else _sentence_said
     styles = {"best": "bold green", "worst": "yellow"}
-    built = Table(
-        title=escape(said(title) if " " in title else title) or None, title_justify="left", header_style="bold"
-    )
+    built = Table(title=escape(_sentence_said(title)) or None, title_justify="left", header_style="bold")
     for index, name in enumerate(header):
         built.add_column(said(name), justify="left" if index == 0 else "right", overflow="fold")
     for row, cells in enumerate(rows):
@@ -90,22 +89,24 @@ def table(
     return built
 
 
-def _label_said(text: str) -> str:
+def _label_said(text: Text) -> str:
     """A cell in the reader's language; numbers of a table stay as they are, with their units."""
+    if not isinstance(text, str):
+        return said(text)
     return measured(text) if text[:1].isdigit() else said(text)
 
 
-def _sentence_said(text: str) -> str:
-    return _label_said(text) if " " in text else text
+def _sentence_said(text: Text) -> str:
+    return _label_said(text) if not isinstance(text, str) or " " in text else text
 
 
-def print_table(made: "Made | str") -> None:
+def print_table(made: "Made | Text") -> None:
     """A table that a room has made, and what it says below it; or a sentence between two."""
     console = results()
-    if isinstance(made, str):
+    if isinstance(made, str | Message):
         console.print(said(made), markup=False)
         return
-    console.print(table(made.title, list(made.header), made.cells, made.marks, made.labels))
+    console.print(table(made.title, made.header, made.cells, made.marks, made.labels))
     for remark in made.remarks:
         console.print(said(remark), markup=False)
 
@@ -120,19 +121,19 @@ def progress() -> Iterator[OnProgress]:
     share = (TextColumn("{task.description:<12}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*share, *times, console=console, transient=True, disable=not console.is_terminal) as bars:
-        tasks: dict[str, Any] = {}
+        tasks: dict[Text, Any] = {}
         told = time.monotonic()
 
-        def advance(stage: str, done: int, total: int) -> None:
+        def advance(stage: Text, done: int, total: int) -> None:
             nonlocal told
             now = time.monotonic()
             if stage not in tasks:
                 tasks[stage] = bars.add_task(said(stage), total=total)
                 if not console.is_terminal:
-                    tell(f"{stage} …")
+                    tell(f"{said(stage)} …")
                     told = now
             elif not console.is_terminal and now - told >= _SECONDS_BETWEEN_LINES and 0 < done < total:
-                tell(f"{stage} … {done / total:.0%}")
+                tell(f"{said(stage)} … {done / total:.0%}")
                 told = now
             bars.update(tasks[stage], completed=done)
 

@@ -134,3 +134,7 @@ class Count(Amount):
     >>> [str(Count(value)) for value in (950, 24_576_000, 1.5e9)]
     ['950', '24.6 million', '1.5 billion']
     """
+
+
+# What a person reads: a message; or a string that is data (a name, a path, what a model wrote), no sentence of ours.
+Text = Message | str

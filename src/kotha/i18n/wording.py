@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
+from kotha.i18n.message import Text
 from kotha.i18n.numbers import Language, bangla_digits, by_lakh
 
 # What long work says of itself: what it does, how much is done, of how much.
-OnProgress = Callable[[str, int, int], None]
+OnProgress = Callable[[Text, int, int], None]
 
 # A unit of time in Bangla, its seconds, and below how many it is used.
 # In Bangla, how many seconds it has, and below how many it is told so; days tell all that is longer.

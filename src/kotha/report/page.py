@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Text
 from kotha.i18n.wording import page_voice
 from kotha.storage.json_files import as_json
 
@@ -49,7 +51,7 @@ def framed(html: str, title: str) -> str:
 class Page:
     """A page that is built from top to bottom and then asked for its HTML."""
 
-    def __init__(self, title: str, lead: str = "", bangla: str = "") -> None:
+    def __init__(self, title: Text, lead: Text = "", bangla: str = "") -> None:
         self._voice = page_voice()
         self._title = bangla if bangla and self._in_bangla else self._said(title)
         self._parts = [f"<h1>{self._both(title, bangla)}</h1>"]
@@ -60,32 +62,34 @@ class Page:
     def _in_bangla(self) -> bool:
         return self._voice.language == "bn"
 
-    def _said(self, text: str) -> str:
+    def _said(self, text: Text) -> str:
+        if not isinstance(text, str):
+            return translate(text, self._voice.language, flags=True)
         return self._voice.sentence(text)
 
-    def _words(self, text: str) -> str:
+    def _words(self, text: Text) -> str:
         """What the page says of its own, ready to stand in it."""
         return escape(self._said(text))
 
-    def _both(self, text: str, bangla: str) -> str:
+    def _both(self, text: Text, bangla: str) -> str:
         """A heading: in English with its Bangla line, in Bangla that line alone."""
         if not bangla:
             return self._words(text)
-        return escape(bangla) if self._in_bangla else f'{escape(text)}<small lang="bn">{escape(bangla)}</small>'
+        return escape(bangla) if self._in_bangla else f'{escape(str(text))}<small lang="bn">{escape(bangla)}</small>'
 
-    def heading(self, text: str, bangla: str = "") -> None:
+    def heading(self, text: Text, bangla: str = "") -> None:
         """Start a section; in both languages where there is a Bangla line."""
         self._parts.append(f"<h2>{self._both(text, bangla)}</h2>")
 
-    def paragraph(self, text: str) -> None:
+    def paragraph(self, text: Text) -> None:
         """A paragraph of plain text."""
         self._parts.append(f"<p>{self._words(text)}</p>")
 
-    def note(self, text: str) -> None:
+    def note(self, text: Text) -> None:
         """A paragraph that should not be missed."""
         self._parts.append(f'<p class="note">{self._words(text)}</p>')
 
-    def story(self, text: str, label: str = "", given: str = "") -> None:
+    def story(self, text: str, label: Text = "", given: str = "") -> None:
         """A passage, its lines kept, below a line that says whence it comes; ``given`` is its bold beginning."""
         if label:
             self._parts.append(self._label(label))
@@ -93,10 +97,10 @@ class Page:
         start = f"<b>{escape(bold)}</b>" if bold else ""
         self._parts.append(f'<div class="story" lang="bn">{start}{escape(text[len(bold) :])}</div>')
 
-    def _label(self, text: str) -> str:
+    def _label(self, text: Text) -> str:
         return f'<p class="label">{self._words(text)}</p>'
 
-    def headline(self, figures: Iterable[tuple[str, str]]) -> None:
+    def headline(self, figures: Iterable[tuple[str, Text]]) -> None:
         """A few large figures side by side, each with what it is; the first is what the page is about."""
         cells = ((escape(self._voice.figure(value)), self._words(words)) for value, words in figures)
         shown = (f"<div><b>{value}</b><span>{words}</span></div>" for value, words in cells)
@@ -112,7 +116,7 @@ class Page:
         )
         self._parts.append(f'<nav class="cards">{"".join(shown)}</nav>')
 
-    def code(self, text: str, label: str = "") -> None:
+    def code(self, text: str, label: Text = "") -> None:
         """Commands or a program, to be copied, and a line above that says what for."""
         self._parts.append((self._label(label) if label else "") + f"<pre>{escape(text)}</pre>")
 
@@ -125,8 +129,8 @@ class Page:
 
     def table(
         self,
-        header: Sequence[str],
-        rows: Iterable[Sequence[str]],
+        header: Sequence[Text],
+        rows: Iterable[Sequence[Text]],
         marks: dict[tuple[int, int], str],
         labels: Sequence[int] = (),
     ) -> None:
@@ -137,10 +141,15 @@ class Page:
         head = "".join(f"<th>{self._words(cell)}</th>" for cell in header)
         body = ""
         for row, given in enumerate(rows):
-            cells = [self._voice.cell(cell) if column in labels else cell for column, cell in enumerate(given)]
+            cells = [self._cell(cell, column in labels) for column, cell in enumerate(given)]
             tags = (f' class="{marks[row, column]}"' if (row, column) in marks else "" for column in range(len(cells)))
             body += f"<tr>{_cells(tags, cells)}</tr>"
         self._scrolling(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+
+    def _cell(self, cell: Text, label: bool) -> str:
+        if not isinstance(cell, str):
+            return self._said(cell)
+        return self._voice.cell(cell) if label else cell
 
     def matrix(
         self,
@@ -181,18 +190,18 @@ class Page:
         rows = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in shown)
         self._parts.append(f"<dl>{''.join(rows)}</dl>")
 
-    def figure(self, svg: str, caption: str) -> None:
+    def figure(self, svg: str, caption: Text) -> None:
         """A picture with a sentence below it. The SVG is trusted, not escaped: pass only what `chart.py` drew."""
         self._parts.append(f"<figure>{svg}<figcaption>{self._words(caption)}</figcaption></figure>")
 
-    def figures(self, pictures: Iterable[tuple[str, str]]) -> None:
+    def figures(self, pictures: Iterable[tuple[str, Text]]) -> None:
         """Figures side by side where there is room, each as (SVG, caption); see `figure`."""
         with self.box("figures"):
             for svg, caption in pictures:
                 self.figure(svg, caption)
 
     @contextmanager
-    def folded(self, summary: str) -> Iterator[None]:
+    def folded(self, summary: Text) -> Iterator[None]:
         """What is added inside is hidden until the reader opens it."""
         self._parts.append(f"<details><summary>{self._words(summary)}</summary>")
         yield
@@ -203,7 +212,7 @@ class Page:
         spans = (f'<span class="piece{" part" if part else ""}">{escape(text)}</span>' for text, part in pieces)
         self._parts.append(f'<p class="pieces" lang="bn">{"".join(spans)}</p>')
 
-    def html(self, footer: str = "") -> str:
+    def html(self, footer: Text = "") -> str:
         """The whole page."""
         foot = f"<footer>{self._words(footer)}</footer>" if footer else ""
         head = (

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kotha.i18n.message import Text
 from kotha.report.page import Page, framed
 
 
@@ -10,10 +11,10 @@ from kotha.report.page import Page, framed
 class Table:
     """Cells under their names, and what must be said below them."""
 
-    title: str
-    header: Sequence[str]
-    cells: list[list[str]]
-    remarks: Sequence[str] = ()
+    title: Text
+    header: Sequence[Text]
+    cells: Sequence[Sequence[Text]]  # a string is a name or a figure and stays as it is, a message is translated
+    remarks: Sequence[Text] = ()
     marks: dict[tuple[int, int], str] = field(default_factory=dict)  # cells (row, column) that stand out: best
     labels: Sequence[int] = ()  # columns whose cells are words of ours, and no names
 
@@ -27,4 +28,4 @@ class Table:
 
     def framed(self) -> str:
         """The page as a notebook shows it."""
-        return framed(self.page(), self.title)
+        return framed(self.page(), str(self.title))

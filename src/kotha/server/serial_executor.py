@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Text
 from kotha.i18n.wording import OnProgress
 
 T = TypeVar("T")
@@ -59,12 +60,12 @@ class OneAtATime:
         given_up, loop = threading.Event(), asyncio.get_running_loop()
         mine: HowFar | None = None
 
-        def look_up(stage: str, done: int, total: int) -> None:
+        def look_up(stage: Text, done: int, total: int) -> None:
             nonlocal mine
             if given_up.is_set():
                 raise _GivenUpError
             if stage:
-                mine = self.how_far = HowFar(stage, done, total)
+                mine = self.how_far = HowFar(str(stage), done, total)
                 if shares and self._waiting:
                     asyncio.run_coroutine_threadsafe(self._let_others(), loop).result()
                     self.how_far = mine

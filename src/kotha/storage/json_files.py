@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message
 from kotha.storage.status import is_file, is_there
 
 # Tables and lists in one another: far more than anything of ours has.
@@ -19,9 +20,16 @@ def as_json(value: Any, indent: int | None = None) -> str:
     '{"ক": [1, null]}'
     """
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False, default=_in_english)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
+        return json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False, default=_in_english)
+
+
+def _in_english(value: Any) -> str:
+    """A message for a program that reads JSON."""
+    if not isinstance(value, Message):
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return str(value)
 
 
 def _finite(value: Any) -> Any:

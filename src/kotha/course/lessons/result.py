@@ -110,7 +110,7 @@ class LessonResult:
         """The figures as a table of a document."""
         table = self.table(language)
         rows = [table.header, ["---"] * len(table.header), *table.cells]
-        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
 
     def svg(self, language: Language = "en") -> str:
         """The picture, as a file that stands by itself."""
