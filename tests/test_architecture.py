@@ -13,7 +13,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "kotha"
 
 # From the bottom up: a package may import those of lower layers, and in its own layer none.
 LAYERS: list[set[str]] = [
-    {"errors", "i18n"},
+    {"i18n"},
+    {"errors"},
     {"arguments", "storage"},
     {"text", "model"},
     {"artifacts", "report"},

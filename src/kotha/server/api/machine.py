@@ -58,4 +58,7 @@ async def machine(request: Request) -> Response:
 @router.get("/presets")
 async def all_presets() -> list[PresetTold]:
     """Every preset, from the smallest use to the published ones."""
-    return [PresetTold(**{**vars(each), "config": each.config.to_dict()}) for each in presets()]
+    return [
+        PresetTold(**{**vars(each), "purpose": str(each.purpose), "config": each.config.to_dict()})
+        for each in presets()
+    ]

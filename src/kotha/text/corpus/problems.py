@@ -144,7 +144,7 @@ def missing(what: str, name: str, known: Iterable[str], alone: bool = True) -> s
     """
     names = [shown(other)[:40] for _, other in zip(range(_LONGEST_LIST + 1), known, strict=False)]
     listed = ", ".join(names[:_LONGEST_LIST]) + (", …" if len(names) > _LONGEST_LIST else "")
-    guess = nearest(name, names)
+    guess = str(nearest(name, names))
     said = f"no {what} '{shown(name)}' among {listed or 'none'}" + (guess if "did you mean" in guess else "")
     if not alone or not names:
         return said

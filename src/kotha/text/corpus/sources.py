@@ -171,7 +171,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 def _not_there(path: Path) -> str:
     try:
-        guess = nearest(path.name, [other.name for other in path.parent.iterdir()])
+        guess = str(nearest(path.name, [other.name for other in path.parent.iterdir()]))
     except OSError:
         return f"{shown(path)} does not exist, nor does the folder {shown(path.parent)}"
     return f"{shown(path)} does not exist" + (guess if "did you mean" in guess else "")
