@@ -28,7 +28,6 @@ LONGEST = (
     "studio/test_built.py",
     "studio/test_teach.py",
     "studio/test_hand.py",
-    "server/test_workers.py",
     "server/test_safety.py",
     "training/test_all_learn.py",
     "training/test_distributed.py",

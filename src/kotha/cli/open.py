@@ -52,4 +52,4 @@ def open_studio(
         if browser and not webbrowser.open(address):
             print("kotha: no browser could be opened from here; open that address in one", file=sys.stderr, flush=True)
 
-    run(named, settings, "auto", ready, lambda line: print(f"kotha: {line}", file=sys.stderr, flush=True))
+    run(named, settings, "auto", ready)

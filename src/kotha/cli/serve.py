@@ -26,13 +26,6 @@ def serve(
         Literal["auto", "float32", "bfloat16", "int8"] | None,
         flag("The weights that write: narrower ones are faster; left out: as they are stored."),
     ] = None,
-    workers: Annotated[
-        int,
-        flag(
-            "Processes, each with all models in memory and a batch of its own; one that dies is replaced. For staying "
-            "up more than for speed: one uses all cores already."
-        ),
-    ] = 1,
     device: Annotated[str, flag("cpu, cuda, or auto: a GPU where there is one.")] = "auto",
 ) -> None:
     """Serve models to OpenAI's clients and others, at http://127.0.0.1:8000/v1 unless told otherwise."""
@@ -56,7 +49,6 @@ def serve(
         indexes=index,
         book=book,
         log_as=log,
-        workers=workers,
         opens_ahead=True,
         advice=StartAdvice(
             jobs="start it with --jobs FOLDER", index="start it with --index FILE", name="start it with --name NAME"
@@ -78,4 +70,4 @@ def serve(
         beside = "" if book is None else f", the book at {at}/book/"
         say(f"serving {', '.join(named)} at {at}/v1; the studio is at {at}/{beside}; Ctrl-C stops it")
 
-    run(named, settings, device, ready, say)
+    run(named, settings, device, ready)

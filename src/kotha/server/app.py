@@ -26,27 +26,23 @@ from kotha.storage import bundled
 
 # What is being written when the server stops was given its time; how long the last steps of it may take.
 _DRAIN_SECONDS = 5.0
-_LOOK_EVERY_SECONDS = 1.0
 
 
 def make_app(
     models: Sequence[str] = (bundled.NAME,),
     settings: ServeSettings | None = None,
     device: str = "auto",
-    metrics: Metrics | None = None,
 ) -> FastAPI:
     """An app that serves these models; ``guarded`` must stand around it."""
-    settings, metrics = settings or ServeSettings(), metrics or Metrics()
+    settings, metrics = settings or ServeSettings(), Metrics()
     shelf = Shelf(models, settings.limits, device, settings.weights)
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
-        beside = [asyncio.create_task(_look_again(metrics, shelf))]
-        if settings.opens_ahead:
-            beside.append(asyncio.create_task(_open_ahead(shelf)))
+        ahead = asyncio.create_task(_open_ahead(shelf)) if settings.opens_ahead else None
         yield
-        for task in beside:
-            task.cancel()
+        if ahead is not None:
+            ahead.cancel()
         await asyncio.to_thread(shelf.close, _DRAIN_SECONDS)  # beside the loop, in which streams let go of their places
 
     app = FastAPI(
@@ -71,13 +67,6 @@ def make_app(
         app.include_router(book_router(settings.book))
     _add_running(app)
     return app
-
-
-async def _look_again(metrics: Metrics, shelf: Shelf) -> None:
-    """Keep the figures fresh: another worker may be the one who is asked for them."""
-    while True:
-        metrics.look(shelf)
-        await asyncio.sleep(_LOOK_EVERY_SECONDS)
 
 
 async def _open_ahead(shelf: Shelf) -> None:

@@ -14,7 +14,6 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # A key that can be guessed keeps nobody out.
 _SHORTEST_KEY = 16
 _LONGEST_KEY_FILE = 4096
-_MOST_WORKERS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +27,7 @@ class Limits:
     file_rest_seconds: float = 600.0  # … before one that no job names may go
     jobs: int = 1000  # kept, with what came of them
     body_seconds: float = 30.0  # within which a request must have arrived; its headers, and then the rest
-    connections: int = 1000  # open at a time, for each worker; who comes then waits
+    connections: int = 1000  # open at a time; who comes then waits
     prompt_characters: int = 400_000  # of all prompts of a request; longer than any context, and quickly encoded
     prompts: int = 64  # in one request
     cut_characters: int = 20_000  # of a text whose letters and tokens are told
@@ -72,17 +71,12 @@ class ServeSettings:
     indexes: tuple[str, ...] = ()  # index files, asked by their names
     book: Path | None = None  # the folder of the built book; None: it is not served
     log_as: LogKind = "none"
-    workers: int = 1  # processes, each with all models and a batch of its own
     opens_ahead: bool = False  # the first model, as the server begins: who comes first need not wait for it
     advice: StartAdvice = StartAdvice()
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
             raise UsageError(f"port={self.port} does not exist; use 1 to 65535, or 0 for any that is free")
-        if not 1 <= self.workers <= _MOST_WORKERS:
-            raise UsageError(
-                f"workers={self.workers} cannot be; use 1 to {_MOST_WORKERS}, no more than there are cores"
-            )
         if not self.is_loopback and self.key is None:
             raise UsageError(
                 f"host={self.host!r} can be reached from other machines, so it needs a key; "
