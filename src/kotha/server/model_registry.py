@@ -97,9 +97,11 @@ class Shelf:
             place = bundled.place(given)
             name = bundled.NAME if place == bundled.FOLDER else place.resolve().name
             if name in self.places and self.places[name].resolve() != place.resolve():
-                raise UsageError(f"two models are called {name}; rename a folder, since clients ask by name")
+                raise UsageError("two models are called {name}; rename a folder, since clients ask by name", name=name)
             if not is_there(place):
-                raise KothaError(f"there is no {place}; name a run, a model or a Hugging Face folder, or box")
+                raise KothaError(
+                    "there is no {place}; name a run, a model or a Hugging Face folder, or box", place=place
+                )
             self.places[name] = place
         self.trained: Callable[[], dict[str, Path]] = dict  # models that came of jobs since
         self.trained_as: Callable[[str], Path | None] = lambda _: None  # one of them
@@ -128,7 +130,9 @@ class Shelf:
         place = self.trained_as(name)
         if place is None:
             named = self.named
-            raise NoSuchModelError(f"this server has no model {name!r}{nearest(name, named)}")
+            raise NoSuchModelError(
+                "this server has no model {name!r}{nearest}", name=name, nearest=nearest(name, named)
+            )
         return place
 
     @asynccontextmanager
@@ -174,7 +178,7 @@ class Shelf:
         """Close a model whose folder shall be removed; one that is in use is not."""
         served = self._opened.get(name)
         if name in self._opening or (served is not None and served.users):
-            raise ModelInUseError(f"the model {name} is being used; ask again when nobody does")
+            raise ModelInUseError("the model {name} is being used; ask again when nobody does", name=name)
         if served is not None:
             del self._opened[name]
             served.close(0)

@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message, Option
 from kotha.server.app import guarded, make_app
 from kotha.server.protocol import HttpConnection
 from kotha.server.settings import Limits, ServeSettings
@@ -147,7 +148,13 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if found is not None:
             found.close()
-        taken = f"another server may be there, try port={port % 65_535 + 1}, or port=0 for any that is free"
-        advice = taken if error.errno == errno.EADDRINUSE else "try another host or port"
-        raise KothaError(f"cannot listen at {host}:{port}: {error.strerror}; {advice}") from error
+        taken = Message(
+            "another server may be there, try {next}, or {any} for any that is free",
+            next=Option("port", port % 65_535 + 1),
+            any=Option("port", 0),
+        )
+        advice = taken if error.errno == errno.EADDRINUSE else Message("try another host or port")
+        raise KothaError(
+            "cannot listen at {host}:{port}: {why}; {advice}", host=host, port=port, why=error.strerror, advice=advice
+        ) from error
     return found

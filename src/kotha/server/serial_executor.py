@@ -82,7 +82,9 @@ class OneAtATime:
         try:
             done, _ = await asyncio.wait({working, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                raise TooLongError(f"this took longer than {seconds:,.0f} s, and was given up; ask for less")
+                raise TooLongError(
+                    "this took longer than {seconds:,.0f} s, and was given up; ask for less", seconds=seconds
+                )
             if not working.done():
                 raise ClientLeftError("the client has left")
             return await working

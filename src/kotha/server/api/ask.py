@@ -15,7 +15,7 @@ from kotha.server.errors import RefusedError
 from kotha.server.indexes import ServedIndex
 from kotha.server.naming import by_name
 from kotha.server.state import state_of
-from kotha.server.wire import WireRequest
+from kotha.server.wire import InEnglish, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 _TOKENS = 100
@@ -55,7 +55,7 @@ class AskAnswer(WireAnswer):
     found: bool = Field(description="Whether the documents hold an answer.")
     cited: list[int] = Field(description="The passages that the answer stands on, from 1.")
     passages: list[FoundPassage] = Field(description="The best first.")
-    remark: str | None = Field(description="What to know about the answer; null where there is nothing.")
+    remark: InEnglish | None = Field(description="What to know about the answer; null where there is nothing.")
 
 
 class IndexSize(WireAnswer):
@@ -90,7 +90,12 @@ async def ask(request: Request, asked: AskRequest) -> Response:
     index = await asyncio.to_thread(state.indexes.named, asked.index)
     most = state.settings.limits.tokens
     if asked.tokens is not None and asked.tokens > most:
-        raise RefusedError(f"{asked.tokens:,} tokens are too many for one answer; {most:,} are allowed", param="tokens")
+        raise RefusedError(
+            "{tokens:,} tokens are too many for one answer; {most:,} are allowed",
+            param="tokens",
+            tokens=asked.tokens,
+            most=most,
+        )
     tokens = asked.tokens or min(_TOKENS, most)
 
     def called(source: str) -> str:
@@ -120,7 +125,7 @@ def _answer(
 ) -> AskAnswer:
     with index.opened(model) as opened:
         if not opened.measures.passages:
-            raise RefusedError(f"the index {index.name} is empty; no documents are in it yet", param="index")
+            raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=index.name)
         said = opened.ask(asked.question, asked.limit, asked.by, tokens=tokens)
     return AskAnswer(
         question=said.question,

@@ -52,7 +52,9 @@ async def card(request: Request, asked: CardRequest) -> Response:
     """Where a tokenizer cuts a text, letter by letter, and its report card."""
     most = state_of(request).settings.limits.cut_characters
     if len(asked.text) > most:
-        raise RefusedError(f"the text is longer than {most:,} characters; cut a part of it at a time", param="text")
+        raise RefusedError(
+            "the text is longer than {most:,} characters; cut a part of it at a time", param="text", most=most
+        )
 
     def work(served: Served, _: OnProgress) -> TokenizerCard:
         tokenizer = tokenizer_of(served)

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from kotha.generation.classes import Classifier
 from kotha.generation.images import classify_pixels
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.classifier import TextClassifier
 from kotha.model.vit import ViT
@@ -60,7 +61,7 @@ async def classify(request: Request, asked: ClassesRequest) -> Response:
         elif isinstance(served.model.model, TextClassifier):
             found, truncated = _texts(asked, served, limits)
         else:
-            raise refuse_family(served, "it is no classifier; one can be made of it by an adapt job")
+            raise refuse_family(served, Message("it is no classifier; one can be made of it by an adapt job"))
         return ClassifyAnswer.model_validate({"results": found, "truncated": truncated})
 
     return await looked(request, asked.model, work)
@@ -68,7 +69,9 @@ async def classify(request: Request, asked: ClassesRequest) -> Response:
 
 def _images(asked: ClassesRequest, served: Served, limits: Limits) -> list[dict[str, Any]]:
     if asked.texts or asked.why:
-        raise UnsupportedByModelError(f"{served.name} reads images; where it looks is shown by its attention", "texts")
+        raise UnsupportedByModelError(
+            "{name} reads images; where it looks is shown by its attention", "texts", name=served.name
+        )
     _check_count(len(asked.images), "images", limits)
     pictures = [picture(served, each, limits, "images") for each in asked.images]
     return [classify_pixels(served.model.bundle, each).to_dict() for each in pictures]
@@ -76,11 +79,11 @@ def _images(asked: ClassesRequest, served: Served, limits: Limits) -> list[dict[
 
 def _texts(asked: ClassesRequest, served: Served, limits: Limits) -> tuple[list[dict[str, Any]], int]:
     if asked.images:
-        raise UnsupportedByModelError(f"{served.name} reads texts and no images", "images")
+        raise UnsupportedByModelError("{name} reads texts and no images", "images", name=served.name)
     _check_count(len(asked.texts), "texts", limits)
     if sum(map(len, asked.texts)) > limits.prompt_characters:
         allowed = limits.prompt_characters
-        raise RefusedError(f"the texts are longer than {allowed:,} letters together", param="texts")
+        raise RefusedError("the texts are longer than {allowed:,} letters together", param="texts", allowed=allowed)
     if asked.why:  # a pass through the model for each token
         room = limits.positions
         for text in asked.texts:
@@ -92,4 +95,10 @@ def _texts(asked: ClassesRequest, served: Served, limits: Limits) -> tuple[list[
 
 def _check_count(count: int, what: str, limits: Limits) -> None:
     if not 0 < count <= limits.prompts:
-        raise RefusedError(f"{count:,} {what}; give 1 to {limits.prompts:,} at a time", param=what)
+        raise RefusedError(
+            "{count:,} {what}; give 1 to {prompts:,} at a time",
+            param=what,
+            count=count,
+            what=what,
+            prompts=limits.prompts,
+        )

@@ -15,7 +15,7 @@ from kotha.server.errors import RefusedError, refusing
 from kotha.server.jobs.kinds import Id, brought
 from kotha.server.naming import by_name
 from kotha.server.state import state_of
-from kotha.server.wire import WireRequest
+from kotha.server.wire import InEnglish, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
@@ -79,7 +79,7 @@ class CompareAnswer(WireAnswer):
     """The table, and what must be said about it."""
 
     rows: list[ComparedRun] = Field(description="In the order of the question.")
-    remarks: list[str] = Field(description="What keeps the table from being fair, if anything.")
+    remarks: list[InEnglish] = Field(description="What keeps the table from being fair, if anything.")
     best: str | None = Field(description="Null where nobody should name one.")
     undecided: str = Field(description="Why no best one is named.")
     text: Id | None = Field(description="The file that all were measured on.")
@@ -91,12 +91,17 @@ async def compare(request: Request, asked: CompareRequest) -> Response:
     """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
     state = state_of(request)
     if len(asked.runs) > state.settings.limits.runs:
-        raise RefusedError(f"{len(asked.runs):,} runs; {state.settings.limits.runs:,} can be compared", param="runs")
+        raise RefusedError(
+            "{n:,} runs; {runs:,} can be compared", param="runs", n=len(asked.runs), runs=state.settings.limits.runs
+        )
     if len(set(asked.runs)) < len(asked.runs):
         raise RefusedError("a run is named twice", param="runs")
     if asked.text is not None and state.jobs is None:
         raise RefusedError(
-            f"this server keeps no files; leave the text out, or {state.settings.advice.jobs}", 404, "text"
+            "this server keeps no files; leave the text out, or {advice}",
+            404,
+            "text",
+            advice=state.settings.advice.jobs,
         )
 
     def work(on_progress: OnProgress) -> CompareAnswer:
@@ -105,7 +110,7 @@ async def compare(request: Request, asked: CompareRequest) -> Response:
         for name, place in places.items():
             if text is None and not run_config(place):
                 raise RefusedError(
-                    f"{name} is no run with figures of its own; bring a text to measure on", param="runs"
+                    "{name} is no run with figures of its own; bring a text to measure on", param="runs", name=name
                 )
         how: dict[str, Any] = {
             "names": asked.runs,

@@ -50,7 +50,7 @@ async def doctor(request: Request, asked: DoctorRequest) -> Response:
         place = place_of(state, asked.run)
         folder = RunFolder(place)
         if not (folder.exists and is_there(place / METRICS)):
-            raise RefusedError(f"{asked.run} is no run with a curve; a training leaves one", param="run")
+            raise RefusedError("{run} is no run with a curve; a training leaves one", param="run", run=asked.run)
         config, metrics = folder.about(), folder.metrics()
         data = find_data(config, place)
         found = examine(config, metrics, None if data is None else Dataset(data, verify=False))

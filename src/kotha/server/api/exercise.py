@@ -18,12 +18,14 @@ from kotha.course.worksheet.papers import Paper, paper_sheet
 from kotha.course.worksheet.sheet import Sheet, recomputed
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.course.worksheet.workshop import Given, sheet_by_hand, workshop_sheet
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.vit import ViT
 from kotha.server.api.asking import EXAMPLE, WireAnswer, check_reads, count_tokens, looked, refuse_family
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
-from kotha.server.wire import ModelName, WireRequest
+from kotha.server.validation import FieldError
+from kotha.server.wire import ModelName, ToldMessage, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -48,9 +50,9 @@ class OwnNumbers(WireRequest):
         width, head_width = len(self.W_Q), len(self.W_Q[0])
         weights = (self.W_Q, self.W_K, self.W_V)
         if any(len(row) != width for row in self.X) or any(len(matrix) != width for matrix in weights):
-            raise ValueError("each row of X has as many numbers as the weights have rows")
+            raise FieldError("each row of X has as many numbers as the weights have rows")
         if any(len(row) != head_width for matrix in weights for row in matrix):
-            raise ValueError("the three weight matrices have one shape")
+            raise FieldError("the three weight matrices have one shape")
         return self
 
 
@@ -74,13 +76,13 @@ class ExerciseRequest(WireRequest):
     @model_validator(mode="after")
     def _go_together(self) -> "ExerciseRequest":
         if (self.model is None) != (self.text is None):
-            raise ValueError("model and text go together: a head needs something to read")
+            raise FieldError("model and text go together: a head needs something to read")
         if self.model is not None and self.size is not None:
-            raise ValueError("size is for a sheet that is drawn; leave it out, or leave out the model")
+            raise FieldError("size is for a sheet that is drawn; leave it out, or leave out the model")
         if self.paper is not None and (self.model is not None or self.size is not None):
-            raise ValueError("a sheet with a name has its own numbers; leave out the model and the size")
+            raise FieldError("a sheet with a name has its own numbers; leave out the model and the size")
         if self.paper not in (None, "block") and self.seed:
-            raise ValueError("only the numbers of a block are drawn; leave the seed out")
+            raise FieldError("only the numbers of a block are drawn; leave the seed out")
         return self
 
 
@@ -95,11 +97,11 @@ class SpreadsheetRequest(ExerciseRequest):
     @model_validator(mode="after")
     def _own_or_model(self) -> "SpreadsheetRequest":
         if self.own is not None and self.model is not None:
-            raise ValueError("own numbers are for a sheet without a model; a head's are its own")
+            raise FieldError("own numbers are for a sheet without a model; a head's are its own")
         if self.given is not None and self.paper is None:
-            raise ValueError("given numbers are for a sheet with a name; own is for the others")
+            raise FieldError("given numbers are for a sheet with a name; own is for the others")
         if any(len({len(row) for row in rows}) != 1 for rows in (self.given or {}).values()):
-            raise ValueError("the rows of a matrix are as long as each other")
+            raise FieldError("the rows of a matrix are as long as each other")
         return self
 
 
@@ -125,7 +127,7 @@ class ExerciseSheet(WireAnswer):
     tokens: list[str] = Field(description="Those that look.")
     key_tokens: list[str] = Field(description="Those that are looked at.")
     steps: list[ExerciseStep] = Field(description="In the order of the arithmetic.")
-    remarks: list[str] = Field(description="What to know about how it was read.")
+    remarks: list[ToldMessage] = Field(description="What to know about how it was read.")
 
 
 @router.post("/exercise", response_model=ExerciseSheet)
@@ -174,7 +176,7 @@ def _of_own(own: OwnNumbers) -> Sheet:
 def _of_model(served: Served, asked: ExerciseRequest) -> Sheet:
     check_reads(served)
     if isinstance(served.model.model, ViT):
-        raise refuse_family(served, "a sheet is laid out for models that read text")
+        raise refuse_family(served, Message("a sheet is laid out for models that read text"))
     assert asked.text is not None, "model and text go together"
     for name in ("text", "target"):
         if getattr(asked, name) is not None:
@@ -192,5 +194,5 @@ def _told(sheet: Sheet) -> ExerciseSheet:
         tokens=list(sheet.tokens),
         key_tokens=list(sheet.key_tokens),
         steps=[ExerciseStep(**step) for step in steps_of(sheet)],
-        remarks=list(sheet.remarks),
+        remarks=[ToldMessage.of(each) for each in sheet.remarks],
     )

@@ -4,6 +4,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.generation.filling import GAP
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.bert import BERT
 from kotha.server.api.asking import AboutModel, WireAnswer, check_length, looked, refuse_family
@@ -43,7 +44,7 @@ async def fill(request: Request, asked: FillRequest) -> Response:
 
     def work(served: Served, _: OnProgress) -> FillAnswer:
         if not isinstance(served.model.model, BERT):
-            raise refuse_family(served, "only a BERT fills gaps")
+            raise refuse_family(served, Message("only a BERT fills gaps"))
         check_length(asked.text, limits)
         if asked.text.count(GAP) * asked.words * len(asked.text) > limits.numbers:
             raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")

@@ -20,7 +20,9 @@ def place_of(state: State, name: str) -> Path:
     try:
         kind = state.jobs.status(name).kind
     except NoSuchJobError as error:
-        raise RefusedError(f"there is no model and no job {name!r}", 404, "run") from error
+        raise RefusedError("there is no model and no job {name!r}", 404, "run", name=name) from error
     if kind not in TRAININGS:
-        raise RefusedError(f"{name} is a {kind} job and no training, so it has no run", param="run")
+        raise RefusedError(
+            "{name} is a {kind} job and no training, so it has no run", param="run", name=name, kind=kind
+        )
     return state.jobs.result(name)

@@ -76,7 +76,9 @@ async def tokenize(request: Request, asked: TokenizeRequest) -> Response:
     """A text as letters and as tokens."""
     most = state_of(request).settings.limits.cut_characters
     if len(asked.text) > most:
-        raise RefusedError(f"the text is longer than {most:,} characters; cut a part of it at a time", param="text")
+        raise RefusedError(
+            "the text is longer than {most:,} characters; cut a part of it at a time", param="text", most=most
+        )
 
     def work(served: Served, _: OnProgress) -> Tokenized:
         pieces = view(tokenizer_of(served), asked.text)
@@ -94,7 +96,12 @@ async def detokenize(request: Request, asked: DetokenizeRequest) -> Detokenized:
         tokenizer = tokenizer_of(served)
     wrong = next((token for token in asked.tokens if not 0 <= token < tokenizer.vocab_size), None)
     if wrong is not None:
-        raise RefusedError(f"token id {wrong} is outside the vocabulary of {tokenizer.vocab_size:,}", param="tokens")
+        raise RefusedError(
+            "token id {wrong} is outside the vocabulary of {vocab_size:,}",
+            param="tokens",
+            wrong=wrong,
+            vocab_size=tokenizer.vocab_size,
+        )
     return Detokenized(text=tokenizer.decode(asked.tokens, skip_special=False))
 
 
@@ -104,7 +111,9 @@ async def next_token(request: Request, asked: NextRequest) -> LikelyTokens:
     state = state_of(request)
     async with state.shelf.use(asked.model) as served:
         if served.batcher is None:
-            raise UnsupportedByModelError(f"{served.name} is a {served.model.config.family} and writes no text")
+            raise UnsupportedByModelError(
+                "{name} is a {family} and writes no text", name=served.name, family=served.model.config.family
+            )
         context = served.batcher.engine.model.config.context_length
         count_tokens(served, asked.text, context - 1)  # one place is for the mark that begins a document
         # Whatever token is written: a text that ended here would tell nothing.

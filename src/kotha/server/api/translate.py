@@ -4,6 +4,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.errors import DataError
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.seq2seq import Seq2Seq
 from kotha.server.api.asking import AboutModel, WireAnswer, count_tokens, looked, refuse_family
@@ -35,9 +36,14 @@ async def translate(request: Request, asked: TranslateRequest) -> Response:
     def work(served: Served, on_progress: OnProgress) -> TranslateAnswer:
         model = served.model.model
         if not isinstance(model, Seq2Seq):
-            raise refuse_family(served, "only a Seq2Seq translates")
+            raise refuse_family(served, Message("only a Seq2Seq translates"))
         if len(asked.texts) > limits.prompts:
-            raise RefusedError(f"{len(asked.texts):,} texts; give 1 to {limits.prompts:,} at a time", param="texts")
+            raise RefusedError(
+                "{n:,} texts; give 1 to {prompts:,} at a time",
+                param="texts",
+                n=len(asked.texts),
+                prompts=limits.prompts,
+            )
         for text in asked.texts:  # the library would read the beginning alone
             count_tokens(served, text, model.config.context_length - 1, "texts")
         with refusing(DataError, param="model"):  # a tokenizer without the marks

@@ -25,6 +25,7 @@ from kotha.generation.answers import Request as WritingRequest
 from kotha.generation.answers import StopReason, Written
 from kotha.generation.plain import NO_NUMBERS
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.server.api.asking import (
     AboutModel,
@@ -177,7 +178,13 @@ async def write(request: Request, asked: WriteRequest) -> StreamingResponse:
         ("others", asked.others, limits.alternatives),
     ):
         if count > most:
-            raise RefusedError(f"{param}={count:,} is more than {most:,}, which is the most", param=param)
+            raise RefusedError(
+                "{field}={count:,} is more than {most:,}, which is the most",
+                param=param,
+                field=param,
+                count=count,
+                most=most,
+            )
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.shelf.use(asked.model))
         batcher = _writer(served)
@@ -225,7 +232,7 @@ async def logits(request: Request, asked: LogitsRequest) -> Response:
         def work(_: OnProgress) -> bytes:
             ids = _ids(served, batcher, asked.prompt)
             scores = _scores(batcher, ids, tokenizer_of(served).vocab_size)
-            checked_size(len(scores), state.settings.limits, "no vocabulary should be as large")
+            checked_size(len(scores), state.settings.limits, Message("no vocabulary should be as large"))
             return _packed(_head(tokenizer_of(served), ids, scores), scores)
 
         content = await served.turns.take(request, state.settings.limits.seconds, work)
@@ -236,7 +243,13 @@ def _writer(served: Served) -> Batcher:
     """The batch of a model that writes."""
     if served.batcher is None:
         family = served.model.config.family
-        raise RefusedError(f"{served.name} is a {family} and writes no text", param="model", code="model_not_found")
+        raise RefusedError(
+            "{name} is a {family} and writes no text",
+            param="model",
+            code="model_not_found",
+            name=served.name,
+            family=family,
+        )
     return served.batcher
 
 
@@ -250,7 +263,12 @@ def _ids(served: Served, batcher: Batcher, prompt: str | Sequence[int]) -> list[
         ids = list(prompt[-context:])
     wrong = next((token for token in ids if token >= tokenizer.vocab_size), None)
     if wrong is not None:
-        raise RefusedError(f"token id {wrong} is outside the vocabulary of {tokenizer.vocab_size:,}", param="prompt")
+        raise RefusedError(
+            "token id {wrong} is outside the vocabulary of {vocab_size:,}",
+            param="prompt",
+            wrong=wrong,
+            vocab_size=tokenizer.vocab_size,
+        )
     if not ids:
         raise RefusedError(
             "the prompt is empty, and this vocabulary has no mark to begin with; write one", param="prompt"

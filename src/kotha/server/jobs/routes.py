@@ -15,7 +15,7 @@ from kotha.server.jobs.labels import Name, SeenName, Tags
 from kotha.server.jobs.store import JobStore
 from kotha.server.jobs.uploads import Ending
 from kotha.server.state import state_of
-from kotha.server.wire import WireRequest
+from kotha.server.wire import ToldMessage, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
 _HEARD: dict[int | str, dict[str, Any]] = {204: {"description": "It has ended, and all of it was heard."}}
@@ -82,12 +82,15 @@ class Job(BaseModel):
     )
     said: str = Field(description="The last of what its command said; where it could not say how it ended, that.")
     tags: list[str] = Field(description="Words that people find it by.")
+    error: ToldMessage | None = Field(
+        description="Why it failed, to be shown in the reader's language; null where it did not."
+    )
 
 
 def _store(request: Request) -> JobStore:
     state = state_of(request)
     if state.jobs is None:
-        raise RefusedError(f"this server takes no jobs; {state.settings.advice.jobs}", 404)
+        raise RefusedError("this server takes no jobs; {advice}", 404, advice=state.settings.advice.jobs)
     return state.jobs
 
 

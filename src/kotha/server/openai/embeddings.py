@@ -15,12 +15,18 @@ def embed(asked: EmbeddingRequest, served: Served, limits: Limits) -> dict[str, 
     """The vectors that were asked for; called in a thread when its turn has come, since it computes."""
     tokenizer = served.model.tokenizer
     if tokenizer is None:
-        raise UnsupportedByModelError(f"{served.name} reads no text")
+        raise UnsupportedByModelError("{name} reads no text", name=served.name)
     given = asked.inputs
     if not given or len(given) > limits.prompts:
-        raise RefusedError(f"{len(given):,} texts; give 1 to {limits.prompts:,} at a time", param="input")
+        raise RefusedError(
+            "{n:,} texts; give 1 to {prompts:,} at a time", param="input", n=len(given), prompts=limits.prompts
+        )
     if sum(map(len, given)) > limits.prompt_characters:
-        raise RefusedError(f"the texts are longer than {limits.prompt_characters:,} together", param="input")
+        raise RefusedError(
+            "the texts are longer than {prompt_characters:,} together",
+            param="input",
+            prompt_characters=limits.prompt_characters,
+        )
     texts = [each if isinstance(each, str) else tokenizer.decode(each) for each in given]
     if not all(map(str.strip, texts)):
         raise RefusedError("a text is empty, and has no direction; leave it out", param="input")
@@ -29,7 +35,9 @@ def embed(asked: EmbeddingRequest, served: Served, limits: Limits) -> dict[str, 
         raise RefusedError("a text has no letters to be read, and so no direction; leave it out", param="input")
     width = vectors.shape[1]
     if asked.dimensions not in (None, width):
-        raise RefusedError(f"this model's vectors have {width:,} numbers; leave dimensions out", param="dimensions")
+        raise RefusedError(
+            "this model's vectors have {width:,} numbers; leave dimensions out", param="dimensions", width=width
+        )
     count = sum(len(ids) for ids in tokenizer.encode_batch(texts))
     data = [
         {"object": "embedding", "index": place, "embedding": _written(vector, asked.encoding_format)}

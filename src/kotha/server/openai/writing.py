@@ -87,7 +87,9 @@ def begin(
 ) -> Texts:
     """Put a request's texts into the batch, n for each prompt, or none of them."""
     if served.batcher is None:
-        raise UnsupportedByModelError(f"{served.name} is a {served.model.config.family} and writes no text")
+        raise UnsupportedByModelError(
+            "{name} is a {family} and writes no text", name=served.name, family=served.model.config.family
+        )
     _check(prompts, asked, tokens, alternatives, limits)
     tokenizer = served.model.tokenizer
     assert tokenizer is not None, "what writes has one"
@@ -121,16 +123,24 @@ def _check(
     }
     for param, (what, count, allowed) in most.items():
         if count > allowed:
-            raise RefusedError(f"{count:,} {what} are too many for one request; {allowed:,} are allowed", param=param)
+            raise RefusedError(
+                "{count:,} {what} are too many for one request; {allowed:,} are allowed",
+                param=param,
+                count=count,
+                what=what,
+                allowed=allowed,
+            )
     if not prompts:
         raise RefusedError("there is no prompt; give a text, which may be empty", param="prompt")
     length = sum(map(len, prompts))
     if length > limits.prompt_characters:
         allowed = limits.prompt_characters
         raise RefusedError(
-            f"the prompt is {length:,} long, and {allowed:,} is the most",
+            "the prompt is {length:,} long, and {allowed:,} is the most",
             param="prompt",
             code="string_above_max_length",
+            length=length,
+            allowed=allowed,
         )
 
 
@@ -140,9 +150,11 @@ def _fitting(prompt: str | tuple[int, ...], served: Served, tokenizer: Tokenizer
     count = len(tokenizer.encode(prompt)) + 1 if isinstance(prompt, str) else len(prompt)
     if count > context:
         raise RefusedError(
-            f"this model's context is {context:,} tokens, and the prompt has {count:,}; shorten it",
+            "this model's context is {context:,} tokens, and the prompt has {count:,}; shorten it",
             param="prompt",
             code="context_length_exceeded",
+            context=context,
+            count=count,
         )
     return prompt
 
@@ -178,7 +190,9 @@ async def until_gone(request: HttpRequest, texts: Texts, seconds: float) -> list
 
 def too_long(seconds: float) -> RefusedError:
     """A request that was given up."""
-    return RefusedError(f"this took longer than {seconds:,.0f} s, and was given up; ask for fewer tokens", 504)
+    return RefusedError(
+        "this took longer than {seconds:,.0f} s, and was given up; ask for fewer tokens", 504, seconds=seconds
+    )
 
 
 async def in_time(parts: AsyncIterator[dict[str, Any]], seconds: float) -> AsyncIterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.asked import Asked, read_asked
 from kotha.inside.attention.alignment import alignment_view
@@ -32,9 +33,10 @@ from kotha.server.api.inside.looking import (
 from kotha.server.model_registry import Served
 from kotha.server.settings import Limits
 from kotha.server.state import state_of
+from kotha.server.wire import InEnglish
 
 router = inside_router()
-_ADVICE = "use a shorter text, or name fewer layers, such as 0 and 1"
+_ADVICE = Message("use a shorter text, or name fewer layers, such as 0 and 1")
 
 
 class AttentionRequest(WatchRequest):
@@ -125,7 +127,7 @@ def _check_size(bundle: Bundle, wanted: Asked, named: Sequence[str | int], limit
         if chosen is None or name.rpartition(".")[0] in chosen
     )
     n_positions = len(given.lines["tokens"]) + wanted.generate
-    checked_size(n_heads * n_positions**2, limits, f"generate fewer tokens, {_ADVICE}")
+    checked_size(n_heads * n_positions**2, limits, Message("generate fewer tokens, {advice}", advice=_ADVICE))
 
 
 def _summaries(each: AttentionMap) -> list[dict[str, Any]]:
@@ -151,7 +153,7 @@ class AlignmentTable(WireAnswer):
     )
     strongest: list[int] = Field(description="The place in the source that each looked at most.")
     layer: int = Field(description="The decoder's layer that was looked at.")
-    remarks: list[str] = Field(description="What to know about how it was taken.")
+    remarks: list[InEnglish] = Field(description="What to know about how it was taken.")
 
 
 @router.post("/alignment", response_model=AlignmentTable)
@@ -161,7 +163,7 @@ async def alignment(request: Request, asked: AlignmentRequest) -> Response:
 
     def work(served: Served, on_progress: OnProgress) -> AlignmentTable:
         if not isinstance(served.model.model, Seq2Seq):
-            raise refuse_family(served, "only a Seq2Seq has a source to look at")
+            raise refuse_family(served, Message("only a Seq2Seq has a source to look at"))
         count_tokens(served, asked.text, limits.positions)
         if asked.target is not None:
             count_tokens(served, asked.target, limits.positions, "target")

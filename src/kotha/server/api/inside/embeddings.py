@@ -5,6 +5,7 @@ from weakref import WeakKeyDictionary
 from fastapi import Request, Response
 from pydantic import Field
 
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.embeddings.near import nearest_words, word_map
 from kotha.inside.embeddings.words import Embeddings, open_table
@@ -67,7 +68,7 @@ async def embeddings(request: Request, asked: EmbeddingsRequest) -> Response:
     def work(served: Served, _: OnProgress) -> EmbeddingsMap:
         check_reads(served)
         if served.model.tokenizer is None:
-            raise refuse_family(served, "it has no words; ask a model that reads text")
+            raise refuse_family(served, Message("it has no words; ask a model that reads text"))
         if served not in _tables:
             _tables[served] = open_table(served.apart, served.model.path)
         table = _tables[served]

@@ -5,6 +5,7 @@ from pydantic import Field
 
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import DataError
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
@@ -101,15 +102,17 @@ async def heads(request: Request, asked: HeadsRequest) -> Response:
     def work(served: Served, on_progress: OnProgress) -> HeadsStudied:
         check_reads(served)
         if not isinstance(served.model.model, GPT | BERT):
-            raise refuse_family(served, "heads are measured on a text, by a GPT or a BERT")
+            raise refuse_family(served, Message("heads are measured on a text, by a GPT or a BERT"))
         tokens = asked.tokens or min(_TOKENS, limits.studied)
         if tokens > limits.studied:
-            raise RefusedError(f"heads are measured on {limits.studied:,} tokens at most", param="tokens")
+            raise RefusedError(
+                "heads are measured on {studied:,} tokens at most", param="tokens", studied=limits.studied
+            )
         if asked.text is not None:
             check_length(asked.text, limits)
         path = served.model.path
         if asked.text is None and (path is None or find_data(run_config(path), path) is None):
-            raise RefusedError(f"{served.name} knows no data that is still there; give a text", param="text")
+            raise RefusedError("{name} knows no data that is still there; give a text", param="text", name=served.name)
         with refusing(DataError, param="text"):  # an empty text
             source = TextSource(text=asked.text, run=path, tokens=tokens)
             view = heads_view(

@@ -15,6 +15,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.asked import read_asked
 from kotha.inside.flow.flow import final_answers
@@ -172,7 +173,7 @@ async def values(request: Request, asked: ValuesRequest) -> Response:
             for start, count in ((asked.row, asked.rows), (asked.column, asked.columns))
         )
         tile = entry.matrix(_head(entry, asked.head))[rows, columns]
-        checked_size(tile.numel(), limits, "ask for fewer rows or columns")
+        checked_size(tile.numel(), limits, Message("ask for fewer rows or columns"))
         return np.ascontiguousarray(tile.float().numpy(), dtype="<f4").tobytes(), (tile.shape[0], tile.shape[1])
 
     state = state_of(request)
@@ -247,7 +248,11 @@ async def recipe(request: Request, asked: RecipeRequest) -> Response:
         n_rows, n_columns = entry.shape
         if asked.row >= n_rows or asked.column >= n_columns:
             raise RefusedError(
-                f"{asked.site} has {n_rows:,} rows and {n_columns:,} columns, counted from 0", param="row"
+                "{site} has {n_rows:,} rows and {n_columns:,} columns, counted from 0",
+                param="row",
+                site=asked.site,
+                n_rows=n_rows,
+                n_columns=n_columns,
             )
         made = Recipe((), ())
         if entry.operation is not None:
@@ -285,15 +290,23 @@ def _check_bytes(bundle: Bundle, given: ModelInput, limits: Limits) -> None:
     """Refuse a translation that came out longer than can be shown."""
     longest = max(len(line) for line in given.lines.values())
     if longest > limits.positions:
-        raise RefusedError(f"{longest:,} positions are more than can be shown at once ({limits.positions:,})")
+        raise RefusedError(
+            "{longest:,} positions are more than can be shown at once ({positions:,})",
+            longest=longest,
+            positions=limits.positions,
+        )
 
 
 def _entry(ledger: Ledger, site: str, head: int | None) -> Entry:
     if site not in ledger.entries:
-        raise RefusedError(f"there is no place {site!r} in this pass; /api/inside/pass lists them", param="site")
+        raise RefusedError(
+            "there is no place {site!r} in this pass; /api/inside/pass lists them", param="site", site=site
+        )
     entry = ledger[site]
     if entry.heads and head is not None and head not in entry.heads:
-        raise RefusedError(f"{site} has no head {head}; it has {', '.join(map(str, entry.heads))}", param="head")
+        raise RefusedError(
+            "{site} has no head {head}; it has {heads}", param="head", site=site, head=head, heads=list(entry.heads)
+        )
     return entry
 
 

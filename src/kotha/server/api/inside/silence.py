@@ -6,6 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.silencing import Spoken, without_heads
 from kotha.model.gpt import GPT
@@ -58,7 +59,7 @@ async def silence(request: Request, asked: SilenceRequest) -> Response:
     def work(served: Served, on_progress: OnProgress) -> Silenced:
         bundle = served.apart
         if asked.generate is not None and not isinstance(bundle.model, GPT):
-            raise refuse_family(served, "only a GPT goes on with a text; leave generate out")
+            raise refuse_family(served, Message("only a GPT goes on with a text; leave generate out"))
         with looking_up(bundle.model, on_progress):
             found = without_heads(bundle, asked.asked(served, limits, asked.generate), asked.heads)
         return Silenced(
