@@ -120,9 +120,9 @@ def test_the_first_model_is_opened_before_anybody_asks(models: Path) -> None:
     app = make_app([str(models / "plain"), str(models / "taught")], ServeSettings(opens_ahead=True), device="cpu")
     for url in begun(app):
         until = time.monotonic() + 60
-        while not app.state.kotha.shelf.opened and time.monotonic() < until:
+        while not app.state.kotha.registry.opened and time.monotonic() < until:
             time.sleep(0.02)
-        assert list(app.state.kotha.shelf.opened) == ["plain"], "the first, and no other"
+        assert list(app.state.kotha.registry.opened) == ["plain"], "the first, and no other"
         assert http.get(f"{url}/health").is_success
 
 

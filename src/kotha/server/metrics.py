@@ -5,7 +5,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from kotha.server.batching import Batcher
-from kotha.server.model_registry import Shelf
+from kotha.server.model_registry import ModelRegistry
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -33,9 +33,9 @@ class Metrics:
         self._first.labels(path).observe(first)
         self._seconds.labels(path).observe(whole)
 
-    def look(self, shelf: Shelf) -> None:
+    def look(self, registry: ModelRegistry) -> None:
         """Bring what models have written, and what waits for them, up to now."""
-        here = {name: served.batcher for name, served in shelf.opened.items() if served.batcher is not None}
+        here = {name: served.batcher for name, served in registry.opened.items() if served.batcher is not None}
         for name, (batcher, *_) in list(self._seen.items()):
             if here.get(name) is not batcher:  # put away since; what it wrote last is still to be counted
                 self._count(name, batcher)
@@ -51,7 +51,7 @@ class Metrics:
         self._waiting.labels(name).set(batcher.n_waiting)
         self._at_work.labels(name).set(batcher.n_at_work)
 
-    def text(self, shelf: Shelf) -> bytes:
+    def text(self, registry: ModelRegistry) -> bytes:
         """All of it, in Prometheus' words."""
-        self.look(shelf)
+        self.look(registry)
         return generate_latest(self._registry)

@@ -24,7 +24,7 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.server.batching import Batcher
 from kotha.server.naming import by_name
-from kotha.server.serial_executor import OneAtATime
+from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import Limits
 from kotha.storage import bundled
 from kotha.storage.status import is_there
@@ -47,7 +47,7 @@ class Served:
     def __init__(self, name: str, model: LanguageModel, limits: Limits, weights: Weights | None = None) -> None:
         self.name, self.model = name, model
         self.users, self.last_used = 0, time.monotonic()
-        self.turns = OneAtATime()  # for all but the batch: looking inside hooks into the model
+        self.turns = SerialExecutor()  # for all but the batch: looking inside hooks into the model
         self.batcher: Batcher | None = None
         if isinstance(model.model, GPT) and not isinstance(model.model, TextClassifier) and model.tokenizer is not None:
             engine = model.engine(limits.rows, weights or as_they_are(model.model), kept_bytes=_KEPT_BYTES)
@@ -86,7 +86,7 @@ class Served:
             self.batcher.close(seconds)
 
 
-class Shelf:
+class ModelRegistry:
     """Models by name."""
 
     def __init__(

@@ -9,10 +9,10 @@ from kotha.api.compare import compare as compare_runs
 from kotha.artifacts.run_folder import run_config
 from kotha.errors import CorpusError, DataError
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import RunName, place_of
 from kotha.server.errors import RefusedError, refusing
-from kotha.server.jobs.kinds import Id, brought
+from kotha.server.jobs.kinds import Id, uploaded_file
 from kotha.server.naming import by_name
 from kotha.server.state import state_of
 from kotha.server.wire import InEnglish, WireRequest
@@ -87,16 +87,16 @@ class CompareAnswer(WireAnswer):
 
 
 @router.post("/compare", response_model=CompareAnswer)
-async def compare(request: Request, asked: CompareRequest) -> Response:
+async def compare(request: Request, body: CompareRequest) -> Response:
     """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
     state = state_of(request)
-    if len(asked.runs) > state.settings.limits.runs:
+    if len(body.runs) > state.settings.limits.runs:
         raise RefusedError(
-            "{n:,} runs; {runs:,} can be compared", param="runs", n=len(asked.runs), runs=state.settings.limits.runs
+            "{n:,} runs; {runs:,} can be compared", param="runs", n=len(body.runs), runs=state.settings.limits.runs
         )
-    if len(set(asked.runs)) < len(asked.runs):
+    if len(set(body.runs)) < len(body.runs):
         raise RefusedError("a run is named twice", param="runs")
-    if asked.text is not None and state.jobs is None:
+    if body.text is not None and state.jobs is None:
         raise RefusedError(
             "this server keeps no files; leave the text out, or {advice}",
             404,
@@ -105,22 +105,22 @@ async def compare(request: Request, asked: CompareRequest) -> Response:
         )
 
     def work(on_progress: OnProgress) -> CompareAnswer:
-        places = {name: place_of(state, name) for name in asked.runs}
-        text = None if asked.text is None or state.jobs is None else brought(state.jobs, asked.text, "text")
+        places = {name: place_of(state, name) for name in body.runs}
+        text = None if body.text is None or state.jobs is None else uploaded_file(state.jobs, body.text, "text")
         for name, place in places.items():
             if text is None and not run_config(place):
                 raise RefusedError(
                     "{name} is no run with figures of its own; bring a text to measure on", param="runs", name=name
                 )
         how: dict[str, Any] = {
-            "names": asked.runs,
+            "names": body.runs,
             "text": text,
-            "device": state.shelf.device,
+            "device": state.registry.device,
             "on_progress": on_progress,
         }
-        names = {str(place): name for name, place in places.items()} | {str(text): str(asked.text)}
+        names = {str(place): name for name, place in places.items()} | {str(text): str(body.text)}
         with refusing(CorpusError, DataError, param="text"), by_name(names):
             found = compare_runs(places.values(), **how)
-        return CompareAnswer.model_validate({**found.to_dict(), "text": asked.text})
+        return CompareAnswer.model_validate({**found.to_dict(), "text": body.text})
 
     return await in_turn(request, state.turns, work)

@@ -21,7 +21,7 @@ from kotha.course.worksheet.workshop import Given, sheet_by_hand, workshop_sheet
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.vit import ViT
-from kotha.server.api.asking import EXAMPLE, WireAnswer, check_reads, count_tokens, looked, refuse_family
+from kotha.server.api.requests import EXAMPLE, WireAnswer, check_reads, count_tokens, looked, refuse_family
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
 from kotha.server.validation import FieldError
@@ -131,15 +131,15 @@ class ExerciseSheet(WireAnswer):
 
 
 @router.post("/exercise", response_model=ExerciseSheet)
-async def exercise(request: Request, asked: ExerciseRequest) -> Response:
+async def exercise(request: Request, body: ExerciseRequest) -> Response:
     """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
-    if asked.model is None:
-        return Response(_told(_by_hand(asked)).model_dump_json(), media_type="application/json")
+    if body.model is None:
+        return Response(_told(_by_hand(body)).model_dump_json(), media_type="application/json")
 
     def work(served: Served, _: OnProgress) -> ExerciseSheet:
-        return _told(for_paper(_of_model(served, asked)))
+        return _told(for_paper(_of_model(served, body)))
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 @router.post(
@@ -147,25 +147,25 @@ async def exercise(request: Request, asked: ExerciseRequest) -> Response:
     response_class=Response,
     responses={200: {"content": {XLSX: {"schema": {"type": "string", "format": "binary"}}}}},
 )
-async def exercise_spreadsheet(request: Request, asked: SpreadsheetRequest) -> Response:
+async def exercise_spreadsheet(request: Request, body: SpreadsheetRequest) -> Response:
     """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
     state = state_of(request)
-    if asked.model is None:
-        sheet = _by_hand(asked) if asked.own is None else _of_own(asked.own)
-        if asked.given is not None:
-            sheet = recomputed(sheet, {name: np.array(rows) for name, rows in asked.given.items()})
+    if body.model is None:
+        sheet = _by_hand(body) if body.own is None else _of_own(body.own)
+        if body.given is not None:
+            sheet = recomputed(sheet, {name: np.array(rows) for name, rows in body.given.items()})
         made = await asyncio.to_thread(spreadsheet, sheet)
     else:
-        async with state.shelf.use(asked.model) as served:
+        async with state.registry.use(body.model) as served:
             seconds = state.settings.limits.seconds
-            made = await served.turns.take(request, seconds, lambda _: spreadsheet(_of_model(served, asked)))
+            made = await served.turns.run(request, seconds, lambda _: spreadsheet(_of_model(served, body)))
     return Response(made, media_type=XLSX, headers={"content-disposition": 'attachment; filename="worksheet.xlsx"'})
 
 
-def _by_hand(asked: ExerciseRequest) -> Sheet:
-    if asked.paper is None:
-        return sheet_by_hand(asked.size, asked.seed)
-    return paper_sheet(asked.paper, asked.seed or None, asked.language)
+def _by_hand(body: ExerciseRequest) -> Sheet:
+    if body.paper is None:
+        return sheet_by_hand(body.size, body.seed)
+    return paper_sheet(body.paper, body.seed or None, body.language)
 
 
 def _of_own(own: OwnNumbers) -> Sheet:
@@ -173,16 +173,16 @@ def _of_own(own: OwnNumbers) -> Sheet:
     return workshop_sheet(Given(tuple(f"token {number}" for number in range(1, len(x) + 1)), x, *weights))
 
 
-def _of_model(served: Served, asked: ExerciseRequest) -> Sheet:
+def _of_model(served: Served, body: ExerciseRequest) -> Sheet:
     check_reads(served)
     if isinstance(served.model.model, ViT):
         raise refuse_family(served, Message("a sheet is laid out for models that read text"))
-    assert asked.text is not None, "model and text go together"
+    assert body.text is not None, "model and text go together"
     for name in ("text", "target"):
-        if getattr(asked, name) is not None:
-            count_tokens(served, getattr(asked, name), MOST_TOKENS, name)
-    which = asked.model_dump(include={"layer", "head", "target", "stack", "part"})
-    return model_sheet(served.apart, asked.text, **which)
+        if getattr(body, name) is not None:
+            count_tokens(served, getattr(body, name), MOST_TOKENS, name)
+    which = body.model_dump(include={"layer", "head", "target", "stack", "part"})
+    return model_sheet(served.apart, body.text, **which)
 
 
 def _told(sheet: Sheet) -> ExerciseSheet:

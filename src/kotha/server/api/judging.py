@@ -14,7 +14,7 @@ from kotha.evaluation.judge.session import Choice, Judging
 from kotha.evaluation.judge.writing import write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.jobs.kinds import Id
 from kotha.server.state import State, state_of
@@ -85,10 +85,10 @@ class JudgingTold(WireAnswer):
 
 
 @router.post("/judgings", response_model=JudgingTold)
-async def begin_judging(request: Request, asked: JudgingRequest) -> Response:
+async def begin_judging(request: Request, body: JudgingRequest) -> Response:
     """Let models write, and make blind pairs of it."""
     state = state_of(request)
-    if len(set(asked.models)) < len(asked.models):
+    if len(set(body.models)) < len(body.models):
         raise RefusedError("a model is named twice; name two different ones", param="models")
 
     def work(on_progress: OnProgress) -> JudgingTold:
@@ -97,13 +97,13 @@ async def begin_judging(request: Request, asked: JudgingRequest) -> Response:
             raise RefusedError(
                 "{n} judgings are kept, which is the most; remove one that nobody needs", 409, n=_MOST_JUDGINGS
             )
-        places = {name: state.shelf.place(name) for name in asked.models}
-        settings = SamplingSettings(seed=asked.seed, temperature=asked.temperature)
-        rows = min(len(asked.prompts), state.settings.limits.rows)
-        prompts = list(dict.fromkeys(asked.prompts))
+        places = {name: state.registry.place(name) for name in body.models}
+        settings = SamplingSettings(seed=body.seed, temperature=body.temperature)
+        rows = min(len(body.prompts), state.settings.limits.rows)
+        prompts = list(dict.fromkeys(body.prompts))
 
         def opened(name: str) -> Any:
-            model = load(places[name], device=state.shelf.device)
+            model = load(places[name], device=state.registry.device)
             if model.config.family != "gpt":
                 raise RefusedError(
                     "{name} is a {family} and does not go on with a text",
@@ -113,10 +113,10 @@ async def begin_judging(request: Request, asked: JudgingRequest) -> Response:
                 )
             return model.engine(rows)
 
-        written = write_continuations(asked.models, opened, prompts, asked.tokens, settings, on_progress)
+        written = write_continuations(body.models, opened, prompts, body.tokens, settings, on_progress)
         id = secrets.token_hex(6)
         with refusing(DataError, param="models"):  # both wrote the same everywhere
-            made = Judging.start(folder / id, prompts, written, asked.seed, asked.model_dump(exclude={"prompts"}))
+            made = Judging.start(folder / id, prompts, written, body.seed, body.model_dump(exclude={"prompts"}))
         return _told(made, id, "")
 
     return await in_turn(request, state.turns, work, shares=True)

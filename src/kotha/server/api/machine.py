@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kotha.i18n.wording import OnProgress
 from kotha.model.presets import presets
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.state import state_of
 from kotha.server.wire import InEnglish
 from kotha.training.plan.budget import budget_here

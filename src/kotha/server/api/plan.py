@@ -7,9 +7,9 @@ from pydantic import Field, model_validator
 
 from kotha.errors import ConfigError, CorpusError, DataError
 from kotha.export.targets import doors
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
-from kotha.server.jobs.kinds import Id, came_of
+from kotha.server.jobs.kinds import Id, job_output
 from kotha.server.naming import by_name
 from kotha.server.state import State, state_of
 from kotha.server.validation import FieldError
@@ -118,21 +118,21 @@ class PlanAnswer(WireAnswer):
 
 
 @router.post("/plan", response_model=PlanAnswer)
-async def plan(request: Request, asked: PlanRequest) -> Response:
+async def plan(request: Request, body: PlanRequest) -> Response:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
     state = state_of(request)
-    return await in_turn(request, state.turns, lambda _: _plan(state, asked))
+    return await in_turn(request, state.turns, lambda _: _plan(state, body))
 
 
-def _plan(state: State, asked: PlanRequest) -> PlanAnswer:
-    changes = {name: getattr(asked, name) for name in (*_SIZES, *_TRAINING) if getattr(asked, name) is not None}
-    data = _imagined(asked.text_bytes) if asked.data is None else _data(state, asked.data)
-    with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(asked.data)}):
-        gpu = None if asked.gpu is None else gpu_named(asked.gpu)
-        memory = None if asked.memory_gb is None else int(asked.memory_gb * 1e9)
-        wanted = TrainRequest(asked.preset, asked.recipe, asked.minutes, memory, None, gpu, changes)
+def _plan(state: State, body: PlanRequest) -> PlanAnswer:
+    changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
+    data = _imagined(body.text_bytes) if body.data is None else _data(state, body.data)
+    with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
+        gpu = None if body.gpu is None else gpu_named(body.gpu)
+        memory = None if body.memory_gb is None else int(body.memory_gb * 1e9)
+        wanted = TrainRequest(body.preset, body.recipe, body.minutes, memory, None, gpu, changes)
         # The server's own threads stay as they are, whatever would be fastest for a training.
-        found, text = tell_plan(wanted, data, doors, timed=asked.minutes is not None, before_timing=lambda: None)
+        found, text = tell_plan(wanted, data, doors, timed=body.minutes is not None, before_timing=lambda: None)
     design = found.pop("design", None)
     if design is not None:
         design = {
@@ -157,5 +157,5 @@ def _data(state: State, id: str) -> str:
             "this server keeps no files and no jobs; plan a preset, or {advice}", 404, "data", advice=advice
         )
     if state.jobs.has(id):
-        return str(came_of(state.jobs, id, "prepare", "data"))
+        return str(job_output(state.jobs, id, "prepare", "data"))
     return str(state.jobs.uploads.place(id))

@@ -17,7 +17,7 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.vit import ViT
 from kotha.server.errors import RefusedError, UnsupportedByModelError
 from kotha.server.model_registry import Served
-from kotha.server.serial_executor import OneAtATime
+from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import Limits
 from kotha.server.state import state_of
 from kotha.server.wire import ModelName, WireRequest
@@ -59,12 +59,12 @@ async def looked(
 ) -> Response:
     """Ask a model something that hooks into it or computes: in a thread, one at a time, in time."""
     state = state_of(request)
-    async with state.shelf.use(name) as served:
+    async with state.registry.use(name) as served:
         return await in_turn(request, served.turns, lambda on_progress: work(served, on_progress), shares=shares)
 
 
 async def in_turn(
-    request: Request, turns: OneAtATime, work: Callable[[OnProgress], BaseModel], *, shares: bool = False
+    request: Request, turns: SerialExecutor, work: Callable[[OnProgress], BaseModel], *, shares: bool = False
 ) -> Response:
     """The answer to what takes a turn; it is also made JSON in the thread, as a large one would hold up the loop."""
     seconds = state_of(request).settings.limits.seconds
@@ -77,7 +77,7 @@ async def in_turn(
                 raise
             raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
 
-    return Response(await turns.take(request, seconds, answer, shares=shares), media_type="application/json")
+    return Response(await turns.run(request, seconds, answer, shares=shares), media_type="application/json")
 
 
 def tokenizer_of(served: Served) -> Tokenizer:

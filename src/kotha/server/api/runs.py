@@ -15,8 +15,8 @@ RunName = Annotated[str, Field(max_length=300, description="A model of this serv
 
 def place_of(state: State, name: str) -> Path:
     """The folder of a run; a training's also before it has a model."""
-    if name in state.shelf.places or state.jobs is None:
-        return state.shelf.place(name)
+    if name in state.registry.places or state.jobs is None:
+        return state.registry.place(name)
     try:
         kind = state.jobs.status(name).kind
     except NoSuchJobError as error:

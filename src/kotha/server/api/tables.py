@@ -13,9 +13,9 @@ from pydantic import Field
 
 from kotha.errors import KothaError
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
-from kotha.server.jobs.kinds import Id, TwoColumnNames, brought_table
+from kotha.server.jobs.kinds import Id, TwoColumnNames, uploaded_table
 from kotha.server.jobs.uploads import Ending
 from kotha.server.naming import by_name
 from kotha.server.state import state_of
@@ -78,7 +78,7 @@ class ExampleTable(WireAnswer):
 
 
 @router.post("/table", response_model=TableTold)
-async def table(request: Request, asked: TableRequest) -> Response:
+async def table(request: Request, body: TableRequest) -> Response:
     """The first rows of a table, its classes, and what is wrong with it, by line and column."""
     state = state_of(request)
     if state.jobs is None:
@@ -86,10 +86,10 @@ async def table(request: Request, asked: TableRequest) -> Response:
     store = state.jobs
 
     def work(_: OnProgress) -> TableTold:
-        place = brought_table(store, asked.file, "file")
-        name = store.uploads.name(asked.file) or place.name
+        place = uploaded_table(store, body.file, "file")
+        name = store.uploads.name(body.file) or place.name
         with refusing(KothaError, param="file"), by_name({str(place): name}):
-            return _told(place, asked.use, asked.fields or (None, None))
+            return _told(place, body.use, body.fields or (None, None))
 
     return await in_turn(request, state.reading, work)
 

@@ -14,7 +14,7 @@ from kotha.evaluation.doctor.curve import read_curve
 from kotha.evaluation.doctor.drawing import evaluations_of, points_of
 from kotha.finetune.examples import EXAMPLES, PARTS
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import place_of
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.job import JOB
@@ -192,12 +192,12 @@ def _pairs(examples: Path) -> list[tuple[str, str]]:
 def _all(state: State) -> list[RunRow]:
     jobs = [] if state.jobs is None else [job for job in state.jobs.all() if job.kind in TRAININGS]
     found = [_row(job.id, state.jobs.result(job.id), job) for job in jobs] if state.jobs is not None else []
-    served = [(name, place) for name, place in state.shelf.places.items() if is_file(place / METRICS)]
+    served = [(name, place) for name, place in state.registry.places.items() if is_file(place / METRICS)]
     return found + [_row(name, place, None) for name, place in served]
 
 
 def _job(state: State, name: str) -> JobStatus | None:
-    if state.jobs is None or name in state.shelf.places:
+    if state.jobs is None or name in state.registry.places:
         return None
     return state.jobs.status(name)
 

@@ -7,7 +7,7 @@ from kotha.errors import DataError
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.seq2seq import Seq2Seq
-from kotha.server.api.asking import AboutModel, WireAnswer, count_tokens, looked, refuse_family
+from kotha.server.api.requests import AboutModel, WireAnswer, count_tokens, looked, refuse_family
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
@@ -29,7 +29,7 @@ class TranslateAnswer(WireAnswer):
 
 
 @router.post("/translate", response_model=TranslateAnswer)
-async def translate(request: Request, asked: TranslateRequest) -> Response:
+async def translate(request: Request, body: TranslateRequest) -> Response:
     """Texts in the other language, by beam search; a Seq2Seq does this."""
     limits = state_of(request).settings.limits
 
@@ -37,17 +37,17 @@ async def translate(request: Request, asked: TranslateRequest) -> Response:
         model = served.model.model
         if not isinstance(model, Seq2Seq):
             raise refuse_family(served, Message("only a Seq2Seq translates"))
-        if len(asked.texts) > limits.prompts:
+        if len(body.texts) > limits.prompts:
             raise RefusedError(
                 "{n:,} texts; give 1 to {prompts:,} at a time",
                 param="texts",
-                n=len(asked.texts),
+                n=len(body.texts),
                 prompts=limits.prompts,
             )
-        for text in asked.texts:  # the library would read the beginning alone
+        for text in body.texts:  # the library would read the beginning alone
             count_tokens(served, text, model.config.context_length - 1, "texts")
         with refusing(DataError, param="model"):  # a tokenizer without the marks
-            found = served.model.translate(asked.texts, beams=asked.beams, on_progress=on_progress)
+            found = served.model.translate(body.texts, beams=body.beams, on_progress=on_progress)
         return TranslateAnswer(texts=found)
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)

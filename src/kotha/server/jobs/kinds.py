@@ -31,7 +31,7 @@ TwoColumnNames = tuple[ColumnName, ColumnName]
 _ENDED = {"failed": Message("failed"), "stopped": Message("was stopped"), "killed": Message("was killed")}
 
 
-def came_of(store: JobStore, id: str, kind: str, param: str) -> Path:
+def job_output(store: JobStore, id: str, kind: str, param: str) -> Path:
     """Where what came of a job is, once it is known to be of this kind, and done."""
     if store.uploads.has(id):
         raise RefusedError(
@@ -75,7 +75,7 @@ def came_of(store: JobStore, id: str, kind: str, param: str) -> Path:
     return store.result(id)
 
 
-def brought(store: JobStore, id: str, param: str) -> Path:
+def uploaded_file(store: JobStore, id: str, param: str) -> Path:
     """Where a file is that was brought, once it is known that the id is a file's."""
     if not store.uploads.has(id) and store.has(id):
         raise RefusedError(
@@ -84,9 +84,9 @@ def brought(store: JobStore, id: str, param: str) -> Path:
     return store.uploads.place(id)
 
 
-def brought_table(store: JobStore, id: str, param: str) -> Path:
+def uploaded_table(store: JobStore, id: str, param: str) -> Path:
     """Where a file is that was brought, once it is known to have columns."""
-    table = brought(store, id, param)
+    table = uploaded_file(store, id, param)
     if table.suffix == ".txt":
         raise RefusedError(
             "{id} was brought as txt, which has no fields; bring the table as jsonl, csv or tsv", param=param, id=id
@@ -131,7 +131,7 @@ class TokenizerJob(_Job):
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(brought(store, id, "texts")) for id in self.texts]
+        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
         sizes = ["--kind", self.tokenizer_kind, "--vocab-size", str(self.vocab_size)]
         return [["tokenizer", "train", *texts, *sizes, "--out", OUT_PLACE]]
 
@@ -146,8 +146,8 @@ class PrepareJob(_Job):
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(brought(store, id, "texts")) for id in self.texts]
-        tokenizer = str(came_of(store, self.tokenizer, "tokenizer", "tokenizer"))
+        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
+        tokenizer = str(job_output(store, self.tokenizer, "tokenizer", "tokenizer"))
         validation = ["--validation", str(self.validation)]
         return [["prepare", *texts, "--tokenizer", tokenizer, *validation, "--out", OUT_PLACE]]
 
@@ -162,7 +162,7 @@ class TrainJob(_Job):
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        data = str(came_of(store, self.data, "prepare", "data"))
+        data = str(job_output(store, self.data, "prepare", "data"))
         return [["train", data, "--minutes", str(self.minutes), "--seed", str(self.seed), "--out", OUT_PLACE]]
 
 
@@ -215,8 +215,8 @@ class LearnJob(_Job):
         """Stories, a tokenizer, data, the training."""
         texts, n_bytes, found = [f"{JOB_PLACE}/stories.jsonl"], self.stories * _STORY_BYTES, []
         if self.texts:
-            brought_texts = [brought(store, id, "texts") for id in self.texts]
-            texts, n_bytes = [str(text) for text in brought_texts], sum(text.stat().st_size for text in brought_texts)
+            texts_here = [uploaded_file(store, id, "texts") for id in self.texts]
+            texts, n_bytes = [str(text) for text in texts_here], sum(text.stat().st_size for text in texts_here)
         else:
             count = ["--documents", str(self.stories), "--seed", str(self.seed)]
             found.append(["corpus", "stories", *count, "--out", texts[0]])
@@ -244,7 +244,7 @@ class _FromTable(_Job):
 
     def read(self, store: JobStore) -> str:
         """Where the table is."""
-        return str(brought_table(store, self.table, "table"))
+        return str(uploaded_table(store, self.table, "table"))
 
 
 class AdaptJob(_FromTable):
@@ -305,7 +305,7 @@ class IndexJob(_Job):
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(brought(store, id, "texts")) for id in self.texts]
+        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
         model = [] if self.model is None else ["--model", str(place(self.model))]
         return [["index", *texts, *model, "--errors", "replace", "--out", OUT_PLACE]]
 

@@ -95,10 +95,10 @@ def _store(request: Request) -> JobStore:
 
 
 @router.post("/files")
-async def bring(request: Request, brought: BroughtText) -> FileId:
+async def bring(request: Request, body: BroughtText) -> FileId:
     """Bring a text; where there is no room for it, the oldest that no job needs go."""
     store = _store(request)
-    return FileId(id=await asyncio.to_thread(store.bring, brought.text, brought.ending, brought.name or ""))
+    return FileId(id=await asyncio.to_thread(store.bring, body.text, body.ending, body.name or ""))
 
 
 @router.get("/files")
@@ -130,12 +130,12 @@ async def jobs(request: Request) -> list[Job]:
 
 
 @router.post("/jobs")
-async def begin(request: Request, asked: JobRequest) -> JobId:
+async def begin(request: Request, body: JobRequest) -> JobId:
     """Begin a job."""
-    store, shelf = _store(request), state_of(request).shelf
+    store, registry = _store(request), state_of(request).registry
 
     def work() -> str:
-        return store.begin(asked.kind, asked.name, *asked.commands(store, shelf.place), tags=asked.tags or ())
+        return store.begin(body.kind, body.name, *body.commands(store, registry.place), tags=body.tags or ())
 
     return JobId(id=await asyncio.to_thread(work))
 
@@ -147,10 +147,10 @@ async def job(request: Request, id: NamedJob) -> Job:
 
 
 @router.patch("/jobs/{id}")
-async def label(request: Request, id: NamedJob, asked: LabelRequest) -> Job:
+async def label(request: Request, id: NamedJob, body: LabelRequest) -> Job:
     """Call a job something else, or give it other tags; whether it runs or not."""
     store = _store(request)
-    await asyncio.to_thread(store.label, id, asked.name, asked.tags)
+    await asyncio.to_thread(store.label, id, body.name, body.tags)
     return await _told(store, id)
 
 
@@ -158,7 +158,7 @@ async def label(request: Request, id: NamedJob, asked: LabelRequest) -> Job:
 async def remove(request: Request, id: NamedJob) -> JobId:
     """Remove a job that does not run, with what came of it and texts brought for it alone; its model is closed."""
     store = _store(request)
-    state_of(request).shelf.let_go(id)
+    state_of(request).registry.let_go(id)
     await asyncio.to_thread(store.remove, id)
     return JobId(id=id)
 

@@ -11,12 +11,12 @@ from kotha.server.openai.schema import EmbeddingRequest
 from kotha.server.settings import Limits
 
 
-def embed(asked: EmbeddingRequest, served: Served, limits: Limits) -> dict[str, Any]:
+def embed(body: EmbeddingRequest, served: Served, limits: Limits) -> dict[str, Any]:
     """The vectors that were asked for; called in a thread when its turn has come, since it computes."""
     tokenizer = served.model.tokenizer
     if tokenizer is None:
         raise UnsupportedByModelError("{name} reads no text", name=served.name)
-    given = asked.inputs
+    given = body.inputs
     if not given or len(given) > limits.prompts:
         raise RefusedError(
             "{n:,} texts; give 1 to {prompts:,} at a time", param="input", n=len(given), prompts=limits.prompts
@@ -34,13 +34,13 @@ def embed(asked: EmbeddingRequest, served: Served, limits: Limits) -> dict[str, 
     if not vectors.any(axis=1).all():
         raise RefusedError("a text has no letters to be read, and so no direction; leave it out", param="input")
     width = vectors.shape[1]
-    if asked.dimensions not in (None, width):
+    if body.dimensions not in (None, width):
         raise RefusedError(
             "this model's vectors have {width:,} numbers; leave dimensions out", param="dimensions", width=width
         )
     count = sum(len(ids) for ids in tokenizer.encode_batch(texts))
     data = [
-        {"object": "embedding", "index": place, "embedding": _written(vector, asked.encoding_format)}
+        {"object": "embedding", "index": place, "embedding": _written(vector, body.encoding_format)}
         for place, vector in enumerate(vectors.astype(np.float32))
     ]
     usage = {"prompt_tokens": count, "total_tokens": count}

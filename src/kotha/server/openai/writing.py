@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import Request as HttpRequest
 
 from kotha.generation.answers import Request, Result
-from kotha.server.batching import NewLetters, Ticket
+from kotha.server.batching import StreamChunk, Ticket
 from kotha.server.errors import RefusedError, UnsupportedByModelError, answer
 from kotha.server.model_registry import Served
 from kotha.server.openai.schema import Sampled
@@ -44,9 +44,9 @@ class Texts:
         """All of them, whole."""
         return list(await asyncio.gather(*(ticket.result() for ticket in self.tickets)))
 
-    async def letters(self) -> AsyncIterator[tuple[int, NewLetters]]:
+    async def letters(self) -> AsyncIterator[tuple[int, StreamChunk]]:
         """All of them, letters as they come, each with the number of its text."""
-        news: asyncio.Queue[tuple[int, NewLetters] | Exception] = asyncio.Queue()
+        news: asyncio.Queue[tuple[int, StreamChunk] | Exception] = asyncio.Queue()
 
         async def listen(place: int, ticket: Ticket) -> None:
             try:
@@ -78,7 +78,7 @@ class Texts:
 def begin(
     served: Served,
     prompts: Sequence[str | tuple[int, ...]],
-    asked: Sampled,
+    body: Sampled,
     tokens: int,
     alternatives: int | None,
     limits: Limits,
@@ -90,18 +90,18 @@ def begin(
         raise UnsupportedByModelError(
             "{name} is a {family} and writes no text", name=served.name, family=served.model.config.family
         )
-    _check(prompts, asked, tokens, alternatives, limits)
+    _check(prompts, body, tokens, alternatives, limits)
     tokenizer = served.model.tokenizer
     assert tokenizer is not None, "what writes has one"
-    seed = secrets.randbelow(_SEEDS) if asked.seed is None else asked.seed
+    seed = secrets.randbelow(_SEEDS) if body.seed is None else body.seed
     texts = Texts(served, [], id)
     try:
         for prompt in prompts:
             ids = _fitting(prompt, served, tokenizer)
-            for place in range(asked.n):
-                settings = asked.settings(seed + place)
+            for place in range(body.n):
+                settings = body.settings(seed + place)
                 request = Request(
-                    prompt=ids, tokens=tokens, settings=settings, stop=asked.stops, alternatives=alternatives
+                    prompt=ids, tokens=tokens, settings=settings, stop=body.stops, alternatives=alternatives
                 )
                 texts.tickets.append(served.batcher.submit(request, client))
     except Exception:
@@ -111,13 +111,13 @@ def begin(
 
 
 def _check(
-    prompts: Sequence[str | tuple[int, ...]], asked: Sampled, tokens: int, alternatives: int | None, limits: Limits
+    prompts: Sequence[str | tuple[int, ...]], body: Sampled, tokens: int, alternatives: int | None, limits: Limits
 ) -> None:
     """Refuse what is beyond the limits, each in words."""
     most = {
         "prompt": ("prompts", len(prompts), limits.prompts),
-        "n": ("texts", asked.n * len(prompts), limits.choices),
-        "stop": ("stop strings", len(asked.stops), limits.stops),
+        "n": ("texts", body.n * len(prompts), limits.choices),
+        "stop": ("stop strings", len(body.stops), limits.stops),
         "max_tokens": ("tokens", tokens, limits.tokens),
         "logprobs": ("alternatives", alternatives or 0, limits.alternatives),
     }

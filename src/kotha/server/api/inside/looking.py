@@ -15,7 +15,7 @@ from kotha.inside.sites import layers
 from kotha.model.config import ViTConfig
 from kotha.model.family import Model
 from kotha.model.vit import ViT
-from kotha.server.api.asking import EXAMPLE, AboutModel, Png, WireAnswer, check_reads, count_tokens, picture
+from kotha.server.api.requests import EXAMPLE, AboutModel, Png, WireAnswer, check_reads, count_tokens, picture
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
 from kotha.server.settings import Limits
@@ -39,7 +39,7 @@ class LookRequest(AboutModel):
     target: str | None = Field(None, description="A Seq2Seq's translation; left out, it writes one.")
     image: Png | None = Field(None, description="A PNG in base64, for a ViT.")
 
-    def asked(self, served: Served, limits: Limits, generate: int | None = None, **how: Any) -> Asked:
+    def to_input(self, served: Served, limits: Limits, generate: int | None = None, **how: Any) -> Asked:
         """As the library is asked, once it is known to be short enough to be shown."""
         check_reads(served)
         if self.image is not None:

@@ -11,7 +11,8 @@ from kotha.course.worksheet.page import SheetView
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.vit import ViT
-from kotha.server.api.asking import (
+from kotha.server.api.inside.looking import inside_router
+from kotha.server.api.requests import (
     EXAMPLE,
     AboutModel,
     WireAnswer,
@@ -21,7 +22,6 @@ from kotha.server.api.asking import (
     looked,
     refuse_family,
 )
-from kotha.server.api.inside.looking import inside_router
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
 from kotha.server.wire import InEnglish
@@ -74,7 +74,7 @@ class Worksheet(WireAnswer):
 
 
 @router.post("/worksheet", response_model=Worksheet)
-async def worksheet(request: Request, asked: WorksheetRequest) -> Response:
+async def worksheet(request: Request, body: WorksheetRequest) -> Response:
     """One attention head as arithmetic: every product, sum and exponential, to be done again by hand."""
     limits = state_of(request).settings.limits
 
@@ -83,14 +83,14 @@ async def worksheet(request: Request, asked: WorksheetRequest) -> Response:
         if isinstance(served.model.model, ViT):
             raise refuse_family(served, Message("a worksheet is laid out for models that read text"))
         for name in ("text", "target"):
-            if getattr(asked, name) is not None:
-                count_tokens(served, getattr(asked, name), limits.positions, name)
-        view = worksheet_view(served.apart, **asked.model_dump(exclude={"model"}))
+            if getattr(body, name) is not None:
+                count_tokens(served, getattr(body, name), limits.positions, name)
+        view = worksheet_view(served.apart, **body.model_dump(exclude={"model"}))
         count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
         checked_size(count, limits, Message("use a shorter text, or write out fewer rows"))
         return _told(view)
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 def _told(view: SheetView) -> Worksheet:
