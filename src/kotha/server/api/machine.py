@@ -8,8 +8,9 @@ from pydantic import Field
 
 from kotha.i18n.wording import OnProgress
 from kotha.model.presets import presets
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.state import state_of
+from kotha.server.wire import InEnglish
 from kotha.training.plan.budget import budget_here
 
 router = APIRouter(prefix="/api", tags=["Uses"])
@@ -33,7 +34,7 @@ class PresetTold(WireAnswer):
     name: str = Field(description="As plans and trainings take it.")
     family: str = Field(description="gpt, bert, seq2seq or vit.")
     parameters: int = Field(description="Numbers that are learned.")
-    purpose: str = Field(description="What it is for.")
+    purpose: InEnglish = Field(description="What it is for.")
     config: dict[str, Any] = Field(description="All of its sizes.")
 
 
