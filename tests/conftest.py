@@ -20,8 +20,7 @@ settings.load_profile("kotha")
 # Real Bangla data beside the checkout; tests that read it are skipped where it is not.
 SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# The second tier, which `make test-extended` runs: what needs a browser, other machines or other systems, or is tried on
-# many broken inputs and at many calls.
+# The second tier, which `make test-extended` runs: browsers, other machines and systems, broken inputs and disks.
 EXTENDED = (
     "book",
     "browser",
