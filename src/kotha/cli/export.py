@@ -87,4 +87,4 @@ def _show(found: dict[str, Any], report: "ParityReport", as_json: bool) -> None:
         console.print(f"{found['out']}: {', '.join(facts.values())}", markup=False)
         console.print(table("", ["parity", ""], rows(report)))
     if not report.passed:
-        raise KothaError(f"{found['out']} is written, and its proof failed: {'; '.join(report.failures)}")
+        raise KothaError(f"{found['out']} is written, and its proof failed: {'; '.join(map(str, report.failures))}")
