@@ -144,7 +144,7 @@ def communities() -> dict[str, dict[str, str]]:
     return {name: entries(text) for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def _people() -> Tables:
+def _people() -> dict[str, Nouns]:
     children = (child for community in communities().values() for child in _children(community))
     return {
         "child": tuple(children),
