@@ -1,4 +1,4 @@
-"""Encoding many documents: in batches, by a crew, results in order.
+"""Encoding many documents: in batches, by a worker pool, results in order.
 
 Each worker normalizes, looks for leaked validation documents, and encodes through its own memory of words. The result
 does not depend on the number of workers.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import tokenizers
 
 from kotha.text.clean.leakage import LeakIndex, batches
-from kotha.text.parallel.duty import Crew, Duty
+from kotha.text.parallel.task import WorkerPool, WorkerTask
 from kotha.text.tokenizer.memo import Ids, MemoEncoder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -31,11 +31,11 @@ Batch = list[tuple[str, str]]
 
 
 def encode_documents(
-    labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, crew: Crew
+    labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, pool: WorkerPool
 ) -> Generator[EncodedDocument]:
     """Encode (label, text) pairs in their order; whether a text leaks is for the caller to act on."""
-    duty = Duty(BatchEncoder, (tokenizer.backend.to_str(), dtype, leaks))
-    with closing(crew.map(duty, batches(labelled, lambda pair: len(pair[1])))) as encoded:
+    task = WorkerTask(BatchEncoder, (tokenizer.backend.to_str(), dtype, leaks))
+    with closing(pool.map(task, batches(labelled, lambda pair: len(pair[1])))) as encoded:
         for documents in encoded:
             yield from documents
 

@@ -1,4 +1,4 @@
-"""Which texts of a corpus are new: each asked once, in order, with the costly part given to a crew."""
+"""Which texts of a corpus are new: each asked once, in order, with the costly part given to a worker pool."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -10,12 +10,14 @@ from typing import Literal
 from kotha.text.clean.duplicates import ExactDuplicates
 from kotha.text.clean.leakage import batches
 from kotha.text.clean.near_copies import NearCopies, Signer
-from kotha.text.parallel.duty import Crew, Duty
+from kotha.text.parallel.task import WorkerPool, WorkerTask
 
 Duplicates = Literal["keep", "exact", "near"]
 
 
-def told_apart(texts: Iterable[str], duplicates: Duplicates, crew: Crew, folder: Path) -> Iterator[tuple[str, bool]]:
+def told_apart(
+    texts: Iterable[str], duplicates: Duplicates, pool: WorkerPool, folder: Path
+) -> Iterator[tuple[str, bool]]:
     """Each text with whether it is new; what near copies are known by lies in ``folder`` for as long."""
     exact = ExactDuplicates()
     if duplicates == "keep":
@@ -23,10 +25,10 @@ def told_apart(texts: Iterable[str], duplicates: Duplicates, crew: Crew, folder:
     elif duplicates == "exact":
         yield from ((text, exact.is_new(text)) for text in texts)
     else:
-        yield from _near(((text, exact.is_new(text)) for text in texts), crew, folder)
+        yield from _near(((text, exact.is_new(text)) for text in texts), pool, folder)
 
 
-def _near(told: Iterable[tuple[str, bool]], crew: Crew, folder: Path) -> Iterator[tuple[str, bool]]:
+def _near(told: Iterable[tuple[str, bool]], pool: WorkerPool, folder: Path) -> Iterator[tuple[str, bool]]:
     on_their_way: deque[list[tuple[str, bool]]] = deque()
 
     def sent() -> Iterator[list[str]]:
@@ -34,7 +36,7 @@ def _near(told: Iterable[tuple[str, bool]], crew: Crew, folder: Path) -> Iterato
             on_their_way.append(batch)
             yield [text for text, is_new in batch if is_new]
 
-    with TemporaryDirectory(dir=folder) as place, closing(crew.map(Duty(Signer), sent())) as answers:
+    with TemporaryDirectory(dir=folder) as place, closing(pool.map(WorkerTask(Signer), sent())) as answers:
         near = NearCopies(Path(place))
         for signatures, has_words in answers:
             stays = ~has_words  # a text without words is like no other

@@ -1,4 +1,4 @@
-"""Near copies in a corpus of any size: signatures by a crew, and what was seen in files rather than in memory.
+"""Near copies in a corpus of any size: signatures by a worker pool, and what was seen in files rather than in memory.
 
 The answers are those of ``NearDuplicates``: a text is left out when an earlier one that was kept shares a band with it
 and is alike enough by their signatures. To make a signature (MinHash) is most of the work, and needs nothing but the

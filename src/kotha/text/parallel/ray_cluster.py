@@ -18,7 +18,7 @@ from typing import Any
 from kotha.errors import KothaError, UsageError, library
 from kotha.i18n.message import Option
 from kotha.storage.atomic import scratch_folder
-from kotha.text.parallel.on_ray import RayCrew
+from kotha.text.parallel.ray_pool import RayPool
 
 SCHEME = "ray"
 _SECONDS_TO_ANSWER = 10
@@ -50,8 +50,8 @@ def check_address(on: str) -> str | None:
 
 
 @contextmanager
-def ray_crew(on: str, workers: int | None) -> Iterator[RayCrew]:
-    """A crew on the cluster that ``on`` names; by default a worker for each of its cores."""
+def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
+    """A worker pool on the cluster that ``on`` names; by default a worker for each of its cores."""
     address = check_address(on)
     if address is not None:
         _knock(address)
@@ -65,7 +65,7 @@ def ray_crew(on: str, workers: int | None) -> Iterator[RayCrew]:
                 on=Option("on", SCHEME),
                 other=on,
             )
-        yield _crew(ray, workers)
+        yield _pool_of(ray, workers)
         return
     if address is None and not _bound_to_this_machine():
         raise KothaError(
@@ -73,7 +73,7 @@ def ray_crew(on: str, workers: int | None) -> Iterator[RayCrew]:
             "with ray.init(), which is then used, or load Ray later"
         )
     with _connected(ray, address, workers):
-        yield _crew(ray, workers)
+        yield _pool_of(ray, workers)
 
 
 def _settle(ours: bool) -> None:
@@ -91,8 +91,8 @@ def _bound_to_this_machine() -> bool:
     return getattr(constants, "ENABLE_RAY_CLUSTER", True) is False
 
 
-def _crew(ray: Any, workers: int | None) -> RayCrew:
-    return RayCrew(ray, workers or max(1, int(ray.cluster_resources().get("CPU", 1))))
+def _pool_of(ray: Any, workers: int | None) -> RayPool:
+    return RayPool(ray, workers or max(1, int(ray.cluster_resources().get("CPU", 1))))
 
 
 @contextmanager

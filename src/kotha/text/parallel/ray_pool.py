@@ -1,4 +1,4 @@
-"""A crew on a Ray cluster: actors that each hold the duty, asked from here.
+"""A worker pool on a Ray cluster: actors that each hold the task, asked from here.
 
 Ray could start dead actors again by itself. But one whose node is gone and for which no other has room would hold back
 its items for ever, while others are idle. So this is done here: what a dead worker had is given to those alive, and a
@@ -15,7 +15,7 @@ from typing import Any
 
 import kotha
 from kotha.errors import DataError, KothaError
-from kotha.text.parallel.duty import AHEAD, MOST_DEATHS, Duty, Item, Result
+from kotha.text.parallel.task import AHEAD, MOST_DEATHS, Item, Result, WorkerTask
 
 # A worker starts within seconds, unless the cluster is full.
 _SECONDS_TO_BEGIN = 120
@@ -34,83 +34,83 @@ def versions() -> dict[str, str]:
     return found
 
 
-class RemoteHand:
+class RemoteWorker:
     """What runs in a worker process of the cluster."""
 
-    def __init__(self, duty: Duty[Any, Any]) -> None:
+    def __init__(self, task: WorkerTask[Any, Any]) -> None:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        self._function: Callable[[Any], Any] = duty.begin()
+        self._function: Callable[[Any], Any] = task.begin()
 
     def begun(self) -> dict[str, str]:
-        """Answer once the duty is at hand."""
+        """Answer once the task is at hand."""
         return versions()
 
     def work(self, item: Any) -> Any:
-        """The duty's result for an item."""
+        """The task's result for an item."""
         return self._function(item)
 
 
 @dataclass(eq=False)
-class _Errand:
+class _Call:
     """An item on its way, and who has it."""
 
     item: Any
-    hand: Any = None
+    worker: Any = None
     answer: Any = None
     deaths: int = 0
 
 
-class RayCrew:
-    """So many workers on a cluster to which this process is connected; they live as long as a duty."""
+class RayPool:
+    """So many workers on a cluster to which this process is connected; they live as long as a task."""
 
     def __init__(self, ray: Any, workers: int, *, seconds_to_begin: float = _SECONDS_TO_BEGIN) -> None:
         self.workers = workers
         self._ray, self._seconds_to_begin = ray, seconds_to_begin
 
-    def map(self, duty: Duty[Item, Result], items: Iterable[Item]) -> Generator[Result]:
-        """The results of a duty, in the order of the items."""
-        hands = _Hands(self._ray, duty, self.workers, self._seconds_to_begin)
+    def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
+        """The results of a task, in the order of the items."""
+        workers = _Workers(self._ray, task, self.workers, self._seconds_to_begin)
         try:
             for item in items:
-                hands.send(item)
-                if len(hands.errands) > AHEAD * self.workers:
-                    yield hands.next_answer()
-            while hands.errands:
-                yield hands.next_answer()
+                workers.send(item)
+                if len(workers.calls) > AHEAD * self.workers:
+                    yield workers.next_answer()
+            while workers.calls:
+                yield workers.next_answer()
         finally:
-            hands.dismiss()
+            workers.shutdown()
 
 
 @dataclass
-class _Hands:
-    """The workers of one duty, and what is on its way."""
+class _Workers:
+    """The workers of one task, and what is on its way."""
 
     ray: Any
-    duty: Duty[Any, Any]
+    task: WorkerTask[Any, Any]
     wanted: int
     seconds_to_begin: float
-    errands: deque[_Errand] = field(default_factory=deque)
+    calls: deque[_Call] = field(default_factory=deque)
     ready: list[Any] = field(default_factory=list)
     beginning: dict[Any, Any] = field(default_factory=dict)  # who was asked for, by the answer that is awaited
 
     def __post_init__(self) -> None:
         cores = self.ray.cluster_resources().get("CPU", 1)
         share = min(1.0, cores / self.wanted)  # with more workers than cores, several to a core
-        self._kind = self.ray.remote(num_cpus=share, max_restarts=0, max_task_retries=0)(RemoteHand)
-        self._duty = self.ray.put(self.duty)
+        self._kind = self.ray.remote(num_cpus=share, max_restarts=0, max_task_retries=0)(RemoteWorker)
+        self._task = self.ray.put(self.task)
         self._failed_starts = 0
         for _ in range(self.wanted):
             self._ask_for_one()
 
     def send(self, item: Any) -> None:
         """Give an item to whoever has least to do."""
-        errand = _Errand(item)
-        self.errands.append(errand)
-        self._give(errand)
+        call = _Call(item)
+        self.calls.append(call)
+        self._give(call)
 
     def next_answer(self) -> Any:
         """The result of the item that was sent first."""
-        first = self.errands[0]
+        first = self.calls[0]
         while True:
             try:
                 result = self.ray.get(first.answer)
@@ -126,41 +126,41 @@ class _Hands:
                         "memory; try fewer workers",
                         n=first.deaths,
                     ) from error
-                self._make_up_for(first.hand)
+                self._make_up_for(first.worker)
             else:
-                self.errands.popleft()
+                self.calls.popleft()
                 return result
 
-    def dismiss(self) -> None:
+    def shutdown(self) -> None:
         """End all workers, whatever they are at."""
         if self.ray.is_initialized():  # else they have ended with their cluster
-            for hand in [*self.ready, *self.beginning.values()]:
-                self.ray.kill(hand)
+            for worker in [*self.ready, *self.beginning.values()]:
+                self.ray.kill(worker)
 
     def _ask_for_one(self) -> None:
-        hand = self._kind.remote(self._duty)
-        self.beginning[hand.begun.remote()] = hand
+        worker = self._kind.remote(self._task)
+        self.beginning[worker.begun.remote()] = worker
 
-    def _make_up_for(self, hand: Any) -> None:
+    def _make_up_for(self, worker: Any) -> None:
         """Give what a dead worker had to the others, in order, and ask for a new one."""
-        if hand in self.ready:
-            self.ready.remove(hand)
-            self.ray.kill(hand)  # who merely could not be reached for a while would keep a core
+        if worker in self.ready:
+            self.ready.remove(worker)
+            self.ray.kill(worker)  # who merely could not be reached for a while would keep a core
             self._ask_for_one()
-        for errand in self.errands:
-            if errand.hand is hand:
-                self._give(errand)
+        for call in self.calls:
+            if call.worker is worker:
+                self._give(call)
 
-    def _give(self, errand: _Errand) -> None:
+    def _give(self, call: _Call) -> None:
         self._welcome()
-        unfinished = [each for each in self.errands if each.answer is not None]
+        unfinished = [each for each in self.calls if each.answer is not None]
         if unfinished:
             answers = [each.answer for each in unfinished]
             done, _ = self.ray.wait(answers, num_returns=len(answers), timeout=0, fetch_local=False)
             unfinished = [each for each in unfinished if each.answer not in done]
-        busy = [sum(each.hand is hand for each in unfinished) for hand in self.ready]
-        errand.hand = self.ready[busy.index(min(busy))]
-        errand.answer = errand.hand.work.remote(errand.item)
+        busy = [sum(each.worker is worker for each in unfinished) for worker in self.ready]
+        call.worker = self.ready[busy.index(min(busy))]
+        call.answer = call.worker.work.remote(call.item)
 
     def _welcome(self) -> None:
         """Let those take part who have begun; where nobody has, wait for the first."""
@@ -178,7 +178,7 @@ class _Hands:
                 self._admit(answer)
 
     def _admit(self, answer: Any) -> None:
-        hand = self.beginning.pop(answer)
+        worker = self.beginning.pop(answer)
         try:
             theirs = self.ray.get(answer)
         except self.ray.exceptions.RayError as error:
@@ -197,7 +197,7 @@ class _Hands:
                 ours=_told(versions()),
             )
         self._failed_starts = 0
-        self.ready.append(hand)
+        self.ready.append(worker)
 
 
 def _last_line(error: Exception) -> str:

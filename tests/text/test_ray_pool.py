@@ -1,4 +1,4 @@
-"""A crew on Ray: what it makes is equal, byte for byte, to what one process makes, whoever dies on the way."""
+"""A worker pool on Ray: what it makes is equal, byte for byte, to what one process makes, whoever dies on the way."""
 
 import contextlib
 import json
@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 from tests.text.conftest import SENTENCES, trained
-from tests.text.test_crew import DOUBLED, Doubler
+from tests.text.test_parallel import DOUBLED, Doubler
 
 import kotha
 from kotha.errors import DataError, KothaError
-from kotha.text.parallel import on_ray
-from kotha.text.parallel.choose import crew_on
-from kotha.text.parallel.duty import Duty
-from kotha.text.parallel.on_ray import RayCrew
+from kotha.text.parallel import ray_pool, worker_pool
+from kotha.text.parallel.ray_pool import RayPool
+from kotha.text.parallel.task import WorkerTask
 
 # Not imported here: it reads its settings as it is loaded, and they are ours to give.
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not ins
 @pytest.fixture(scope="module", autouse=True)
 def ray():
     """One cluster for all tests, since to begin takes seconds; gives Ray itself."""
-    with crew_on("ray", 2):
+    with worker_pool("ray", 2):
         yield import_module("ray")
 
 
@@ -67,7 +66,7 @@ def family() -> list[Path]:
 def hands() -> list[int]:
     """The processes of workers on the cluster, by the name that Ray gives them."""
     names = ((process, process.joinpath("cmdline").read_bytes()) for process in family() if process.exists())
-    return [int(process.name) for process, name in names if name.startswith(b"ray::RemoteHand")]
+    return [int(process.name) for process, name in names if name.startswith(b"ray::RemoteWorker")]
 
 
 def test_shards_are_equal_for_any_number_of_workers(corpus):
@@ -111,12 +110,12 @@ def test_a_tokenizer_is_equal_whoever_counts(corpus):
 @pytest.mark.slow
 def test_what_kills_every_worker_is_given_up(ray):
     with pytest.raises(DataError, match="4 workers of the cluster ended early, one after the other"):
-        list(RayCrew(ray, 2).map(Duty(Doubler, (3,)), range(20)))
+        list(RayPool(ray, 2).map(WorkerTask(Doubler, (3,)), range(20)))
 
 
 def test_results_come_in_order_and_few_are_on_their_way(ray):
     taken: list[int] = []
-    results = RayCrew(ray, 2).map(Duty(Doubler), (taken.append(number) or number for number in range(20)))
+    results = RayPool(ray, 2).map(WorkerTask(Doubler), (taken.append(number) or number for number in range(20)))
     assert next(results) == 0
     assert len(taken) <= 5
     assert list(results) == DOUBLED[1:]
@@ -124,7 +123,7 @@ def test_results_come_in_order_and_few_are_on_their_way(ray):
 
 def test_an_error_of_a_worker_is_told_as_it_was(ray):
     with pytest.raises(KothaError, match=r"^not today$"):
-        list(RayCrew(ray, 1).map(Duty(Refuser), [1]))
+        list(RayPool(ray, 1).map(WorkerTask(Refuser), [1]))
 
 
 class Refuser:
@@ -133,23 +132,26 @@ class Refuser:
 
 
 def test_other_versions_in_a_worker_are_refused(ray, monkeypatch):
-    monkeypatch.setattr(on_ray, "versions", lambda: {"kotha": "0.0.0"})
+    monkeypatch.setattr(ray_pool, "versions", lambda: {"kotha": "0.0.0"})
     with pytest.raises(KothaError, match=r"and here is kotha 0.0.0; the results would differ"):
-        list(RayCrew(ray, 1).map(Duty(Doubler), [1]))
+        list(RayPool(ray, 1).map(WorkerTask(Doubler), [1]))
 
 
 def test_a_cluster_without_a_free_core_is_told_within_a_bound(ray):
-    with_all_cores = ray.remote(num_cpus=2)(on_ray.RemoteHand).remote(Duty(Doubler))
+    with_all_cores = ray.remote(num_cpus=2)(ray_pool.RemoteWorker).remote(WorkerTask(Doubler))
     ray.get(with_all_cores.begun.remote())
     try:
         with pytest.raises(KothaError, match="no worker of the Ray cluster began within 1 seconds"):
-            list(RayCrew(ray, 1, seconds_to_begin=1).map(Duty(Doubler), [1]))
+            list(RayPool(ray, 1, seconds_to_begin=1).map(WorkerTask(Doubler), [1]))
     finally:
         ray.kill(with_all_cores)
 
 
 def test_another_cluster_is_not_taken_for_the_one_at_hand(listener):
-    with pytest.raises(KothaError, match="works with a Ray cluster already"), crew_on(f"ray://127.0.0.1:{listener}", 1):
+    with (
+        pytest.raises(KothaError, match="works with a Ray cluster already"),
+        worker_pool(f"ray://127.0.0.1:{listener}", 1),
+    ):
         pass
 
 
