@@ -13,6 +13,7 @@ from kotha.server.jobs.kinds import Id, came_of
 from kotha.server.naming import by_name
 from kotha.server.state import State, state_of
 from kotha.server.wire import WireRequest
+from kotha.storage.json_files import as_json
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.render import tell_plan
 from kotha.training.plan.text_size import TextSize
@@ -138,7 +139,8 @@ def _plan(state: State, asked: PlanRequest) -> PlanAnswer:
             name: value for name, value in design.items() if name not in ("data", "commands")
         }  # they name folders
     tables = [{"title": title, "header": header, "rows": rows} for title, header, rows in text.tables]
-    return PlanAnswer.model_validate({**found, "design": design, "words": text.words, "tables": tables})
+    answer = as_json({**found, "design": design, "words": text.words, "tables": tables})
+    return PlanAnswer.model_validate_json(answer)
 
 
 def _imagined(n_bytes: int | None) -> TextSize | None:
