@@ -6,10 +6,12 @@ Commands are loaded when they are called, so that help is quick and imports noth
 import errno
 import inspect
 import io
+import json
 import os
 import sys
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
@@ -21,6 +23,7 @@ from kotha.cli.naming import in_flags
 from kotha.cli.spoken import said, speaking
 from kotha.cli.stopping import INTERRUPTED, StoppedError
 from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory, nearest
+from kotha.i18n.catalogue import to_json
 
 OK, FAILED, MISUSED = 0, 1, 2
 _NO_MEMORY = "there is not enough memory for this; take less at a time, or a smaller model"
@@ -49,8 +52,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "index": ("kotha.cli.index:index", "Index documents, to be asked: txt, md, html, pdf, jsonl, csv, tsv, parquet."),
     "ask": ("kotha.cli.ask:ask", "Ask an index: passages that fit, and an answer with citations."),
     "card": ("kotha.cli.card:card", "Show a model's card: what it has read, its licence, what it is not for."),
-    "open": ("kotha.cli.open:open_studio", "Open the studio in the browser: write, look inside, train, compare."),
-    "serve": ("kotha.cli.serve:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
+    "open": ("kotha.server.command:open_studio", "Open the studio in the browser: write, look inside, train, compare."),
+    "serve": ("kotha.server.command:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
     "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
     "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),
     "lessons": ("kotha.cli.lessons:app", "The course's questions, answered by small models trained on the spot."),
@@ -96,7 +99,8 @@ def main(arguments: list[str] | None = None) -> int:
             if is_short_of_memory(error):
                 return _fail(_NO_MEMORY, FAILED)
             text = said(error) if error.values else in_flags(str(error))
-            return _fail(text + _ways_on(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
+            code = MISUSED if isinstance(error, UsageError) else FAILED
+            return _fail(text + _ways_on(error, words), code, error)
         except KeyboardInterrupt:
             return _fail("stopped; nothing half-written was left behind", INTERRUPTED)
         except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`
@@ -151,7 +155,10 @@ def _misuse(error: CycloptsError) -> str:
     return f"{command.removeprefix('kotha ')} needs {name}; see {command} --help"
 
 
-def _fail(line: str, code: int) -> int:
+def _fail(line: str, code: int, error: KothaError | None = None) -> int:
+    if place := os.environ.get("KOTHA_ERROR_FILE"):  # of who began this command, to tell it in another language
+        with suppress(OSError):
+            Path(place).write_text(json.dumps(to_json(error or line)), encoding="utf-8")
     with suppress(OSError):  # stderr may be on the full disk too
         print(f"kotha: {said(line)}", file=sys.stderr, flush=True)
     return code
