@@ -120,7 +120,7 @@ def _given(name: str, plan: ClusterPlan, tokens: tuple[float, ...]) -> list[Text
 
 
 def _needed(name: str, plan: ClusterPlan) -> list[Text]:
-    network = f"{plan.network_needed / 1e9:,.0f} Gb/s" if plan.network_needed else Message("none")
+    network = f"{plan.network_needed / 1e9:,.0f} Gb/s" if plan.network_needed else Message("not needed")
     times = [amount(Duration(each)) for each in (plan.checkpoint_seconds, plan.checkpoint_every_seconds)]
     sizes = [amount(Size(each)) for each in (plan.memory_bytes, plan.checkpoint_bytes)]
     return [name, sizes[0], network, sizes[1], *times, f"{plan.lost_share:.2%}"]
