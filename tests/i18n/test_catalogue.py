@@ -20,7 +20,7 @@ from kotha.storage.locks import InUseError
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 PACKAGES = sorted(file.stem for file in (FOLDER / "bn").glob("*.json"))
-MESSAGES = {"Message", "Plural"}
+MESSAGES = {"Message", "Plural", "ProgressMessage"}
 
 
 def modules(package: str) -> list[Path]:

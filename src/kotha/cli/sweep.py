@@ -11,6 +11,7 @@ from kotha.cli.terminal import print_json, results, table
 from kotha.cli.training_display import TrainingDisplay
 
 if TYPE_CHECKING:
+    from kotha.i18n.message import Text
     from kotha.training.sweep.findings import SweepFindings
 
 
@@ -114,7 +115,7 @@ def _print(found: "SweepFindings", command: str, out: Path) -> None:
 
     console = results()
     header = ["trial", found.unit, "ended", "settings"]
-    tables: list[tuple[str, list[str], list[list[str]]]] = [
+    tables: list[tuple[str, list[str], list[list[Text]]]] = [
         (f"{out}: the best trials", header, trial_rows(found)),
         ("what mattered", ["setting", "searched", "default", "best", "importance"], mattered_rows(found)),
     ]

@@ -19,6 +19,7 @@ from kotha.artifacts import run_folder as runs
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, ConfigError, KothaError
+from kotha.i18n.message import Text
 from kotha.model.config import ModelConfig
 from kotha.storage.atomic import write_whole
 from kotha.storage.json_files import as_json
@@ -32,7 +33,7 @@ from kotha.training.tasks.task import Task
 
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")
 
-OnRemark = Callable[[str], None]
+OnRemark = Callable[[Text], None]
 Row = tuple[str, ...]
 Measure = Callable[[Bundle], dict[str, Any]]  # what is found on the held-out part, for the summary
 

@@ -62,6 +62,12 @@ class Plural(Message):
         return english(self.one if self.values["n"] == 1 else self.template, self.values)
 
 
+class ProgressMessage(Message):
+    """A message about work that is under way: a display shows it until the next one comes."""
+
+    __slots__ = ()
+
+
 def english(template: str, values: Mapping[str, Any]) -> str:
     """A template filled in, in English."""
     listed = {name: ", ".join(map(str, each)) for name, each in values.items() if isinstance(each, list | tuple)}

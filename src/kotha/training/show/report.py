@@ -32,7 +32,7 @@ def read_record(folder: Path) -> Record:
     run = RunFolder(folder)
     record = Record(run.about() if run.exists else {}, run.metrics(), run.summary() or {})
     if not record.config and not record.metrics:
-        raise CheckpointError(f"{folder} holds no run to report on; give the folder that a training wrote")
+        raise CheckpointError("{path} holds no run to report on; give the folder that a training wrote", path=folder)
     return record
 
 

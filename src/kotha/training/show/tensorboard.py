@@ -27,7 +27,8 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise KothaError(
-                f"TensorBoard's files cannot be written: {error}; install it with `pip install 'kotha[tensorboard]'`"
+                "TensorBoard's files cannot be written: {error}; install it with `pip install 'kotha[tensorboard]'`",
+                error=error,
             ) from error
         self._open: Any = lambda: SummaryWriter(str(folder))
 

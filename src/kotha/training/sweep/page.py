@@ -17,7 +17,7 @@ def sweep_page(found: SweepFindings, command: str) -> str:
     if default is not None:
         figures.append((f"{default.value:.4f}", f"{found.unit}, the default recipe"))
     page.headline([*figures, (str(len(found.trials)), "trials")])
-    for sentence in sentences(found):
+    for sentence in map(str, sentences(found)):
         named = sentence.split(maxsplit=1)[0] in found.searched  # a setting is written as it is typed
         page.paragraph((sentence if named else sentence[:1].upper() + sentence[1:]) + ".")
     if best is not None:
