@@ -168,6 +168,6 @@ async def alignment(request: Request, asked: AlignmentRequest) -> Response:
         with looking_up(served.apart.model, on_progress):
             view = alignment_view(served.apart, asked.text, asked.target, asked.layer, asked.beams)
         pieces = {name: [vars(piece) for piece in getattr(view.found, name)] for name in ("source", "written")}
-        return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": view.remarks})
+        return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": list(map(str, view.remarks))})
 
     return await looked(request, asked.model, work)

@@ -53,6 +53,6 @@ async def lens(request: Request, asked: WatchRequest) -> Response:
         wanted, bundle = asked.asked(served, limits), served.apart
         with silence(bundle.model, asked.silenced):
             view = lens_view(bundle, wanted)
-        return LogitLens.model_validate({**view.to_dict(), "remarks": view.remarks})
+        return LogitLens.model_validate({**view.to_dict(), "remarks": list(map(str, view.remarks))})
 
     return await looked(request, asked.model, work)
