@@ -20,6 +20,7 @@ from kotha.errors import UsageError
 from kotha.generation.beam import BeamSettings, beam_search
 from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Message, Option, Text
 from kotha.inside.inputs import ModelInput, Write, read, read_image
 from kotha.model.config import ViTConfig
 from kotha.model.gpt import GPT
@@ -44,19 +45,23 @@ class Asked:
 
     def __post_init__(self) -> None:
         if self.generate is not None and self.generate < 1:
-            raise UsageError(f"generate={self.generate} writes nothing; use 1 or more, or leave it out")
+            given = Option("generate", self.generate)
+            raise UsageError("{generate} writes nothing; use 1 or more, or leave it out", generate=given)
         if self.generate is None and (self.temperature or self.seed):
-            raise UsageError("temperature and seed say how the model goes on; say how far with generate")
+            raise UsageError(
+                "{temperature} and {seed} say how the model goes on; say how far with {generate}",
+                **{name: Option(name) for name in ("temperature", "seed", "generate")},
+            )
         if self.text is not None and self.image is not None:
             raise UsageError("a text and an image are for different models; give one of them")
 
-    def headline(self, otherwise: str = "") -> str:
+    def headline(self, otherwise: str = "") -> Text:
         """A page's title: the text (``otherwise`` if none was given), cut between words, or letters, if it is long."""
         if self.image is not None:
-            return "An image" if isinstance(self.image, np.ndarray) else Path(self.image).name
+            return Message("An image") if isinstance(self.image, np.ndarray) else Path(self.image).name
         text = " ".join((otherwise if self.text is None else self.text).split())
         if not text:
-            return "An empty text"
+            return Message("An empty text")
         whole_words = textwrap.shorten(text, _LONGEST_TITLE, placeholder=_CUT)
         return "".join(aksharas(text)[: _LONGEST_TITLE // 2]) + _CUT if whole_words == _CUT.strip() else whole_words
 
@@ -72,9 +77,11 @@ def read_asked(bundle: Bundle, asked: Asked | str) -> ModelInput:
     if asked.image is not None and isinstance(config, ViTConfig):
         return read_image(bundle.model, load_picture(asked.image, config))
     if asked.image is not None:
-        raise UsageError(f"an image is for a ViT, and this model is a {config.family}; give it a text")
+        raise UsageError("an image is for a ViT, and this model is a {family}; give it a text", family=config.family)
+    if asked.text is None and isinstance(config, ViTConfig):
+        raise UsageError("a {family} model needs an image", family=config.family)
     if asked.text is None:
-        raise UsageError(f"a {config.family} model needs {'an image' if isinstance(config, ViTConfig) else 'a text'}")
+        raise UsageError("a {family} model needs a text", family=config.family)
     write = _writer(bundle, asked)
     return read(bundle.model, bundle.tokenizer, asked.text, second=asked.second, target=asked.target, write=write)
 
@@ -85,7 +92,8 @@ def _writer(bundle: Bundle, asked: Asked) -> Write | None:
     special = {} if bundle.tokenizer is None else bundle.tokenizer.special
     if isinstance(model, Seq2Seq) and (asked.generate is not None or asked.target is None):
         if asked.temperature:
-            raise UsageError("a Seq2Seq's translation is its best one; leave temperature out")
+            given = Option("temperature")
+            raise UsageError("a Seq2Seq's translation is its best one; leave {temperature} out", temperature=given)
         if not {"bos", "eos"} <= special.keys():
             raise UsageError("this tokenizer has no mark to start and end a target; give the target")
         room = model.config.context_length - 1

@@ -87,7 +87,7 @@ def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | N
     for word in map(str, words):
         fits = [name for name in known if name.endswith(f".{word}")] if word.isdecimal() else [word]
         if not fits:
-            raise UsageError(f"there is no layer {word} in this model; known: {', '.join(known)}")
+            raise UsageError("there is no layer {name} in this model; known: {known}", name=word, known=known)
         found += fits
     return found
 

@@ -50,7 +50,8 @@ class Trace:
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
             if not any(fnmatchcase(name, pattern) for name in self._known):
-                raise UsageError(f"there is no place {pattern!r} to look at{nearest_site(pattern, known)}")
+                close = nearest_site(pattern, known)
+                raise UsageError("there is no place {name!r} to look at{nearest}", name=pattern, nearest=close)
 
     def wants(self, name: str) -> bool:
         """Whether a place is recorded."""
@@ -70,8 +71,8 @@ class Trace:
         if name in self._seen:
             return self._seen[name]
         if name in self._known:
-            raise UsageError(f"nothing has passed {name} yet; call the model inside the `with`")
-        raise UsageError(f"{name!r} was not traced{nearest(name, self._known)}")
+            raise UsageError("nothing has passed {name} yet; call the model inside the `with`", name=name)
+        raise UsageError("{name!r} was not traced{nearest}", name=name, nearest=nearest(name, self._known))
 
     def __repr__(self) -> str:
         more = [f"… {len(self)} in all"] if len(self) > _NAMED else []
@@ -101,7 +102,8 @@ def trace(
     wanted = list(known if layers is None else layers)
     unknown = next((name for name in sorted(wanted) if name not in known), None)
     if unknown is not None:
-        raise UsageError(f"there is no layer {unknown!r} in this model{nearest(unknown, known)}")
+        close = nearest(unknown, known)
+        raise UsageError("there is no layer {name!r} in this model{nearest}", name=unknown, nearest=close)
     chosen = {name: block for name, block in known.items() if name in wanted}
     seen = Trace(_names(model, chosen), places)
     with ExitStack() as hooks:

@@ -13,6 +13,7 @@ from kotha.errors import UsageError
 from kotha.storage import bundled
 
 if TYPE_CHECKING:
+    from kotha.i18n.message import Text
     from kotha.report.table import Table
 
 
@@ -36,7 +37,7 @@ def embeddings(
     With --pair, several runs can be named: kotha inside embeddings RUN1 RUN2 --pair পড়ছে পড়েছে
     """
     found: dict[str, Any] = {}
-    shown: list[Table | str] = []
+    shown: list[Table | Text] = []
     folder, asked = model_and_words(run, words)
     if folder is None and (map_ or text or pair):
         folder = bundled.FOLDER
@@ -75,7 +76,7 @@ def embeddings(
 
 def _look(
     run: Path, words: tuple[str, ...], map_: Path | None, text: str | None, **choice: Any
-) -> "tuple[dict[str, Any], list[Table | str]]":
+) -> "tuple[dict[str, Any], list[Table | Text]]":
     """What is asked about one model, as JSON has it and to read."""
     from kotha.inside.embeddings.page import embeddings_view
     from kotha.inside.embeddings.touched import touched_rows

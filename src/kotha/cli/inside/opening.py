@@ -8,6 +8,7 @@ from kotha.cli import spoken
 from kotha.cli.flags import flag, page
 from kotha.cli.naming import place
 from kotha.cli.terminal import print_json, results
+from kotha.i18n import message
 
 if TYPE_CHECKING:
     from kotha.artifacts.model_folder import Bundle
@@ -36,7 +37,7 @@ def open_model(run: Path) -> "Bundle":
     return bundle.load(run).widened()
 
 
-def tell(remarks: Iterable[str]) -> None:
+def tell(remarks: Iterable[message.Text]) -> None:
     """Say on stderr what the user should know about how the input was taken."""
     for remark in remarks:
         spoken.tell(remark)

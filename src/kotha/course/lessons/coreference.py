@@ -21,7 +21,7 @@ from kotha.course.lessons.learning import Taught, curves, learn_all
 from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Sample, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.inside.sites import attentions
 from kotha.inside.trace import trace
 from kotha.model.config import GPTConfig
@@ -191,7 +191,7 @@ def make(sizes: Sizes) -> GPT:
     )
 
 
-def read(whole: Condition, without_best: Condition, without: Condition, without_other: Condition) -> list[Words]:
+def read(whole: Condition, without_best: Condition, without: Condition, without_other: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     learned = min(whole.figures["right"]) > 0.9
     looks_there = whole.mean("on_right") > whole.mean("on_others")

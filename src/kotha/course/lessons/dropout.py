@@ -7,7 +7,7 @@ from kotha.course.lessons.learning import curves, held_out_loss, learn_all
 from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("dropout")
@@ -42,7 +42,7 @@ def make(room: Classroom, rate: float) -> GPT:
     return GPT(room.gpt(dropout=rate, attention_dropout=rate))
 
 
-def read(conditions: list[Condition]) -> list[Words]:
+def read(conditions: list[Condition]) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     without, *others = conditions
     best = min(others, key=lambda each: each.mean("held_out"))

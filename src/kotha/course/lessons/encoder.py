@@ -16,7 +16,7 @@ from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Sample
 from kotha.course.lessons.variants import Filler
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED, next_token_loss
@@ -107,7 +107,7 @@ def teach(occasion: Occasion) -> LessonResult:
     return LessonResult("encoder", _FIGURES, conditions, read(*conditions), drawing, samples)
 
 
-def read(decoder: Condition, encoder: Condition) -> list[Words]:
+def read(decoder: Condition, encoder: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     sees_more = max(encoder.figures["hole"]) < min(decoder.figures["hole"])
     writes_worse = min(encoder.figures["next"]) > max(decoder.figures["next"])

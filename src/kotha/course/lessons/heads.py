@@ -18,7 +18,7 @@ from kotha.course.lessons.learning import curves, learn_all
 from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.inside.sites import attentions
 from kotha.model.config import GPTConfig
 from kotha.model.evaluating import evaluating
@@ -130,7 +130,7 @@ def _weights(model: GPT) -> float:
     return float(sum(each.numel() for each in attention.parameters()))
 
 
-def read(one: Condition, two: Condition, four: Condition) -> list[Words]:
+def read(one: Condition, two: Condition, four: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     shares = {"one": one.mean("right"), "two": two.mean("right"), "four": four.mean("right"), "guess": 1 / _SYMBOLS}
     clear = below(one, two, "right") and below(one, four, "right")

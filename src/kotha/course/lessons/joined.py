@@ -11,7 +11,7 @@ from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
 from kotha.course.lessons.variants import with_joined_positions
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("joined")
@@ -50,7 +50,7 @@ def teach(occasion: Occasion) -> LessonResult:
     return LessonResult("joined", _FIGURES, conditions, read(*conditions), drawing)
 
 
-def read(added: Condition, *joined: Condition) -> list[Words]:
+def read(added: Condition, *joined: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     best = min(joined, key=lambda each: each.mean("held_out"))
     losses = {"added": added.mean("held_out"), "joined": best.mean("held_out")}

@@ -20,7 +20,7 @@ from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.recurrent import as_large_as, parameters_of
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Line, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.config import GPTConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
@@ -166,7 +166,7 @@ def steps_in_the_same_time(task: Contest, sizes: Sizes) -> dict[str, int]:
     return {"gpt": sizes.steps, "lstm": max(1, round(sizes.steps * seconds["gpt"] / seconds["lstm"]))}
 
 
-def read(gpt: Condition, lstm: Condition) -> list[Words]:
+def read(gpt: Condition, lstm: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     losses = {"gpt": gpt.mean("held_out"), "lstm": lstm.mean("held_out")}
     verdict = "alike"

@@ -11,7 +11,7 @@ from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Sample
 from kotha.course.lessons.variants import LooksAhead
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("mask")
@@ -42,7 +42,7 @@ def teach(occasion: Occasion) -> LessonResult:
     return LessonResult("mask", _FIGURES, conditions, read(*conditions), drawing, samples)
 
 
-def read(masked: Condition, unmasked: Condition) -> list[Words]:
+def read(masked: Condition, unmasked: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     cheats = max(unmasked.figures["held_out"]) < min(masked.figures["held_out"]) / 2
     breaks = min(unmasked.figures["blind"]) > max(masked.figures["blind"])

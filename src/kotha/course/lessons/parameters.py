@@ -11,7 +11,7 @@ import torch
 from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Line
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.block import Block
 from kotha.model.config import BlockConfig
 
@@ -94,7 +94,7 @@ def _drawing() -> Drawing:
     return Drawing(_WORDS["growth"], _WORDS["width"], _WORDS["millions"], lines, from_zero=True)
 
 
-def read(conditions: list[Condition]) -> list[Words]:
+def read(conditions: list[Condition]) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     by_key = {each.key: each.mean("counted") for each in conditions}
     course, agrees = by_key["course"], all(each.mean("formula") == each.mean("counted") for each in conditions)

@@ -15,7 +15,7 @@ from kotha.course.lessons.measuring import moved_by_shuffling
 from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("positions")
@@ -52,7 +52,7 @@ def make(room: Classroom, n_layers: int, positions: str) -> nn.Module:
     return GPT(room.gpt(n_layers=n_layers, positions=positions))
 
 
-def read(one: Condition, one_without: Condition, two: Condition, two_without: Condition) -> list[Words]:
+def read(one: Condition, one_without: Condition, two: Condition, two_without: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     losses = {"one": one, "one_without": one_without, "two": two, "two_without": two_without}
     clear = below(one, one_without, "held_out") and below(two, two_without, "held_out")

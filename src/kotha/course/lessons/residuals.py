@@ -19,7 +19,7 @@ from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
 from kotha.course.lessons.variants import without_residuals
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("residuals")
@@ -76,7 +76,7 @@ def alike(make: Maker, windows: Tensor, seed: int) -> float:
     return cosines[:, apart].mean().item()
 
 
-def read(shallow: Condition, shallow_without: Condition, deep: Condition, deep_without: Condition) -> list[Words]:
+def read(shallow: Condition, shallow_without: Condition, deep: Condition, deep_without: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     losses = {
         "shallow": shallow.mean("held_out"),

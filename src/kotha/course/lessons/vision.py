@@ -18,7 +18,7 @@ from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.recurrent import parameters_of
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.config import ViTConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.vit import ViT
@@ -123,7 +123,7 @@ def teach(occasion: Occasion) -> LessonResult:
     return LessonResult("vision", _FIGURES, conditions, read(*conditions), drawing)
 
 
-def read(vit_few: Condition, cnn_few: Condition, vit_many: Condition, cnn_many: Condition) -> list[Words]:
+def read(vit_few: Condition, cnn_few: Condition, vit_many: Condition, cnn_many: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     few = {"vit": vit_few.mean("right"), "cnn": cnn_few.mean("right"), "count": _FEW}
     many = {"vit": vit_many.mean("right"), "cnn": cnn_many.mean("right"), "count": _MANY}

@@ -8,7 +8,7 @@ from kotha.course.lessons.learning import curves, held_out_loss, learn_all
 from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("width")
@@ -48,7 +48,7 @@ def make(room: Classroom, width: int) -> GPT:
     return GPT(room.gpt(d_model=width))
 
 
-def read(conditions: list[Condition]) -> list[Words]:
+def read(conditions: list[Condition]) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     losses = [each.mean("held_out") for each in conditions]
     clear = all(below(b, a, "held_out") for a, b in itertools.pairwise(conditions))

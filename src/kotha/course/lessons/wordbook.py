@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 
 FOLDER = Path(__file__).parent / "words"
 
@@ -16,19 +16,19 @@ class Wordbook:
     def __init__(self, lesson: str) -> None:
         self._words = {**_read("common"), **_read(lesson)}
 
-    def __getitem__(self, key: str) -> Words:
+    def __getitem__(self, key: str) -> Bilingual:
         return self._words[key]
 
-    def say(self, key: str, **figures: Any) -> Words:
+    def say(self, key: str, **figures: Any) -> Bilingual:
         """A sentence with its figures.
 
-        >>> Wordbook("mask").say("writes", blind=1.5, honest=1.25).en
+        >>> str(Wordbook("mask").say("writes", blind=1.5, honest=1.25))
         'Given the past alone, its loss is 1.50, with the mask 1.25: it can still write.'
         """
         return self._words[key].fill(**figures)
 
 
 @cache
-def _read(name: str) -> dict[str, Words]:
+def _read(name: str) -> dict[str, Bilingual]:
     found = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    return {key: Words(**entry) for key, entry in found.items()}
+    return {key: Bilingual(entry["en"], entry["bn"]) for key, entry in found.items()}

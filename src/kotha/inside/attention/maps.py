@@ -180,6 +180,8 @@ def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> 
             total += len(attention.heads) * queries * keys * (2 if given.grid is None else 1)
     if total > MOST_WEIGHTS:
         raise UsageError(
-            f"{total:,} weights are more than a page can hold ({MOST_WEIGHTS:,}); "
-            "use a shorter text, or name fewer layers, such as 0 and 1"
+            "{n:,} weights are more than a page can hold ({most:,}); "
+            "use a shorter text, or name fewer layers, such as 0 and 1",
+            n=total,
+            most=MOST_WEIGHTS,
         )

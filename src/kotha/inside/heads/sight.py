@@ -87,7 +87,11 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
     """
     longest = min(context_length // 2, _LONGEST)
     if longest < _SHORTEST:
-        raise UsageError(f"a context of {context_length} is too short to show something twice; {FEWEST_PROBED} will do")
+        raise UsageError(
+            "a context of {n} is too short to show something twice; {fewest} will do",
+            n=context_length,
+            fewest=FEWEST_PROBED,
+        )
     chance, known = torch.Generator().manual_seed(seed), torch.tensor(vocabulary)
     found = []
     # A few different lengths, the longer ones rather: they show more.

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
+from kotha.i18n.message import Text
 from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.inputs import ModelInput, speller
 from kotha.inside.sites import stacks
@@ -134,7 +135,7 @@ def lens_view(bundle: Bundle, asked: Asked | str) -> View[Lens]:
     return View(title, found, lambda: lens_page(found, title, spell), lambda: found.to_dict(spell), found.given.remarks)
 
 
-def lens_page(found: Lens, title: str, spell: Callable[[int], str]) -> str:
+def lens_page(found: Lens, title: Text, spell: Callable[[int], str]) -> str:
     """One offline page (``web/src/pages/views/Lens.svelte``); ``spell`` says how a token reads."""
     positions = [piece.to_dict() for piece in found.given.lines[found.line]]
     data = {**found.to_dict(spell), "positions": positions, "written_from": found.given.written_from}

@@ -170,6 +170,6 @@ async def alignment(request: Request, body: AlignmentRequest) -> Response:
         with looking_up(served.apart.model, on_progress):
             view = alignment_view(served.apart, body.text, body.target, body.layer, body.beams)
         pieces = {name: [vars(piece) for piece in getattr(view.found, name)] for name in ("source", "written")}
-        return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": view.remarks})
+        return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": list(map(str, view.remarks))})
 
     return await looked(request, body.model, work)

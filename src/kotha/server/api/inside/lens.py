@@ -57,6 +57,6 @@ async def lens(request: Request, body: WatchRequest) -> Response:
         wanted, bundle = body.to_input(served, limits), served.apart
         with silence(bundle.model, body.silenced):
             view = lens_view(bundle, wanted)
-        return LogitLens.model_validate({**view.to_dict(), "remarks": view.remarks})
+        return LogitLens.model_validate({**view.to_dict(), "remarks": list(map(str, view.remarks))})
 
     return await looked(request, body.model, work)

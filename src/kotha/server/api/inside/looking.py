@@ -107,7 +107,7 @@ def read_as(bundle: Bundle, given: ModelInput) -> dict[str, Any]:
         "family": bundle.config.family,
         "lines": given.lines_to_dict(),
         "grid": given.grid,
-        "remarks": given.remarks,
+        "remarks": list(map(str, given.remarks)),
     }
 
 
