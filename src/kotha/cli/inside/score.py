@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results, table
+from kotha.i18n.message import Message
 
 if TYPE_CHECKING:
     from kotha.course.exercises.classroom import FileScore
@@ -32,7 +33,7 @@ def score(
         raise DataError(rows[0].note)
     if csv is not None:
         write_whole(csv, as_csv(rows), ".csv")
-        tell(f"wrote {csv}")
+        tell(Message("wrote {path}", path=csv))
     if as_json:
         print_json([row.to_dict() for row in rows])
         return
