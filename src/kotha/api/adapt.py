@@ -11,6 +11,7 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
 from kotha.finetune.classify import ClassifyRequest, resume_classifier, start_classifier
 from kotha.finetune.instruct import InstructRequest, resume_instruct, start_instruct
+from kotha.i18n.message import Option
 from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 
@@ -51,7 +52,10 @@ def adapt_classify(
         resume_classifier(folder, settings, **heard)
         return Run(folder.path)
     if data is None or start is None:
-        raise UsageError("a new classifier needs data and a model to start from; or go on with resume=True")
+        raise UsageError(
+            "a new classifier needs data and a model to start from; or go on with {resume}",
+            resume=Option("resume", True),
+        )
 
     def read(place: Place | None, like: LabelledTexts | None = None) -> LabelledTexts | None:
         if place is None:
@@ -103,7 +107,10 @@ def adapt_instruct(
         resume_instruct(folder, settings, **heard)
         return Run(folder.path)
     if data is None or start is None:
-        raise UsageError("a model that answers needs data and a model to start from; or go on with resume=True")
+        raise UsageError(
+            "a model that answers needs data and a model to start from; or go on with {resume}",
+            resume=Option("resume", True),
+        )
     how: Any = {"group": group, "errors": errors}
     dialogues = read_dialogues(Path(data), instruction, answer, **how)
     asked = None if test is None else read_dialogues(Path(test), instruction, answer, **how)

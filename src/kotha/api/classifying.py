@@ -9,6 +9,7 @@ from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.i18n.wording import OnProgress
 from kotha.model.vit import ViT
 from kotha.storage.status import is_folder
@@ -48,11 +49,13 @@ class TellsClasses(OpenedModel):
         several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
         if isinstance(self.model, ViT):
             if why:
-                raise UsageError("why is for texts; where a ViT looks is shown by its attention")
+                raise UsageError("{why} is for texts; where a ViT looks is shown by its attention", why=Option("why"))
             answers = classify_images(self.bundle, [Path(each) for each in several])
         else:
             if not all(isinstance(each, str) for each in several):
-                raise UsageError(f"{self._called} reads texts, and a path names a file; give what the file says")
+                raise UsageError(
+                    "{called} reads texts, and a path names a file; give what the file says", called=self._called
+                )
             answers = Classifier(self.bundle).classify([str(each) for each in several], why)
         return answers[0] if alone else answers
 

@@ -4,12 +4,13 @@ It is the first page that a newcomer opens, so it begins with what came out. Wha
 at its end.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import regex
 
+from kotha.i18n.message import Text
 from kotha.i18n.wording import count, duration
 from kotha.report.page import Page
 from kotha.text.prepare import PrepareReport
@@ -63,7 +64,7 @@ class Told:
         return self.known / max(1, self.words)
 
 
-def demo_page(demo: "Demonstration", folder: str, commands: list[tuple[str, str]]) -> str:
+def demo_page(demo: "Demonstration", folder: str, commands: Sequence[tuple[Text, str]]) -> str:
     """The report; ``folder`` is where all of it lies, ``commands`` what to try next, in words and to copy."""
     page = Page("কথা: your first language model", _lead(demo), bangla="আপনার প্রথম ভাষা-মডেল")
     page.headline(_figures(demo))
@@ -161,7 +162,7 @@ def _samples(demo: "Demonstration") -> list[tuple[str, str]]:
     return [("step 0: random weights", demo.before), *found]
 
 
-def _add_next(page: Page, demo: "Demonstration", folder: str, commands: list[tuple[str, str]]) -> None:
+def _add_next(page: Page, demo: "Demonstration", folder: str, commands: Sequence[tuple[Text, str]]) -> None:
     page.heading("What to try next", "এবার কী করা যায়")
     with page.box("columns"):
         with page.box("column"):

@@ -146,7 +146,8 @@ def _as_text(text: Text) -> Text:
     with suppress(OSError, ValueError):  # far too long for a name, or with a NUL in it
         if text is not None and is_file(Path(text)):
             raise UsageError(
-                f"{text!r} is the name of a file, and a str is read as a text; heads reads a file as Path({text!r}), "
-                f"the others what it says: Path({text!r}).read_text()"
+                "{text!r} is the name of a file, and a str is read as a text; heads reads a file as "
+                "Path({text!r}), the others what it says: Path({text!r}).read_text()",
+                text=text,
             )
     return text

@@ -93,5 +93,9 @@ class Translates(OpenedModel):
     @property
     def _seq2seq(self) -> tuple[Seq2Seq, Tokenizer]:
         if not isinstance(self.model, Seq2Seq) or self.tokenizer is None:
-            raise UsageError(f"{self._called} is a {self.config.family} model; only a Seq2Seq translates")
+            raise UsageError(
+                "{called} is a {family} model; only a Seq2Seq translates",
+                called=self._called,
+                family=self.config.family,
+            )
         return self.model, self.tokenizer

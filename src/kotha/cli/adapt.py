@@ -12,6 +12,7 @@ from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, print_table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 
 app = App(name="adapt", help="Put a trained model to a use of its own (fine-tuning).", help_format="plaintext")
 
@@ -55,7 +56,9 @@ def classify(
     from kotha.finetune.classify import PAGE
 
     if not resume and (data is None or from_ is None):
-        raise UsageError("adapt classify needs DATA and --from MODEL, or --resume; see kotha adapt classify --help")
+        raise UsageError(
+            "{command} needs DATA and --from MODEL, or --resume; see kotha {command} --help", command="adapt classify"
+        )
     flags = {"seed": seed, "lora": lora, "class_weights": "balanced" if balanced else None}
     given = _settings(config, set_, flags)
     with TrainingDisplay() as display:
@@ -83,7 +86,11 @@ def classify(
         score = score_of(summary)
         print_table(classes_table(score, str(out)))
         # Of very many classes no matrix is kept; the page has them one by one.
-        tell(f"confusion matrix: {out / PAGE} (open it in a browser)" if score.confusion else f"page in {out / PAGE}")
+        tell(
+            Message("confusion matrix: {path} (open it in a browser)", path=out / PAGE)
+            if score.confusion
+            else Message("page in {path}", path=out / PAGE)
+        )
 
 
 @app.command
@@ -119,7 +126,9 @@ def instruct(
     from kotha.evaluation.instructions import instructions_table, score_in
 
     if not resume and (data is None or from_ is None):
-        raise UsageError("adapt instruct needs DATA and --from MODEL, or --resume; see kotha adapt instruct --help")
+        raise UsageError(
+            "{command} needs DATA and --from MODEL, or --resume; see kotha {command} --help", command="adapt instruct"
+        )
     given = _settings(config, set_, {"seed": seed, "lora": lora})
     with TrainingDisplay() as display:
         run = kotha.adapt_instruct(
@@ -155,4 +164,6 @@ def _settings(config: Path | None, words: tuple[str, ...], flags: dict[str, Any]
 def _check_stopped(summary: dict[str, Any], use: str, out: Path) -> None:
     if summary["stopped"]:
         go_on = shlex.join(["kotha", "adapt", use, "--out", str(out), "--resume"])
-        raise StoppedError(f"stopped at step {summary['steps']:,} and saved; go on with: {go_on}", alone=True)
+        raise StoppedError(
+            "stopped at step {steps:,} and saved; go on with: {go_on}", steps=summary["steps"], go_on=go_on, alone=True
+        )

@@ -132,7 +132,9 @@ def _measure(model: GPTConfig, tokens: int, precision: Any, device: str) -> tupl
     how = choose_arithmetic(precision, device)
     batch_size = tokens // model.context_length
     if not batch_size:
-        raise ConfigError(f"{tokens} tokens a step are fewer than a sequence of {model.context_length}")
+        raise ConfigError(
+            "{tokens} tokens a step are fewer than a sequence of {n}", tokens=tokens, n=model.context_length
+        )
     settings = alike(batch_size, how)
     seconds = _seconds_of_a_step(our_step(model, settings, how), how)
     peak = peak_memory(how.device)

@@ -7,6 +7,7 @@ from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results, table
 from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
 
 if TYPE_CHECKING:
     from kotha.course.exercises.classroom import FileScore
@@ -33,7 +34,7 @@ def score(
         raise DataError(rows[0].notes[0].template, **rows[0].notes[0].values)
     if csv is not None:
         write_whole(csv, as_csv(rows), ".csv")
-        tell(f"wrote {csv}")
+        tell(Message("wrote {path}", path=csv))
     if as_json:
         print_json([row.to_dict() for row in rows])
         return

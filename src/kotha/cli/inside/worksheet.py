@@ -9,6 +9,7 @@ from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
 from kotha.storage import bundled
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def worksheet(
         from kotha.course.worksheet.places import positions_picture
 
         positions_picture().save(picture)
-        tell(f"wrote {picture}")
+        tell(Message("wrote {path}", path=picture))
         if sheet == "attention":
             return
     if sheet != "attention" or given is not None:
@@ -88,7 +89,7 @@ def worksheet(
         view = worksheet_view(open_model(run or bundled.FOLDER), text, target=target, **look, **which)
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
-            tell(f"wrote {write(file)}")
+            tell(Message("wrote {path}", path=write(file)))
     if as_json:
         print_json(view.to_dict())
     elif html is None and xlsx is None:

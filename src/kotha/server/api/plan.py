@@ -134,7 +134,9 @@ def _plan(state: State, body: PlanRequest) -> PlanAnswer:
         memory = None if body.memory_gb is None else int(body.memory_gb * 1e9)
         wanted = TrainRequest(body.preset, body.recipe, body.minutes, memory, None, gpu, changes)
         # The server's own threads stay as they are, whatever would be fastest for a training.
-        found, text = tell_plan(wanted, data, supported_targets, timed=body.minutes is not None, before_timing=lambda: None)
+        found, text = tell_plan(
+            wanted, data, supported_targets, timed=body.minutes is not None, before_timing=lambda: None
+        )
     design = found.pop("design", None)
     if design is not None:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders
