@@ -190,7 +190,7 @@ def _settings() -> Loader:
 def _run() -> Loader:
     from kotha.artifacts.run_folder import RunFolder
     from kotha.evaluation.comparison import reached, row_of_run
-    from kotha.evaluation.doctor.examination import examine
+    from kotha.evaluation.doctor.diagnosis import examine
     from kotha.training.checkpoint import latest_checkpoint
     from kotha.training.show.report import read_record, report_page
 

@@ -77,14 +77,14 @@ class TellsClasses(OpenedModel):
         (24, ('ভালো', 'মন্দ'))
         """
         from kotha.evaluation.classification import evaluate_classifier
-        from kotha.finetune.classify import read_examples
+        from kotha.finetune.classify import ClassifyTexts
         from kotha.finetune.examples import EXAMPLES
         from kotha.text.corpus.labelled import read_labelled
 
         held_out = read_labelled(Path(table), text, label, errors=errors)
         learned = None
         if baselines and self.path is not None and is_folder(self.path / EXAMPLES):
-            learned = read_examples(self.path).train
+            learned = ClassifyTexts().read_parts(self.path).train
         return evaluate_classifier(self.bundle, held_out, learned, on_progress)
 
     @checked()
@@ -100,7 +100,7 @@ class TellsClasses(OpenedModel):
         """
         from kotha.evaluation.images import evaluate_images
         from kotha.finetune.examples import EXAMPLES
-        from kotha.finetune.images import read_image_parts
+        from kotha.finetune.images import ClassifyImages
         from kotha.generation.images import vit_of
         from kotha.storage.images import read_labelled_images
 
@@ -108,5 +108,5 @@ class TellsClasses(OpenedModel):
         parts = read_labelled_images(Path(images), config.image_size, config.n_channels)
         learned = None
         if baselines and self.path is not None and is_folder(self.path / EXAMPLES):
-            learned = read_image_parts(self.path).train
+            learned = ClassifyImages().read_parts(self.path).train
         return evaluate_images(self.bundle, parts.get("test", parts["train"]), learned, on_progress)

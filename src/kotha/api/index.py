@@ -90,8 +90,8 @@ class Index:
         A model that was never taught to answer is not let write: the best sentence stands for it, and ``remark`` says
         so.
 
-        >>> kotha.Index("stories.index").ask("zebra crossing?").answer
-        'not found in these documents'
+        >>> print(kotha.Index("stories.index").ask("zebra crossing?").answer)
+        not found in these documents
         """
         silent = NO_MODEL if self._model is None else UNTAUGHT
         return answer(self.search(question, limit, by), self._writer(tokens), silent)

@@ -51,7 +51,7 @@ def classify(
     """
     import kotha
     from kotha.evaluation.classes_page import classes_table
-    from kotha.evaluation.classification import score_of
+    from kotha.evaluation.classification import ClassificationScore
     from kotha.finetune.classify import PAGE
 
     if not resume and (data is None or from_ is None):
@@ -80,7 +80,7 @@ def classify(
         print_json(summary)
     _check_stopped(summary, "classify", out)
     if not as_json:
-        score = score_of(summary)
+        score = ClassificationScore.of_summary(summary)
         print_table(classes_table(score, str(out)))
         # Of very many classes no matrix is kept; the page has them one by one.
         tell(f"confusion matrix: {out / PAGE} (open it in a browser)" if score.confusion else f"page in {out / PAGE}")
@@ -116,7 +116,7 @@ def instruct(
     or all held out, and the held-out ones are asked before and after.
     """
     import kotha
-    from kotha.evaluation.instructions import instructions_table, score_in
+    from kotha.evaluation.instructions import InstructionScore, instructions_table
 
     if not resume and (data is None or from_ is None):
         raise UsageError("adapt instruct needs DATA and --from MODEL, or --resume; see kotha adapt instruct --help")
@@ -143,7 +143,7 @@ def instruct(
         print_json(summary)
     _check_stopped(summary, "instruct", out)
     if not as_json:
-        print_table(instructions_table(score_in(summary), str(out), summary["before"]["right"]))
+        print_table(instructions_table(InstructionScore.of_summary(summary), str(out), summary["before"]["right"]))
 
 
 def _settings(config: Path | None, words: tuple[str, ...], flags: dict[str, Any]) -> dict[str, Any]:

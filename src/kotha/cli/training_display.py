@@ -9,6 +9,7 @@ from rich.text import Text
 from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import say_at_once
 from kotha.cli.terminal import notes
+from kotha.i18n.message import Message
 from kotha.i18n.wording import size
 
 _SAMPLE_LETTERS = 110
@@ -31,9 +32,9 @@ class TrainingDisplay:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def say(self, text: str) -> None:
+    def say(self, text: Message | str) -> None:
         """A remark; one that ends in … tells what goes on, and is gone when that is done."""
-        if self._speaks and self._console.is_terminal and text.endswith("…"):
+        if self._speaks and self._console.is_terminal and str(text).endswith("…"):
             self._live.update(Text(said(text)))
         elif self._speaks:
             tell(text)

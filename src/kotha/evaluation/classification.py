@@ -6,14 +6,15 @@ Macro-F1 is the mean of F1 over all classes that the model knows, so a rare clas
 """
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
+from kotha.evaluation.measurement import Measurement
 from kotha.generation.classes import Classifier
 from kotha.i18n.wording import OnProgress, some_of
 from kotha.text.corpus.labelled import LabelledTexts
@@ -39,7 +40,7 @@ class ClassScore:
 
 
 @dataclass(frozen=True)
-class ClassificationScore:
+class ClassificationScore(Measurement):
     """How well texts were told apart."""
 
     accuracy: float
@@ -58,7 +59,14 @@ class ClassificationScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {**asdict(self), "labels": list(self.labels)}
+        return {**super().to_dict(), "labels": list(self.labels)}
+
+    @classmethod
+    def of_summary(cls, summary: Mapping[str, Any]) -> Self:
+        """The score that a run's summary holds."""
+        classes = tuple(ClassScore(**each) for each in summary["classes"])
+        rows = {name: tuple(map(tuple, summary.get(name, ()))) for name in ("confusion", "mistaken")}
+        return super().of_summary({**summary, **rows, "classes": classes})
 
 
 def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str]) -> ClassificationScore:
@@ -73,7 +81,11 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
     true = [label if label in place else _composed(label) for label in true]
     unknown = sorted(set(true) - place.keys())
     if unknown:
-        raise DataError(f"class {unknown[0]!r} is none of the model's: {some_of(labels)}; leave it out, or rename it")
+        raise DataError(
+            "class {unknown!r} is none of the model's: {labels}; leave it out, or rename it",
+            unknown=unknown[0],
+            labels=some_of(labels),
+        )
     if not true:
         raise DataError("there are no examples to measure on; give at least one")
     counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
@@ -104,15 +116,6 @@ def _most_mistaken(labels: Sequence[str], counts: "np.ndarray[Any, Any]") -> tup
 def _composed(label: str) -> str:
     """A label with its letters put together (NFC), as tables give it; a model that came from elsewhere may have not."""
     return unicodedata.normalize("NFC", label)
-
-
-def score_of(summary: dict[str, Any]) -> ClassificationScore:
-    """A score back from what ``to_dict`` gave, as a run's summary holds it."""
-    classes = tuple(ClassScore(**each) for each in summary["classes"])
-    confusion = tuple(tuple(row) for row in summary["confusion"])
-    figures = {name: summary[name] for name in ("accuracy", "macro_f1", "examples", "baselines", "seen")}
-    mistaken = tuple((is_, said, n) for is_, said, n in summary.get("mistaken", ()))  # an older run names none
-    return ClassificationScore(classes=classes, confusion=confusion, mistaken=mistaken, **figures)
 
 
 def evaluate_classifier(

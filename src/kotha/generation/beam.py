@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from kotha.errors import KothaError, UsageError
 from kotha.generation.cache import RowCache
 from kotha.generation.plain import NO_NUMBERS
+from kotha.i18n.message import Option
 from kotha.model.evaluating import evaluating
 from kotha.model.seq2seq import Seq2Seq
 
@@ -36,11 +37,16 @@ class BeamSettings:
 
     def __post_init__(self) -> None:
         if self.beams < 1:
-            raise UsageError(f"beams={self.beams} follows nothing; use 1 or more, 4 is usual")
+            raise UsageError("{beams} follows nothing; use 1 or more, 4 is usual", beams=Option("beams", self.beams))
         if self.tokens is not None and self.tokens < 1:
-            raise UsageError(f"tokens={self.tokens} leaves no room for an answer; use 1 or more")
+            raise UsageError(
+                "{tokens} leaves no room for an answer; use 1 or more", tokens=Option("tokens", self.tokens)
+            )
         if not -10 <= self.length_penalty <= 10:
-            raise UsageError(f"length_penalty={self.length_penalty} is out of range; use 0 to 2, 1 is usual")
+            raise UsageError(
+                "{length_penalty} is out of range; use 0 to 2, 1 is usual",
+                length_penalty=Option("length_penalty", self.length_penalty),
+            )
 
 
 @dataclass(frozen=True)

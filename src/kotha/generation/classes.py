@@ -18,6 +18,7 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
@@ -55,7 +56,8 @@ class Classifier:
     def __init__(self, bundle: Bundle) -> None:
         if not isinstance(bundle.model, TextClassifier):
             raise UsageError(
-                f"this is a {bundle.config.family} model, and no classifier; make one of it with adapt classify"
+                "this is a {family} model, and no classifier; make one of it with adapt classify",
+                family=bundle.config.family,
             )
         if bundle.tokenizer is None:
             raise UsageError("this classifier has no tokenizer, so it cannot read text; save them together")
@@ -119,7 +121,7 @@ class Classifier:
             found[places] = self.model(tokens, real).float().softmax(dim=-1).cpu()
             done += len(places)
             if on_progress is not None:
-                on_progress("classifying", done, len(order))
+                on_progress(Message("classifying"), done, len(order))
         return found
 
     def _padded(self, rows: list[list[int]]) -> tuple[Tensor, Tensor]:

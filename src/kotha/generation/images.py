@@ -11,6 +11,7 @@ from torch import Tensor
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.generation.classes import Classified
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.evaluating import evaluating
 from kotha.model.vit import ViT
@@ -45,12 +46,12 @@ def probabilities(
             some = some.float() / 127.5 - 1 if some.dtype == torch.uint8 else some
             found.append(model(some.to(device)).float().softmax(dim=-1).cpu())
             if on_progress is not None:
-                on_progress("looking", min(start + _AT_ONCE, len(images)), len(images))
+                on_progress(Message("looking"), min(start + _AT_ONCE, len(images)), len(images))
     return torch.cat(found)
 
 
 def vit_of(bundle: Bundle) -> ViT:
     """The model of a bundle, which must be one that reads images."""
     if not isinstance(bundle.model, ViT):
-        raise UsageError(f"this is a {bundle.config.family} model; only a ViT reads images")
+        raise UsageError("this is a {family} model; only a ViT reads images", family=bundle.config.family)
     return bundle.model

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kotha.errors import DataError
 from kotha.generation.beam import BeamSettings, beam_searches
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.seq2seq import Seq2Seq
@@ -30,7 +31,7 @@ def translate(
             found[place] = tokenizer.decode(best[0].ids) if best else ""
         done += len(places)
         if on_progress is not None:
-            on_progress("translating", done, len(sources))
+            on_progress(Message("translating"), done, len(sources))
     return found
 
 

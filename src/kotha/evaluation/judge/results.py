@@ -1,7 +1,7 @@
 """What a judging comes to: who won how often, how strong each is, and how far judges agree."""
 
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +11,8 @@ from kotha.errors import DataError
 from kotha.evaluation.judge.agreement import Agreement, agreement
 from kotha.evaluation.judge.bradley_terry import fit_strengths
 from kotha.evaluation.judge.session import BlindPair, Choice, Judging
-from kotha.i18n.wording import counted
+from kotha.evaluation.measurement import Measurement
+from kotha.i18n.message import Message, Plural, Text
 from kotha.report.table import Table
 
 
@@ -43,7 +44,7 @@ class Meeting:
 
 
 @dataclass(frozen=True)
-class JudgingResult:
+class JudgingResult(Measurement):
     """All of it; the strongest first."""
 
     standings: tuple[Standing, ...]
@@ -54,10 +55,6 @@ class JudgingResult:
     same: int  # pairs where both wrote the same; nobody was asked
     first_chosen: float | None  # share of decided judgements for the text shown first: near a half, unless order sways
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
 
 def judging_result(judging: Judging) -> JudgingResult:
     """What has been said so far."""
@@ -65,7 +62,7 @@ def judging_result(judging: Judging) -> JudgingResult:
     by_id = {pair.id: pair for pair in judging.pairs}
     judged = [(by_id[pair], choice) for choices in said.values() for pair, choice in choices.items()]
     if not judged:
-        raise DataError(f"nobody has judged anything in {judging.path} yet")
+        raise DataError("nobody has judged anything in {path} yet", path=judging.path)
     number = {name: place for place, name in enumerate(judging.models)}
     outcomes = np.zeros((len(number), len(number), 3), dtype=np.int64)  # row's wins, ties, losses against column
     for pair, choice in judged:
@@ -99,28 +96,38 @@ def judging_result(judging: Judging) -> JudgingResult:
 
 def judging_tables(result: JudgingResult) -> list[Table]:
     """Standings, and who won against whom, with what must be said below."""
-    rows = [
-        [each.model, f"{each.strength:+.2f}", f"{each.low:+.2f} to {each.high:+.2f}", *_shown(each)]
-        for each in result.standings
+    rows: list[list[Text]] = []
+    for each in result.standings:
+        interval = Message("{low:+.2f} to {high:+.2f}", low=each.low, high=each.high)
+        rows.append([each.model, f"{each.strength:+.2f}", interval, *_shown(each)])
+    judged = [
+        Message("{judge} judged {n:,} of {pairs:,}", judge=judge, n=n, pairs=result.pairs)
+        for judge, n in result.judges.items()
     ]
-    remarks = [f"strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {_judges(result)}"]
+    remarks = [
+        Message("strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {judged}", judged=judged)
+    ]
     found = result.agreement
     if found.share is not None:
-        alpha = "" if found.alpha is None else f", Krippendorff's alpha {found.alpha:.2f}"
-        remarks.append(f"judges agree on {found.share:.0%} of {counted(found.things, 'shared pair')}{alpha}")
+        agree = Plural(
+            "judges agree on {share:.0%} of {n} shared pair",
+            "judges agree on {share:.0%} of {n:,} shared pairs",
+            n=found.things,
+            share=found.share,
+        )
+        alpha = None if found.alpha is None else Message("Krippendorff's alpha {alpha:.2f}", alpha=found.alpha)
+        remarks.append(agree if alpha is None else Message("{agree}, {alpha}", agree=agree, alpha=alpha))
     if result.first_chosen is not None:
-        remarks.append(f"the text shown first was chosen in {result.first_chosen:.0%} of the decided judgements")
-    header = ["model", "strength", "interval", "wins", "ties", "losses"]
-    met = [
-        [each.one, each.other, *_shown(each), f"{each.chance:.0%} ({each.low:.0%} to {each.high:.0%})"]
-        for each in result.meetings
-    ]
-    against = ["model", "against", "wins", "ties", "losses", "chance to win"]
-    return [Table("", header, rows, remarks, labels=[2]), Table("", against, met, labels=[5])]
-
-
-def _judges(result: JudgingResult) -> str:
-    return ", ".join(f"{judge} judged {count:,} of {result.pairs:,}" for judge, count in result.judges.items())
+        said = "the text shown first was chosen in {share:.0%} of the decided judgements"
+        remarks.append(Message(said, share=result.first_chosen))
+    outcomes = [Message("wins"), Message("ties"), Message("losses")]
+    met: list[list[Text]] = []
+    for pair in result.meetings:
+        chance = Message("{share:.0%} ({low:.0%} to {high:.0%})", share=pair.chance, low=pair.low, high=pair.high)
+        met.append([pair.one, pair.other, *_shown(pair), chance])
+    header = [Message("model"), Message("strength"), Message("interval"), *outcomes]
+    against = [Message("model"), Message("against"), *outcomes, Message("chance to win")]
+    return [Table("", header, rows, remarks), Table("", against, met)]
 
 
 def _shown(each: Standing | Meeting) -> list[str]:

@@ -124,11 +124,11 @@ def _answer(
         said = opened.ask(asked.question, asked.limit, asked.by, tokens=tokens)
     return AskAnswer(
         question=said.question,
-        answer=said.answer,
+        answer=str(said.answer),
         found=said.found,
         cited=said.cited,
         passages=[_passage(hit, called(hit.passage.source)) for hit in said.hits],
-        remark=said.remark,
+        remark=None if said.remark is None else str(said.remark),
     )
 
 

@@ -111,7 +111,7 @@ def _told(place: Path, use: Use, named: Named) -> TableTold:
         classes=dict(Counter(label for _, label in rows).most_common(_CLASSES)) if use == "classify" else {},
         broken=len(problems),
         problems=[
-            TableProblem(line=each.line or each.row, field=each.field, reason=each.reason)
+            TableProblem(line=each.line or each.row, field=each.field, reason=str(each.reason))
             for each in problems[:_PROBLEMS]
         ],
     )

@@ -65,7 +65,7 @@ def _part(place: int, delta: dict[str, Any], told: dict[str, Any] | None, reason
 
 
 def _remark(texts: Texts) -> dict[str, Any]:
-    return {} if texts.served.takes_turns else {"kotha": {"remark": UNTAUGHT}}
+    return {} if texts.served.takes_turns else {"kotha": {"remark": str(UNTAUGHT)}}
 
 
 def _probabilities(written: Sequence[Written]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from kotha.errors import CorpusError, nearest
+from kotha.i18n.message import Text
 
 Errors = Literal["stop", "skip", "replace"]
 
@@ -34,7 +35,7 @@ class CorpusProblem:
     """
 
     source: str
-    reason: str
+    reason: Text
     line: int | None = None
     row: int | None = None
     byte_offset: int | None = None
@@ -49,8 +50,8 @@ class CorpusProblem:
 class Unreadable(Exception):  # noqa: N818 - a signal between the byte layer and its reader, never shown to a user
     """The rest of this file cannot be read."""
 
-    def __init__(self, reason: str, byte_offset: int | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: Text, byte_offset: int | None = None) -> None:
+        super().__init__(str(reason))
         self.reason = reason
         self.byte_offset = byte_offset
 
