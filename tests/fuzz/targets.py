@@ -287,8 +287,7 @@ def _documents() -> Loader:
 
 
 def _index() -> Loader:
-    from kotha.retrieval.index import search
-    from kotha.retrieval.opening import open_store
+    from kotha.retrieval.index import open_store, search
 
     def load(folder: Path) -> None:
         with closing(open_store(folder / "index.db")) as store:

@@ -6,12 +6,11 @@ from tests.retrieval.conftest import DOCUMENTS
 from kotha.generation.engine import Engine
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.retrieval.answer import NOT_FOUND, UNTAUGHT, answer, why_not_found
+from kotha.retrieval.answer import NOT_FOUND, UNTAUGHT, TaughtWriter, answer, why_not_found
 from kotha.retrieval.hybrid import Hit
 from kotha.retrieval.index import SearchResult, search
 from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.sqlite_store import SqliteStore
-from kotha.retrieval.writing import TaughtWriter
 from kotha.text.tokenizer.trainers import train
 
 

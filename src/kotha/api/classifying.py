@@ -41,8 +41,7 @@ class TellsClasses(OpenedModel):
         ...
         kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
         """
-        from kotha.generation.classes import Classifier
-        from kotha.generation.images import classify_images
+        from kotha.generation.classes import Classifier, classify_images
 
         alone = isinstance(text, str | os.PathLike)
         several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
@@ -98,10 +97,10 @@ class TellsClasses(OpenedModel):
         >>> kotha.load("vit").evaluate_images("shapes.npz").examples
         12
         """
-        from kotha.evaluation.images import evaluate_images
+        from kotha.evaluation.classification import evaluate_images
         from kotha.finetune.examples import EXAMPLES
         from kotha.finetune.images import ClassifyImages
-        from kotha.generation.images import vit_of
+        from kotha.generation.classes import vit_of
         from kotha.storage.images import read_labelled_images
 
         config = vit_of(self.bundle).config

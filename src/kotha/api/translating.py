@@ -37,7 +37,7 @@ class Translates(OpenedModel):
         >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)
         True
         """
-        from kotha.generation.translating import translate
+        from kotha.generation.beam import translate
 
         several = [text] if isinstance(text, str) else list(text)
         found = translate(*self._seq2seq, several, beams, on_progress)

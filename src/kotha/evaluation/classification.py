@@ -1,7 +1,8 @@
-"""How well texts are told apart: accuracy, macro-F1, each class by itself, and which are taken for which.
+"""How well texts and images are told apart: accuracy, macro-F1, each class by itself, and which are taken for which.
 
 Beside it what a sceptic would ask for: always the commonest class (majority), and a line through word and letter counts
-(TF-IDF and logistic regression, by scikit-learn: ``pip install kotha[baselines]``), learned from the same examples.
+(TF-IDF and logistic regression, by scikit-learn: ``pip install kotha[baselines]``), learned from the same examples. Of
+images it is the nearest neighbour: what the training image is that is most alike, pixel by pixel (Euclidean distance).
 Macro-F1 is the mean of F1 over all classes that the model knows, so a rare class counts as much as a common one.
 """
 
@@ -11,12 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
 from kotha.evaluation.measurement import Measurement
-from kotha.generation.classes import Classifier
+from kotha.generation.classes import Classifier, probabilities, vit_of
 from kotha.i18n.wording import OnProgress, some_of
+from kotha.storage.images import LabelledImages
 from kotha.text.corpus.labelled import LabelledTexts
 
 # A word or letter sequence of a single text says nothing of others.
@@ -137,13 +141,22 @@ def evaluate_classifier(
 
 def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
     """What the commonest class reaches, and a line through counts where scikit-learn is installed."""
-    counts = {label: learned.labels.count(label) for label in labels}
-    commonest = max(counts, key=lambda label: counts[label])
-    found = {"majority": _figures(score_answers(labels, held_out.labels, [commonest] * len(held_out)))}
     said = tf_idf_answers(learned, held_out.texts)
-    if said is not None:
-        found["TF-IDF + logistic regression"] = _figures(score_answers(labels, held_out.labels, said))
-    return found
+    others = {} if said is None else {"TF-IDF + logistic regression": said}
+    return _beside(labels, learned.labels, held_out.labels, others)
+
+
+def _beside(
+    labels: Sequence[str], learned: Sequence[str], true: Sequence[str], others: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, float]]:
+    """Accuracy and macro-F1 of always saying the commonest class, and of what others said."""
+    counts = {label: learned.count(label) for label in labels}
+    commonest = max(counts, key=lambda label: counts[label])
+    scores = {
+        name: score_answers(labels, true, said)
+        for name, said in {"majority": [commonest] * len(true), **others}.items()
+    }
+    return {name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1} for name, each in scores.items()}
 
 
 def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | None:
@@ -162,5 +175,43 @@ def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | 
     return [str(label) for label in line.predict(list(texts))]
 
 
-def _figures(score: ClassificationScore) -> dict[str, float]:
-    return {"accuracy": score.accuracy, "macro_f1": score.macro_f1}
+# -- images ------------------------------------------------------------------------------------------------------------
+
+_AT_ONCE = 256
+
+
+def evaluate_images(
+    bundle: Bundle,
+    held_out: LabelledImages,
+    learned: LabelledImages | None = None,
+    on_progress: OnProgress | None = None,
+) -> ClassificationScore:
+    """Measure a model on labelled images; with what it learned from, beside what others make of that."""
+    model = vit_of(bundle)
+    names = model.config.class_names
+    best = probabilities(model, held_out.images, on_progress).argmax(dim=-1).tolist()
+    score = score_answers(names, held_out.labels, [names[each] for each in best])
+    if learned is None:
+        return score
+    distances, nearest = nearest_neighbours(learned, held_out)
+    others = {"nearest neighbour": [learned.labels[each] for each in nearest]}
+    found = _beside(names, learned.labels, held_out.labels, others)
+    return replace(score, baselines=found, seen=sum(distance == 0 for distance in distances))
+
+
+def nearest_neighbours(learned: LabelledImages, asked: LabelledImages) -> tuple[list[float], list[int]]:
+    """For each image that is asked for, how far the nearest of those that were learned is, and which it is."""
+    known = _flat(learned)
+    distances: list[float] = []
+    places: list[int] = []
+    for start in range(0, len(asked), _AT_ONCE):
+        some = _flat(asked.chosen(range(start, min(start + _AT_ONCE, len(asked)))))
+        squares = some.square().sum(1, keepdim=True) + known.square().sum(1) - 2 * some @ known.T
+        place = squares.argmin(dim=1)
+        distances += (some - known[place]).abs().sum(dim=1).tolist()  # exactly 0 for a copy
+        places += place.tolist()
+    return distances, places
+
+
+def _flat(images: LabelledImages) -> Tensor:
+    return torch.from_numpy(images.images).flatten(1).float()

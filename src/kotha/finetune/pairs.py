@@ -24,7 +24,7 @@ from kotha.finetune.classify import guessed_or_named
 from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, read_columns
 from kotha.finetune.settings import USUAL_TEXTS, training_settings
 from kotha.finetune.splits import Parts, divide_pairs
-from kotha.generation.translating import translate
+from kotha.generation.beam import translate
 from kotha.i18n.message import Message, Plural
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.model.presets import preset

@@ -28,6 +28,7 @@ from kotha.text.corpus.problems import CorpusProblem
 By = Literal["words", "meaning", "both"]
 
 _BATCH_PASSAGES = 128
+_QDRANT = "qdrant:"
 _CANDIDATES = 50  # of each ranking, from which the hits are taken
 
 
@@ -235,3 +236,14 @@ def search(
     if chosen == "meaning":
         return SearchResult(question, chosen, from_meaning(near[:limit]))
     return SearchResult(question, chosen, fuse(rank_by_words(store, question, max(limit, _CANDIDATES)), near)[:limit])
+
+
+def open_store(name: str | os.PathLike[str], *, write: bool = False) -> Store:
+    """The store of a name: a path, or ``qdrant:URL/COLLECTION``, such as ``qdrant:http://localhost:6333/news``."""
+    if os.fspath(name).startswith(_QDRANT):
+        from kotha.retrieval.qdrant_store import QdrantStore
+
+        return QdrantStore.named(os.fspath(name).removeprefix(_QDRANT), write=write)
+    from kotha.retrieval.sqlite_store import SqliteStore
+
+    return SqliteStore(name, write=write)

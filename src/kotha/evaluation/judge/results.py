@@ -1,6 +1,7 @@
 """What a judging comes to: who won how often, how strong each is, and how far judges agree."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from kotha.errors import DataError
-from kotha.evaluation.judge.agreement import Agreement, agreement
 from kotha.evaluation.judge.bradley_terry import fit_strengths
 from kotha.evaluation.judge.session import BlindPair, Choice, Judging
 from kotha.evaluation.measurement import Measurement
@@ -41,6 +41,15 @@ class Meeting:
     chance: float  # that the first wins, by the strengths of both
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far judges agree on what more than one of them has judged."""
+
+    things: int  # judged by two or more
+    share: float | None  # of pairs of judgements on one thing that are the same
+    alpha: float | None  # Krippendorff's; None where there is nothing to compare, or only one answer ever
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,27 @@ def judging_result(judging: Judging) -> JudgingResult:
         same=judging.same,
         first_chosen=_first_chosen(judged),
     )
+
+
+def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
+    """How far judges agree, from what was said of each thing: Krippendorff's alpha for names.
+
+    It is 1 for judges who always agree, 0 for those who agree no more than by chance. Any number of judges will do, and
+    not each must have seen everything (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
+
+    >>> found = agreement([["left", "left"], ["right", "right"], ["left", "right"]])
+    >>> found.things, round(found.share or 0, 3), round(found.alpha or 0, 3)
+    (3, 0.667, 0.444)
+    """
+    shared = [Counter(said) for said in judged if len(said) > 1]
+    total = sum(each.total() for each in shared)
+    if not total:
+        return Agreement(0, None, None)
+    # Each thing counts as many times as it was judged, however many pairs that makes.
+    same = sum(n * (n - 1) / (each.total() - 1) for each in shared for n in each.values()) / total
+    answers = sum(shared, Counter[str]())
+    by_chance = sum(n * (n - 1) for n in answers.values()) / (total * (total - 1))
+    return Agreement(len(shared), same, None if by_chance == 1 else 1 - (1 - same) / (1 - by_chance))
 
 
 def judging_tables(result: JudgingResult) -> list[Table]:
