@@ -7,7 +7,7 @@ import pytest
 
 from kotha.errors import DataError
 from kotha.evaluation.classes_page import classes_page, classes_table
-from kotha.evaluation.classification import baselines, score_answers, score_of
+from kotha.evaluation.classification import ClassificationScore, baselines, score_answers
 from kotha.text.corpus.labelled import LabelledTexts
 
 LABELS = ("ভালো", "মন্দ", "মাঝারি", "নেই")
@@ -39,7 +39,7 @@ def test_by_hand() -> None:
     assert score.accuracy == 0.75 and score.confusion == ((2, 1, 0), (0, 1, 0), (0, 0, 0))
     assert [each.f1 for each in score.classes] == pytest.approx([0.8, 2 / 3, 0])
     assert score.macro_f1 == pytest.approx((0.8 + 2 / 3) / 3)
-    assert score_of(score.to_dict()) == score
+    assert ClassificationScore.of_summary(score.to_dict()) == score
 
 
 def test_a_class_that_the_model_does_not_know_is_named() -> None:
@@ -77,7 +77,7 @@ def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> No
     labels = [f"c{number}" for number in range(1000)]
     said = [*labels[:990], *labels[:10]]  # the last ten are never told right
     score = score_answers(labels, labels, said)
-    assert score.confusion == () and score_of(score.to_dict()) == score
+    assert score.confusion == () and ClassificationScore.of_summary(score.to_dict()) == score
     assert len(json.dumps(score.to_dict(), indent=1)) < 1 << 19, "a run's summary, which is read again, holds it"
     page = classes_page(score, "many")
     assert "taken for which" not in page and page.count("c999") == 1
@@ -92,7 +92,10 @@ def test_above_twenty_classes_the_hardest_are_told_and_what_they_are_taken_for()
     labels = [f"c{number}" for number in range(30)]
     said = ["c1", "c1", "c9", *labels[3:]]
     score = score_answers(labels, ["c0", "c0", "c2", *labels[3:]], said)
-    assert score.mistaken == (("c0", "c1", 2), ("c2", "c9", 1)) and score_of(score.to_dict()) == score
+    assert (
+        score.mistaken == (("c0", "c1", 2), ("c2", "c9", 1))
+        and ClassificationScore.of_summary(score.to_dict()) == score
+    )
     told = classes_table(score, "run").remarks
     assert list(told[20:]) == [
         "These are the hardest of 30 classes.",
@@ -100,6 +103,6 @@ def test_above_twenty_classes_the_hardest_are_told_and_what_they_are_taken_for()
         "c2 was taken for c9: 1",
     ]
     older = {name: value for name, value in score.to_dict().items() if name != "mistaken"}
-    assert score_of(older).mistaken == ()
+    assert ClassificationScore.of_summary(older).mistaken == ()
     few = classes_table(score_answers(["a", "b"], ["a", "b"], ["b", "b"]), "run").remarks
     assert len(few) == 2, "of few classes each is told"

@@ -19,7 +19,7 @@ from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN,
 
 import kotha
 from kotha.artifacts.model_folder import Bundle
-from kotha.generation.images import classify_pixels
+from kotha.generation.classes import classify_pixels
 from kotha.inside.asked import Asked, read_asked
 from kotha.inside.embeddings.near import nearest_words
 from kotha.inside.embeddings.words import Embeddings

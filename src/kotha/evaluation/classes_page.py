@@ -1,6 +1,7 @@
 """How well texts were told apart, for people: a table, and one offline page with the confusion matrix."""
 
 from kotha.evaluation.classification import ClassificationScore
+from kotha.i18n.message import Text
 from kotha.i18n.wording import counted
 from kotha.report.page import Page
 from kotha.report.table import Table
@@ -28,7 +29,7 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
     return Table(counted(score.examples, "example"), ["", "accuracy", "macro-F1"], cells, remarks, labels=[0])
 
 
-def classes_page(score: ClassificationScore, title: str, lead: str = "", called: str = "text") -> str:
+def classes_page(score: ClassificationScore, title: Text, lead: Text = "", called: str = "text") -> str:
     """The page: what came out, the confusion matrix, each class by itself, and what others reach."""
     page = Page(title, lead)
     page.headline(

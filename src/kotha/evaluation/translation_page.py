@@ -1,6 +1,7 @@
 """How close translations came, for people: a table, and one offline page with what was written."""
 
 from kotha.evaluation.translation import TranslationScore
+from kotha.i18n.message import Text
 from kotha.i18n.wording import counted
 from kotha.report.page import Page
 from kotha.report.table import Table
@@ -24,7 +25,7 @@ def translation_table(score: TranslationScore, name: str) -> Table:
     return Table(counted(score.sentences, "pair"), ["", "BLEU", "chrF++"], cells, remarks)
 
 
-def translations_page(score: TranslationScore, pairs: TextPairs, title: str, lead: str = "") -> str:
+def translations_page(score: TranslationScore, pairs: TextPairs, title: Text, lead: Text = "") -> str:
     """The page: the figures, and each source with what the model made of it and what a person did."""
     page = Page(title, lead)
     page.headline(
