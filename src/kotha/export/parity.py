@@ -22,7 +22,7 @@ from kotha.errors import DataError
 from kotha.report.page import Page, framed
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Largest difference of two logits that different orders of the same float32 sums explain.

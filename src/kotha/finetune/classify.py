@@ -27,7 +27,7 @@ from kotha.i18n.wording import counted, some_of
 from kotha.model.config import ClassifierConfig, classifying
 from kotha.storage.atomic import write_whole
 from kotha.text.corpus.labelled import LabelledTexts
-from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.loop import OnEvent, Training

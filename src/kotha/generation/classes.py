@@ -21,7 +21,7 @@ from kotha.errors import UsageError
 from kotha.i18n.wording import OnProgress
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
-from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.text.tokenizer.prompt import MarkedTexts
 
 # Positions that go through the model at once.
 _POSITIONS = 1 << 13

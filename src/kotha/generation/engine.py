@@ -30,7 +30,7 @@ from kotha.generation.steps import Steps, at_work
 from kotha.generation.weights import Weights, prepare
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.text.tokenizer.ending import encode_prompt, start_of_document
+from kotha.text.tokenizer.prompt import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Steps that are done before the host looks for ends, and whether it looks while the next ones are under way. A GPU

@@ -36,7 +36,7 @@ from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.parallel import check_workers, worker_pool
 from kotha.text.parallel.task import WorkerPool
 from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
-from kotha.text.tokenizer.framing import unframed
+from kotha.text.tokenizer.prompt import unframed
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TRAIN, VALIDATION = _SPLITS = "train", "validation"

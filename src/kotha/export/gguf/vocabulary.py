@@ -21,7 +21,7 @@ from typing import Any
 from kotha.errors import TokenizerError
 from kotha.export.gguf.charsmap import byte_piece, make_charsmap
 from kotha.text.tokenizer import spiece
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # What our splits and GPT-2's own pre-tokenizer are called there.
