@@ -5,7 +5,7 @@ import random
 import pytest
 from tests.text.conftest import SENTENCES
 
-from kotha.text.clean import near_copies
+from kotha.text.clean import copies as near_copies
 from kotha.text.clean.copies import told_apart
 from kotha.text.clean.duplicates import ExactDuplicates, NearDuplicates
 from kotha.text.parallel.local import LocalPool

@@ -17,8 +17,7 @@ from kotha.evaluation.ngram import KneserNey
 from kotha.evaluation.perplexity import figures
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.text.frequencies import frequency_nats
-from kotha.text.held_out import HeldOut, Line, tokens_of
+from kotha.text.held_out import HeldOut, Line, frequency_nats, tokens_of
 from kotha.text.shards import Dataset
 
 ORDERS = (3, 5)

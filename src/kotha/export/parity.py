@@ -24,7 +24,7 @@ from kotha.i18n.message import Message, Text
 from kotha.report.page import Page, framed
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Largest difference of two logits that different orders of the same float32 sums explain.

@@ -24,7 +24,7 @@ from kotha.i18n.wording import some_of
 from kotha.model.config import ClassifierConfig, ModelConfig, classifying
 from kotha.storage.atomic import write_whole
 from kotha.text.corpus.labelled import LabelledTexts
-from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.training.tasks.classification import TextClasses
 
 PAGE = "classes.html"

@@ -28,7 +28,7 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.evaluating import evaluating
 from kotha.model.vit import ViT
 from kotha.storage.images import read_picture
-from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.text.tokenizer.prompt import MarkedTexts
 
 # Positions that go through the model at once.
 _POSITIONS = 1 << 13

@@ -17,7 +17,7 @@ from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message
 from kotha.text.tokenizer.chat import Turn
-from kotha.text.tokenizer.ending import encode_end, start_of_document
+from kotha.text.tokenizer.prompt import encode_end, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _ROLES = ("user", "assistant", "end")

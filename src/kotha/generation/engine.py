@@ -31,7 +31,7 @@ from kotha.generation.weights import Weights, prepare
 from kotha.i18n.message import Option
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.text.tokenizer.ending import encode_prompt, start_of_document
+from kotha.text.tokenizer.prompt import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Steps that are done before the host looks for ends, and whether it looks while the next ones are under way. A GPU

@@ -24,7 +24,7 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.decoding import BufferedDecoder
-from kotha.text.tokenizer.ending import encode_prompt
+from kotha.text.tokenizer.prompt import encode_prompt
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
 

@@ -33,10 +33,11 @@ from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
+from kotha.text.held_out import end_token
 from kotha.text.parallel import check_workers, worker_pool
 from kotha.text.parallel.task import WorkerPool
 from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
-from kotha.text.tokenizer.framing import unframed
+from kotha.text.tokenizer.prompt import unframed
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TRAIN, VALIDATION = _SPLITS = "train", "validation"
@@ -111,8 +112,7 @@ def prepare(
 ) -> PrepareReport:
     """Make a data folder at ``out`` from the documents at ``paths``; nothing is left behind if it does not finish."""
     options = options or PrepareOptions()
-    if "eos" not in tokenizer.special:
-        raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
+    eos = end_token(tokenizer)
     tokenizer = unframed(tokenizer)  # in the shards, texts stand between their ends and no other marks
     report = PrepareReport(tokenizer=tokenizer.fingerprint, path=str(out))
 
@@ -126,7 +126,6 @@ def prepare(
         with ExitStack() as stack:
             pool = stack.enter_context(worker_pool(options.on, options.workers, job.workers_here()))
             job.survey(pool, folder)
-            eos = tokenizer.special["eos"]
             writers = {name: stack.enter_context(SplitWriter(folder, name, job.dtype, eos)) for name in _SPLITS}
             encoded = stack.enter_context(closing(job.encoded(pool)))
             for document in encoded:

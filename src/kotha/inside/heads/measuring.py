@@ -31,7 +31,7 @@ from kotha.storage.status import is_a_name
 from kotha.text.akshara import aksharas
 from kotha.text.corpus.documents import read_pairs
 from kotha.text.held_out import HeldOut, Line, from_texts, read_held_out
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.objectives import masked_words, teacher_forcing
 from kotha.training.tasks.masking import Masking

@@ -137,8 +137,6 @@ def _plan(state: State, body: PlanRequest) -> PlanAnswer:
         found, text = tell_plan(
             wanted, data, supported_targets, timed=body.minutes is not None, before_timing=lambda: None
         )
-            wanted, data, supported_targets, timed=body.minutes is not None, before_timing=lambda: None
-        )
     design = found.pop("design", None)
     if design is not None:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders

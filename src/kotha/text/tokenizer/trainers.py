@@ -25,8 +25,7 @@ from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
-from kotha.text.tokenizer.pipeline import assembled, normalizer_of, splitter_of
-from kotha.text.tokenizer.split import QWEN35, SPLITS, WORDS
+from kotha.text.tokenizer.pipeline import QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kotha.errors import ConfigError, DataError
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
-from kotha.text.frequencies import Counts, frequency_nats
+from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.training.config import Sampling, TrainConfig
 from kotha.training.objectives import next_token, next_token_sum, taught_token

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.text.conftest import trained
 
-from kotha.text.tokenizer import memo as memo_module
-from kotha.text.tokenizer.memo import MemoEncoder
+from kotha.text import encoding as memo_module
+from kotha.text.encoding import MemoEncoder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TEXT = st.text() | st.lists(

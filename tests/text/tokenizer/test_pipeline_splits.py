@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from tests.text.conftest import anything
 
 from kotha.errors import TokenizerError
-from kotha.text.tokenizer.pipeline import split_name_of, splitter_of
-from kotha.text.tokenizer.split import GPT2, QWEN35, SPLITS, WORDS
+from kotha.text.tokenizer.pipeline import GPT2, QWEN35, SPLITS, WORDS, split_name_of, splitter_of
 from kotha.text.tokenizer.trainers import train
 
 

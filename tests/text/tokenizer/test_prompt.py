@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.text.conftest import KINDS, SENTENCES, trained
 
 from kotha.text.akshara import aksharas
-from kotha.text.tokenizer.ending import encode_end
+from kotha.text.tokenizer.prompt import encode_end
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})

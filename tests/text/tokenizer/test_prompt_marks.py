@@ -3,7 +3,7 @@
 import pytest
 from tests.text.conftest import trained
 
-from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.text.tokenizer.prompt import MarkedTexts
 
 
 @pytest.mark.parametrize("length", [*range(60), 81, 200, 1_001])
