@@ -13,8 +13,8 @@ from kotha.errors import UsageError
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
-from kotha.inside.asked import as_bytes, load_picture
 from kotha.inside.inputs import name_piece, read, read_image, read_without_tokenizer
+from kotha.inside.request import as_bytes, load_picture
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset

@@ -12,14 +12,14 @@ from tests.inside.small_models import TEXT, small
 from kotha.course.worksheet.model import worksheet_view
 from kotha.course.worksheet.workshop import workshop_view
 from kotha.errors import KothaError, UsageError
-from kotha.inside.asked import Asked
 from kotha.inside.attention.page import attention_view
 from kotha.inside.embeddings.page import embeddings_view
 from kotha.inside.embeddings.words import open_table
 from kotha.inside.flow.page import flow_view, preset_flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
-from kotha.inside.lens.lens import lens_view
+from kotha.inside.lens import lens_view
+from kotha.inside.request import Asked
 from kotha.inside.view import View
 
 VIEWS: dict[str, Any] = {

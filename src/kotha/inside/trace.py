@@ -6,8 +6,8 @@
 
 Forward hooks come and go with the ``with``; the model, its weights and its answers stay as they are, to the last bit,
 and a model that is not traced pays nothing. A fused attention never builds its scores, so for the layers looked at they
-are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``sites.py`` lists the
-names.
+are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``hook_points.py`` lists
+the names.
 
 ``record`` traces one pass of an input: each place with its shape and figures, or written out as arrays. What a mask
 hides is -inf in ``masked_scores``; figures leave it out and say how much it was.
@@ -28,9 +28,9 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
+from kotha.inside.hook_points import ATTENTION_SITES, nearest_site, stacks
+from kotha.inside.hook_points import layers as model_layers
 from kotha.inside.inputs import ModelInput
-from kotha.inside.sites import ATTENTION_SITES, nearest_site, stacks
-from kotha.inside.sites import layers as model_layers
 from kotha.model.attention import Attention
 from kotha.model.block import Block
 from kotha.model.family import Model

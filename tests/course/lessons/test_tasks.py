@@ -6,13 +6,14 @@ from tests.course.lessons.small import TINY, loud
 
 from kotha.course.lessons import coreference, dropout, encoder, heads, joined, lstm, residuals, vision, width
 from kotha.course.lessons.classroom import Sizes, classroom
-from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, WhoIsIt, looks, share_right, silenced, spelled
+from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, WhoIsIt, looks, share_right, spelled
 from kotha.course.lessons.drawn_digits import SIDE, DrawnDigits, bitmap, digits_of, images_of
 from kotha.course.lessons.heads import FourPlaces, right
 from kotha.course.lessons.lstm import Echo
 from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition
 from kotha.i18n.message import Bilingual
+from kotha.inside.heads.importance import silence
 
 
 def row(key: str, **figures: list[float]) -> Condition:
@@ -55,7 +56,7 @@ def test_a_silenced_head_says_nothing_and_speaks_again_afterwards() -> None:
     every = list(looks(model, rows))
     assert len(every) == 2 * TINY.n_heads
     before = model(rows[:, :-1])
-    with silenced(model, every):
+    with silence(model, every):
         at_pronoun = model(rows[:, :-1])[:, PRONOUN]
         same = rows[:, PRONOUN] == rows[0, PRONOUN]
         assert torch.allclose(at_pronoun[same], at_pronoun[0].expand(int(same.sum()), -1)), "nobody looks back"

@@ -6,10 +6,10 @@ import torch
 from tests.inside.small_models import TEXT, make, small
 
 from kotha.errors import UsageError
-from kotha.inside.asked import Asked
 from kotha.inside.heads.importance import every_head
 from kotha.inside.heads.silencing import without_heads
 from kotha.inside.inputs import read
+from kotha.inside.request import Asked
 from kotha.model.pruning import remove_heads
 
 

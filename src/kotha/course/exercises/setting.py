@@ -52,13 +52,16 @@ class Setting:
     @cached_property
     def values(self) -> dict[str, Any]:
         """All that texts and formulas of the question file may name."""
-        config, course = self.config, self.course
-        count, mask = count_parameters(config), self.sheet.matrices["mask"]
-        n_tokens, d_head = self.sheet.steps["K"].values.shape
-        step_tokens, matrices = self.batch_size * config.context_length, 3 if config.activation == "swiglu" else 2
+        return {**self._of_model(), **self._of_sheet(), **self._of_training()}
+
+    def _of_model(self) -> dict[str, Any]:
+        config, count = self.config, count_parameters(self.config)
+        matrices = 3 if config.activation == "swiglu" else 2
+        bare = {"per_head": 4 * config.d_model * config.d_head, "mlp": matrices * config.d_model * config.d_ff}
+        counted = {"per_head": count.attention_per_head, "mlp": count.feedforward_per_layer}
         parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
-        found = {
-            # the model
+        n_bytes = count.total * _FLOAT32_BYTES
+        return {
             "batch": self.batch_size,
             "length": config.context_length,
             "layers": config.n_layers,
@@ -71,23 +74,31 @@ class Setting:
             "vocabulary": config.vocab_size,
             "positions_added": config.positions in ("learned", "sinusoidal"),
             "norm_first": config.norm_order == "pre",
-            # its parameters
             "embedding": count.token_embedding,
             "attention": count.attention_per_layer,
             "attention_bare": 4 * config.d_model * config.d_model,
-            "per_head": count.attention_per_head,
-            "per_head_bare": 4 * config.d_model * config.d_head,
-            "mlp": count.feedforward_per_layer,
+            **counted,
+            **{f"{name}_bare": n for name, n in bare.items()},
+            **{f"{name}_biases": counted[name] - n for name, n in bare.items()},
             "mlp_matrices": matrices,
-            "mlp_bare": matrices * config.d_model * config.d_ff,
             "head_table": count.head,
             "tied": count.tied_head,
             "total": count.total,
             "parts": " + ".join(f"{name.replace('_', ' ')} {n:,}" for name in parts if (n := getattr(count, name))),
-            "total_bytes": count.total * _FLOAT32_BYTES,
-            "gibibytes": count.total * _FLOAT32_BYTES / 2**30,
+            "total_bytes": n_bytes,
+            "gibibytes": n_bytes / 2**30,
+            "gigabytes": n_bytes / 1e9,
+            "two_copies": 2 * n_bytes / 1e9,
+            "four_copies": 4 * n_bytes / 1e9,
             "measured": self.measured_gigabytes,
-            # the sheet
+            "uint16": _UINT16_VALUES,
+            "last_id": _UINT16_VALUES - 1,
+        }
+
+    def _of_sheet(self) -> dict[str, Any]:
+        mask = self.sheet.matrices["mask"]
+        n_tokens, d_head = self.sheet.steps["K"].values.shape
+        return {
             "rows": n_tokens,
             "columns": d_head,
             "mask": _flat(mask),
@@ -96,7 +107,12 @@ class Setting:
             "mask_strict": _flat(np.tril(mask, -1)),
             "mask_exchanged": _flat(1 - mask),
             "mask_rows": "; ".join(" ".join(f"{value:g}" for value in row) for row in mask),
-            # the training
+        }
+
+    def _of_training(self) -> dict[str, Any]:
+        course, (train_loss, val_loss) = self.course, self.losses
+        step_tokens, decay = self.batch_size * self.config.context_length, max(1, course.steps - course.warmup_steps)
+        found = {
             "drawn": self.seed is not None,
             "train_samples": self.training[0],
             "train_tokens": self.training[1],
@@ -105,27 +121,22 @@ class Setting:
             "iterations": self.iterations,
             "step_tokens": step_tokens,
             "seen_tokens": step_tokens * self.iterations,
-            "train_loss": self.losses[0],
-            "val_loss": self.losses[1],
-            "train_choices": math.exp(self.losses[0]),
-            "val_choices": math.exp(self.losses[1]),
-            "gap": self.losses[1] - self.losses[0],
+            "train_loss": train_loss,
+            "val_loss": val_loss,
+            "train_choices": math.exp(train_loss),
+            "val_choices": math.exp(val_loss),
+            "gap": val_loss - train_loss,
             "rate": course.learning_rate,
             "warmup": course.warmup_steps,
             "steps": course.steps,
-            "decay_steps": max(1, course.steps - course.warmup_steps),
+            "decay_steps": decay,
             "true": self.true_token,
             "new_tokens": self.new_tokens,
-            "uint16": _UINT16_VALUES,
-            "last_id": _UINT16_VALUES - 1,
         }
         for name, step in zip(("early", "late"), self.rate_steps, strict=True):
             found |= {name: step, f"{name}_rate": course.learning_rate * learning_rate_share(step, course)}
-            found[f"{name}_pct"] = min(1.0, (step - course.warmup_steps) / found["decay_steps"])
-        for name in ("per_head", "mlp"):
-            found[f"{name}_biases"] = found[name] - found[f"{name}_bare"]
-        gigabytes = found["total_bytes"] / 1e9
-        return {**found, "gigabytes": gigabytes, "two_copies": 2 * gigabytes, "four_copies": 4 * gigabytes}
+            found[f"{name}_pct"] = min(1.0, (step - course.warmup_steps) / decay)
+        return found
 
 
 def _flat(matrix: Array) -> tuple[float, ...]:

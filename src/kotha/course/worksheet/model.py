@@ -20,8 +20,8 @@ from kotha.course.worksheet.showing import Look
 from kotha.errors import UsageError, nearest
 from kotha.i18n.message import Message, Option, Text
 from kotha.i18n.numbers import Language
+from kotha.inside.hook_points import attentions, layers, stacks
 from kotha.inside.inputs import read
-from kotha.inside.sites import attentions, layers, stacks
 from kotha.inside.trace import trace
 from kotha.model.attention import Attention
 from kotha.model.norm import RMSNorm

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Text
-from kotha.inside.asked import Asked, as_asked, as_bytes, read_asked
 from kotha.inside.attention.maps import AttentionMap, AttentionMaps, WrittenToken, attention_maps
+from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import Piece, name_piece
-from kotha.inside.sites import choose_layers
+from kotha.inside.request import Asked, as_asked, as_bytes, read_asked
 from kotha.inside.view import View
 from kotha.report.single_file import view_page
 

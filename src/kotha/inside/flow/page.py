@@ -9,9 +9,9 @@ import torch
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Text
-from kotha.inside.asked import Asked, as_asked, load_picture, read_asked
 from kotha.inside.flow.flow import Flow, flow
 from kotha.inside.inputs import ModelInput, read_image, read_without_tokenizer, speller
+from kotha.inside.request import Asked, as_asked, load_picture, read_asked
 from kotha.inside.view import View
 from kotha.model.config import ViTConfig
 from kotha.model.family import build

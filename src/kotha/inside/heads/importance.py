@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from kotha.errors import UsageError, nearest
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 from kotha.model.evaluating import evaluating
 
 # What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).

@@ -22,9 +22,9 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Option, Text
+from kotha.inside.heads.attention_patterns import Passage
 from kotha.inside.heads.importance import mean_loss
 from kotha.inside.heads.kinds import rarest
-from kotha.inside.heads.sight import Passage
 from kotha.model.config import TextConfig
 from kotha.storage import bundled
 from kotha.storage.status import is_a_name

@@ -7,10 +7,10 @@ from typing import Any
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, Text
 from kotha.i18n.wording import OnProgress
+from kotha.inside.heads.attention_patterns import BROAD_THRESHOLD, FEWEST_PROBED, LEANING, THRESHOLD, Evidence, probes
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
 from kotha.inside.heads.overlap import HeadWeights
-from kotha.inside.heads.sight import BROAD_THRESHOLD, FEWEST_PROBED, LEANING, THRESHOLD, Evidence, probes
 from kotha.inside.heads.study import HeadReport, Study, study
 from kotha.inside.inputs import speller
 from kotha.inside.view import View

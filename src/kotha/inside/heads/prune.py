@@ -22,9 +22,9 @@ from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Option, Text
 from kotha.i18n.wording import OnProgress
+from kotha.inside.heads.attention_patterns import Passage
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
 from kotha.inside.heads.measuring import Examined, TextSource, gather
-from kotha.inside.heads.sight import Passage
 from kotha.model.pruning import remove_heads
 from kotha.storage.status import is_there
 

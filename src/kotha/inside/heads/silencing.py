@@ -12,10 +12,10 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.flow.flow import FinalAnswer, final_answers
 from kotha.inside.heads.importance import places_of, silence
 from kotha.inside.inputs import ModelInput
+from kotha.inside.request import Asked, as_asked, read_asked
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 

@@ -11,11 +11,11 @@ from torch import nn
 
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
+from kotha.inside.heads.attention_patterns import Passage, look
 from kotha.inside.heads.importance import Batch, Loss, by_ablation, by_gradient, mean_loss
 from kotha.inside.heads.kinds import HeadKind, Witness
 from kotha.inside.heads.overlap import HeadWeights, Likeness, Resemblance, SharedRank, head_weights, nearest_heads
-from kotha.inside.heads.sight import Passage, look
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 
 
 @dataclass(frozen=True)

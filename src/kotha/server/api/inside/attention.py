@@ -10,12 +10,12 @@ from pydantic import Field
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.inside.asked import Asked, read_asked
 from kotha.inside.attention.alignment import alignment_view
 from kotha.inside.attention.maps import AttentionMap, summarize
 from kotha.inside.attention.page import attention_view
 from kotha.inside.heads.importance import silence
-from kotha.inside.sites import attentions, choose_layers
+from kotha.inside.hook_points import attentions, choose_layers
+from kotha.inside.request import Asked, read_asked
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.server.api.inside.looking import (

@@ -6,7 +6,7 @@ from pydantic import Field
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.importance import silence
-from kotha.inside.lens.lens import lens_view
+from kotha.inside.lens import lens_view
 from kotha.model.vit import ViT
 from kotha.server.api.inside.looking import LikelyAnswer, LinePiece, WatchRequest, inside_router
 from kotha.server.api.requests import WireAnswer, looked, refuse_family

@@ -1,4 +1,4 @@
-"""Sights: where every head of a model looks, passage by passage; passages made to be looked at; and what that shows.
+"""Attention patterns: where every head looks, passage by passage; passages made to be looked at; what that shows.
 
 Beside a text's own passages there is a probe: random tokens that come twice. In such a text nothing can be known but
 from its first half, so a head that finds the earlier place shows itself (Olsson et al. 2022,
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace
 from kotha.model.evaluating import evaluating
 

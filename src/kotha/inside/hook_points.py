@@ -1,4 +1,4 @@
-"""Sites: names for what can be watched in a model, from the residual stream to attention weights and logits.
+"""Hook points: names for what can be watched in a model, from the residual stream to attention weights and logits.
 
 One scheme for the whole family. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``; a layer is
 ``blocks.0``, what happens in it ``blocks.0.attention.weights`` or ``decoder.2.cross.queries``:

@@ -18,9 +18,9 @@ from torch import Tensor
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Text
-from kotha.inside.asked import Asked, as_asked, read_asked
+from kotha.inside.hook_points import stacks
 from kotha.inside.inputs import ModelInput, speller
-from kotha.inside.sites import stacks
+from kotha.inside.request import Asked, as_asked, read_asked
 from kotha.inside.trace import trace
 from kotha.inside.view import View
 from kotha.model.bert import BERT

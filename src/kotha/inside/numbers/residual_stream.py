@@ -1,4 +1,4 @@
-"""The weave: a pass at one glance. Tokens are threads, layers are columns, a cell is one token's vector after a layer.
+"""The residual stream at one glance (the studio's weave): tokens by layers, a cell is one vector.
 
 Each cell is measured: how long its vector is, how far the layer moved it (the length of the difference over that of
 what came in), and, for bodies that give words, what it would say if the model ended there (the logit lens).
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from kotha.inside.lens.lens import Opinion, lens
+from kotha.inside.hook_points import stacks
+from kotha.inside.lens import Opinion, lens
 from kotha.inside.numbers.ledger import Ledger
-from kotha.inside.sites import stacks
 from kotha.model.vit import ViT
 
 
