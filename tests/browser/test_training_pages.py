@@ -9,7 +9,7 @@ from tests.browser.inside_pages import opened, wait_until
 
 from kotha.evaluation.doctor.examination import Examination, examine
 from kotha.evaluation.doctor.page import doctor_page
-from kotha.export.targets import doors
+from kotha.export.targets import supported_targets
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.page import plan_page
 from kotha.training.plan.render import tell_plan
@@ -47,7 +47,7 @@ def planned(minutes: float | None = None) -> tuple[dict[str, Any], str]:
     preset = "pocket" if minutes is None else None
     given: dict[str, Any] = {"steps": 700} if minutes is None else {}
     request = TrainRequest(preset, "modern", minutes, None, None, gpu_named("t4"), given)
-    found, told = tell_plan(request, text, doors)
+    found, told = tell_plan(request, text, supported_targets)
     return found, plan_page(found, told.settings)
 
 

@@ -35,7 +35,7 @@ def test_what_a_folder_holds_besides_is_passed_over_and_told(tmp_path):
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
     told: list[CorpusProblem] = []
     assert names(tmp_path, [tmp_path], errors="skip", on_problem=told.append) == ["a.txt"]
-    reasons = {Path(problem.source).name: problem.reason for problem in told}
+    reasons = {Path(problem.source).name: str(problem.reason) for problem in told}
     assert reasons.keys() == {".hidden.txt", ".git", "notes.pdf", "b.json", "loop", "gone.txt"}
     assert reasons[".git"] == reasons[".hidden.txt"] == "passed over: hidden"
     assert reasons["loop"] == "passed over: a symlinked folder"

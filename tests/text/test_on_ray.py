@@ -91,7 +91,7 @@ def test_workers_killed_in_the_middle_are_made_up_for(corpus, deaths):
     killed: list[int] = []
 
     def kill(stage: str, done: int, total: int) -> None:
-        if stage == "encoding" and done > total / 3 and not killed:
+        if str(stage) == "encoding" and done > total / 3 and not killed:
             for process in hands()[:deaths]:
                 os.kill(process, signal.SIGKILL)
                 killed.append(process)

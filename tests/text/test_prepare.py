@@ -150,7 +150,7 @@ def test_progress_reaches_the_end(corpus: Path, tokenizer, tmp_path: Path) -> No
         [corpus],
         tokenizer,
         tmp_path / "data",
-        on_progress=lambda stage, done, total: last.update({stage: (done, total)}),
+        on_progress=lambda stage, done, total: last.update({str(stage): (done, total)}),
     )
     size = corpus.stat().st_size
     assert last == {"surveying": (size, size), "encoding": (size, size)}

@@ -44,7 +44,7 @@ def test_a_node_that_is_gone_is_made_up_for(nodes, tmp_path, monkeypatch):
     gone: list[float] = []
 
     def end_it(stage: str, done: int, total: int) -> None:
-        if stage == "encoding" and done > total / 2 and not gone:
+        if str(stage) == "encoding" and done > total / 2 and not gone:
             gone.append(time.monotonic())
             cluster.remove_node(lost, allow_graceful=False)
 

@@ -57,7 +57,7 @@ def compare(
         if text is not None:
             model, tokenizer = load(place, device).gpt
             held_out = read_held_out(Path(text), tokenizer, field=field, most_bytes=None if whole else _MOST_BYTES)
-            measured = held_out.name
+            measured = str(held_out.name)
             context, stride = check_windows(model, None, None)
             nats.append(document_nats(model, held_out, context, stride, _named(on_progress, place)))
             found = replace(score(float(nats[-1].sum()), held_out, context, stride), seen=look_up(held_out, place))

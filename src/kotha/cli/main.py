@@ -6,9 +6,11 @@ Commands are loaded when they are called, so that help is quick and imports noth
 import errno
 import inspect
 import io
+import json
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError
@@ -21,7 +23,7 @@ from kotha.cli.naming import in_flags
 from kotha.cli.spoken import said, speaking, spoken_language
 from kotha.cli.stopping import INTERRUPTED, STOPPED, StoppedError
 from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory
-from kotha.i18n.catalogue import Messenger
+from kotha.i18n.catalogue import Messenger, to_json
 from kotha.i18n.message import Message
 
 OK, FAILED, MISUSED = 0, 1, 2
@@ -58,8 +60,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "index": ("kotha.cli.index:index", "Index documents, to be asked: txt, md, html, pdf, jsonl, csv, tsv, parquet."),
     "ask": ("kotha.cli.ask:ask", "Ask an index: passages that fit, and an answer with citations."),
     "card": ("kotha.cli.card:card", "Show a model's card: what it has read, its licence, what it is not for."),
-    "open": ("kotha.cli.open:open_studio", "Open the studio in the browser: write, look inside, train, compare."),
-    "serve": ("kotha.cli.serve:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
+    "open": ("kotha.server.command:open_studio", "Open the studio in the browser: write, look inside, train, compare."),
+    "serve": ("kotha.server.command:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
     "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
     "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),
     "lessons": ("kotha.cli.lessons:app", "The course's questions, answered by small models trained on the spot."),
@@ -143,6 +145,9 @@ def _run(words: list[str]) -> None:
 
 
 def _fail(line: "Messenger | str", code: int) -> int:
+    if place := os.environ.get("KOTHA_ERROR_FILE"):  # of who began this command, to tell it in another language
+        with suppress(OSError):
+            Path(place).write_text(json.dumps(to_json(line)), encoding="utf-8")
     with suppress(OSError):  # stderr may be on the full disk too
         print(f"kotha: {said(line)}", file=sys.stderr, flush=True)
     return code

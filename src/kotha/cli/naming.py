@@ -65,7 +65,7 @@ def in_flags(message: str) -> str:
     message = re.sub(r"\b(overwrite|resume|shard)=True\b", r"--\1", message)  # a model's own settings have True too
     message = message.replace("give text='…'", "give --text '…'").replace("key_file=…", "--key-file FILE")
     message = re.sub(r"\b(out|study)=…", r"--\1 …", message)
-    message = re.sub(r"\b(port|workers)=(\d+)\b", r"--\1 \2", message)
+    message = re.sub(r"\b(port)=(\d+)\b", r"--\1 \2", message)
     message = re.sub(r"\bon='(.*?)'", lambda found: f"--on {shlex.quote(found[1])}", message)
     message = re.sub(r"\bhost='(.*?)'", lambda found: f"--host {shlex.quote(found[1])}", message)
     message = re.sub(r"\bfield='(.*?)'", lambda found: f"--field {shlex.quote(found[1])}", message)

@@ -61,7 +61,7 @@ def plan(
     if memory_gb is not None and not 0 < memory_gb <= _MOST_GB:
         raise UsageError("--memory-gb takes a number above 0, up to {most_gb:,}", most_gb=_MOST_GB)
     with notes().status(said(Message("reading the text and timing a few small steps …"))):
-        from kotha.export.targets import doors
+        from kotha.export.targets import supported_targets
         from kotha.training.plan.gpus import gpu_named
         from kotha.training.plan.render import tell_plan
         from kotha.training.settings import TrainRequest
@@ -69,7 +69,7 @@ def plan(
         named = None if gpu is None else gpu_named(gpu)
         memory = None if memory_gb is None else int(memory_gb * 1e9)
         request = TrainRequest(preset, recipe, minutes, memory, device, named, given)
-        found, text = tell_plan(request, data, doors, timed=time)
+        found, text = tell_plan(request, data, supported_targets, timed=time)
     if html is not None:
         from kotha.storage.atomic import write_page
         from kotha.training.plan.page import plan_page

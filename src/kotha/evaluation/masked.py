@@ -114,7 +114,7 @@ def evaluate_masked(
         pairs_accuracy=sums.pairs_right / sums.pairs if sums.pairs else None,
         pairs=sums.pairs,
         documents=held_out.documents,
-        text=held_out.name,
+        text=str(held_out.name),
         baselines=beside,
     )
 

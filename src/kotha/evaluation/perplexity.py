@@ -120,7 +120,7 @@ def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:
         context=context,
         stride=stride,
         tokenizer=text.tokenizer,
-        text=text.name,
+        text=str(text.name),
     )
 
 

@@ -52,9 +52,9 @@ def nearest_site(pattern: str, known: Sequence[str]) -> str:
     '; known: *.residual_in, tokens'
     """
     if get_close_matches(pattern, known):
-        return nearest(pattern, known)
+        return str(nearest(pattern, known))
     endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
-    return nearest(f"*.{pattern.rpartition('.')[2]}", endings)
+    return str(nearest(f"*.{pattern.rpartition('.')[2]}", endings))
 
 
 def stacks(model: nn.Module) -> dict[str, Stack]:

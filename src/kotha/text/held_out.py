@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Plural, Text
 from kotha.storage.status import is_file
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
@@ -31,7 +31,7 @@ _BATCH = 1000
 class HeldOut:
     """Documents to be measured on."""
 
-    name: str  # where they come from
+    name: Text  # where they come from
     line: Line  # all tokens, each document closed by ``end``: (N,)
     end: int  # the end-of-text token
     bytes: int  # of the normalized text, in UTF-8
@@ -79,7 +79,10 @@ def read_held_out(
     if most_bytes is None:
         return from_texts(texts, tokenizer, name)
     first, more = _first(texts, most_bytes)
-    return from_texts(first, tokenizer, f"the first {counted(len(first), 'document')} of {name}" if more else name)
+    if not more:
+        return from_texts(first, tokenizer, name)
+    part = Plural("the first {n} document of {name}", "the first {n:,} documents of {name}", n=len(first), name=name)
+    return from_texts(first, tokenizer, part)
 
 
 def _first(texts: Iterator[str], most_bytes: int) -> tuple[list[str], bool]:
@@ -93,7 +96,7 @@ def _first(texts: Iterator[str], most_bytes: int) -> tuple[list[str], bool]:
     return taken, False
 
 
-def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: str = "texts") -> HeldOut:
+def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts") -> HeldOut:
     """Documents given as text."""
     end = end_token(tokenizer)
     parts: list[Line] = []
@@ -107,7 +110,7 @@ def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: str = "texts") 
                 n_characters += len(normalized)
                 parts.append(np.array([*ids, end], np.int64))
     if not parts:
-        raise DataError(f"{name} holds no text to measure on")
+        raise DataError("{name} holds no text to measure on", name=name)
     return _made(name, np.concatenate(parts), n_bytes, n_characters, tokenizer)
 
 
@@ -115,12 +118,19 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
     """A split of a data folder that the same tokenizer has made."""
     if data.tokenizer.fingerprint != tokenizer.fingerprint:
         raise DataError(
-            f"{data.path} was made by tokenizer {data.tokenizer.fingerprint}, and the model reads with "
-            f"{tokenizer.fingerprint}; the same ids mean other text. Give the text itself, or prepare it again"
+            "{path} was made by tokenizer {theirs}, and the model reads with {ours}; the same ids mean other "
+            "text. Give the text itself, or prepare it again",
+            path=data.path,
+            theirs=data.tokenizer.fingerprint,
+            ours=tokenizer.fingerprint,
         )
     held_out = data[split]
     if not held_out.info.tokens:
-        raise DataError(f"{data.path} has no {split} documents; prepare it with a share of validation, or give a text")
+        raise DataError(
+            "{path} has no {split} documents; prepare it with a share of validation, or give a text",
+            path=data.path,
+            split=split,
+        )
     info = held_out.info
     return _made(f"{data.path} ({split})", tokens_of(held_out), info.bytes, info.characters, tokenizer)
 
@@ -142,7 +152,7 @@ def end_token(tokenizer: Tokenizer) -> int:
     return tokenizer.special["eos"]
 
 
-def _made(name: str, line: Line, n_bytes: int, n_characters: int, tokenizer: Tokenizer) -> HeldOut:
+def _made(name: Text, line: Line, n_bytes: int, n_characters: int, tokenizer: Tokenizer) -> HeldOut:
     unknown = tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
     return HeldOut(name, line, end_token(tokenizer), n_bytes, n_characters, tokenizer.fingerprint, n_unknown)

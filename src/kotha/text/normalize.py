@@ -196,7 +196,9 @@ def choose_rules(add: Sequence[str] = (), drop: Sequence[str] = ()) -> tuple[str
 
 def _check_names(names: set[str]) -> None:
     for name in sorted(names - set(RULE_NAMES)):
-        raise ConfigError(f"normalization rule {name!r} does not exist{nearest(name, RULE_NAMES)}")
+        raise ConfigError(
+            "normalization rule {name!r} does not exist{nearest}", name=name, nearest=nearest(name, RULE_NAMES)
+        )
 
 
 normalize = Normalizer()

@@ -18,6 +18,7 @@ import unicodedata
 from collections.abc import Callable
 
 from kotha.errors import UsageError, nearest
+from kotha.i18n.message import Option
 from kotha.i18n.numbers import ascii_digits
 from kotha.text.akshara import aksharas
 
@@ -130,9 +131,9 @@ def perturb(text: str, kind: str, *, share: float = 0.2, seed: int = 0) -> str:
     True
     """
     if kind not in PERTURBATIONS:
-        raise UsageError(f"there is no perturbation {kind!r}{nearest(kind, PERTURBATIONS)}")
+        raise UsageError("there is no perturbation {kind!r}{nearest}", kind=kind, nearest=nearest(kind, PERTURBATIONS))
     if not 0 < share <= 1:
-        raise UsageError(f"share={share} of the words must be above 0, and at most 1")
+        raise UsageError("{share} of the words must be above 0, and at most 1", share=Option("share", share))
     text = unicodedata.normalize("NFC", text)  # where ড় is a letter and its dot
     if kind in _WHOLE:
         return _WHOLE[kind](text)

@@ -22,6 +22,7 @@ from typing import Any, get_args
 
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError, nearest
+from kotha.i18n.message import Message, Option
 from kotha.i18n.wording import OnProgress
 from kotha.storage.atomic import whole_folder
 from kotha.text.clean.copies import Duplicates, told_apart
@@ -66,10 +67,15 @@ class PrepareOptions:
 
     def __post_init__(self) -> None:
         if isinstance(self.validation, float | int) and not 0 <= self.validation < 1:
-            raise UsageError(f"validation={self.validation} is not a share; give 0 to 0.99, such as 0.05, or a file")
+            raise UsageError(
+                "{validation} is not a share; give 0 to 0.99, such as 0.05, or a file",
+                validation=Option("validation", self.validation),
+            )
         if self.duplicates not in get_args(Duplicates):
             close = nearest(str(self.duplicates), get_args(Duplicates))
-            raise UsageError(f"duplicates={self.duplicates!r} is not a choice{close}")
+            raise UsageError(
+                "{duplicates} is not a choice{nearest}", duplicates=Option("duplicates", self.duplicates), nearest=close
+            )
         check_crew(self.on, self.workers)
 
 
@@ -186,7 +192,7 @@ class _Job:
                 return
         drawn: list[tuple[int, int, str]] = []  # a heap with the largest lot on top
         n_characters = 0
-        texts = self._read("surveying", self._on_problem)
+        texts = self._read(Message("surveying"), self._on_problem)
         for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, crew, folder)):
             self.kept.append(is_new)
             if self.kept[-1] and isinstance(share, float | int) and share > 0:
@@ -222,7 +228,7 @@ class _Job:
                 yield VALIDATION, text
         count = 0
         untold = None if self.kept else self._on_problem  # the survey, where there was one, has told of all problems
-        for index, text in enumerate(self._read("encoding", untold)):
+        for index, text in enumerate(self._read(Message("encoding"), untold)):
             count += 1
             if index >= len(self.kept) and self.kept:
                 raise DataError("the files grew between the two readings; run again when nothing writes to them")
@@ -234,7 +240,7 @@ class _Job:
         if self.kept and count != len(self.kept):
             raise DataError("the files shrank between the two readings; run again when nothing writes to them")
 
-    def _read(self, stage: str, on_problem: Callable[[CorpusProblem], None] | None) -> Iterator[str]:
+    def _read(self, stage: Message, on_problem: Callable[[CorpusProblem], None] | None) -> Iterator[str]:
         done = 0
 
         def advance(n_bytes: int) -> None:

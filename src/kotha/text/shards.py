@@ -201,7 +201,11 @@ class Split:
         starts = self._shard_starts.astype(np.uint64)
         ends = offsets[0] == 0 and offsets[-1] == starts[-1] and bool((offsets[:-1] <= offsets[1:]).all())
         if not ends or not np.array_equal(offsets[np.searchsorted(offsets, starts)], starts):
-            raise DataError(f"{path} does not say where the documents of {self.name} begin and end; prepare again")
+            raise DataError(
+                "{path} does not say where the documents of {name} begin and end; prepare again",
+                path=path,
+                name=self.name,
+            )
         return offsets
 
     @cached_property
@@ -215,17 +219,24 @@ class Split:
         for name, size, sha256 in [*files, (f"{self.name}.offsets", 8 * (len(self) + 1), self.info.offsets_sha256)]:
             path = self._folder / name
             if not is_file_in(self._folder, name):
-                raise DataError(f"{self._folder / name[:200]} is missing; prepare again")
+                raise DataError("{path} is missing; prepare again", path=self._folder / name[:200])
             if path.stat().st_size != size:
-                raise DataError(f"{path} has {path.stat().st_size:,} bytes instead of {size:,}; prepare again")
+                raise DataError(
+                    "{path} has {n:,} bytes instead of {size:,}; prepare again",
+                    path=path,
+                    n=path.stat().st_size,
+                    size=size,
+                )
             if hashes:
                 with reading(path), path.open("rb") as file:
                     if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-                        raise DataError(f"{path} is not the file that was prepared: its sha256 differs")
+                        raise DataError("{path} is not the file that was prepared: its sha256 differs", path=path)
         if sum(shard.tokens for shard in self.info.shards) != self.info.tokens:
             raise DataError(
-                f"{self._folder / DATASET_FILE}: the shards of {self.name} do not add up to its "
-                f"{self.info.tokens:,} tokens"
+                "{path}: the shards of {name} do not add up to its {tokens:,} tokens",
+                path=self._folder / DATASET_FILE,
+                name=self.name,
+                tokens=self.info.tokens,
             )
 
 
@@ -238,8 +249,11 @@ class Dataset:
         self.tokenizer = Tokenizer.load(self.path / TOKENIZER_FILE)
         if self.tokenizer.fingerprint != self.description["tokenizer"]:
             raise DataError(
-                f"{self.path / TOKENIZER_FILE} has fingerprint {self.tokenizer.fingerprint}, but the shards were made "
-                f"by {self.description['tokenizer']}; prepare again with the tokenizer that you want"
+                "{path} has fingerprint {found}, but the shards were made by {wanted}; "
+                "prepare again with the tokenizer that you want",
+                path=self.path / TOKENIZER_FILE,
+                found=self.tokenizer.fingerprint,
+                wanted=self.description["tokenizer"],
             )
         dtype = self.description["dtype"]
         infos = _split_infos(self.path, self.description)
@@ -254,7 +268,9 @@ class Dataset:
 
     def __getitem__(self, name: str) -> Split:
         if name not in self.splits:
-            raise DataError(f"{self.path} has no split {name!r}; it has {', '.join(self.splits)}")
+            raise DataError(
+                "{path} has no split {name!r}; it has {splits}", path=self.path, name=name, splits=[*self.splits]
+            )
         return self.splits[name]
 
 
@@ -267,25 +283,36 @@ def identity_of(description: dict[str, Any]) -> str:
 def _read_description(folder: Path) -> dict[str, Any]:
     path = folder / DATASET_FILE
     if not is_there(folder):
-        raise DataError(f"there is no {folder}; `kotha prepare` makes a data folder")
+        raise DataError("there is no {folder}; `kotha prepare` makes a data folder", folder=folder)
     if not is_file(path):
-        raise DataError(f"{folder} is not a data folder: it has no {DATASET_FILE}; `kotha prepare` makes one")
+        raise DataError(
+            "{folder} is not a data folder: it has no {file}; `kotha prepare` makes one",
+            folder=folder,
+            file=DATASET_FILE,
+        )
     try:
         with reading(path):
             description = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"{path} is broken: {error}; prepare again") from error
+        raise DataError("{path} is broken: {why}; prepare again", path=path, why=str(error)) from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise DataError(f"{path} does not describe a Kotha data folder")
+        raise DataError("{path} does not describe a Kotha data folder", path=path)
     if description.get("format_version") != FORMAT_VERSION:
         raise DataError(
-            f"{path} has format version {description.get('format_version')!r}, and this Kotha reads {FORMAT_VERSION}; "
-            "prepare again"
+            "{path} has format version {version!r}, and this Kotha reads {reads}; prepare again",
+            path=path,
+            version=description.get("format_version"),
+            reads=FORMAT_VERSION,
         )
     if not isinstance(description.get("tokenizer"), str):
-        raise DataError(f"{path} does not say by which tokenizer it was made; prepare again")
+        raise DataError("{path} does not say by which tokenizer it was made; prepare again", path=path)
     if description.get("dtype") not in list(DTYPES):
-        raise DataError(f"{path}: dtype {description.get('dtype')!r} is not one of {', '.join(DTYPES)}")
+        raise DataError(
+            "{path}: dtype {dtype!r} is not one of {dtypes}",
+            path=path,
+            dtype=description.get("dtype"),
+            dtypes=[*DTYPES],
+        )
     return description
 
 
@@ -299,9 +326,9 @@ def _split_infos(folder: Path, description: dict[str, Any]) -> dict[str, SplitIn
             for shard in shards:
                 _check_counts(shard)
             if any(Path(file).name != file for file in [str(name), *(shard.file for shard in shards)]):
-                raise DataError(f"{folder / DATASET_FILE} names a file outside its folder")
+                raise DataError("{path} names a file outside its folder", path=folder / DATASET_FILE)
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{folder / DATASET_FILE} is broken: {error}; prepare again") from error
+        raise DataError("{path} is broken: {why}; prepare again", path=folder / DATASET_FILE, why=str(error)) from error
     return infos
 
 

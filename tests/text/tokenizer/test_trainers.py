@@ -196,7 +196,7 @@ def test_each_stage_is_told_as_it_begins():
         assert told == ["reading"]
         yield from CORPUS
 
-    train(texts(), "bpe", 400, on_progress=lambda stage, done, total: told.append(stage))
+    train(texts(), "bpe", 400, on_progress=lambda stage, done, total: told.append(str(stage)))
     assert told == ["reading", "counting", "learning"]
 
 

@@ -132,7 +132,7 @@ def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[str, L
         line = from_texts([source.text], tokenizer, "the text").line[:-1]
         return "the text", line if start is None else np.concatenate([[start], line])
     found = _documents(source, tokenizer)
-    return found.name, found.line
+    return str(found.name), found.line
 
 
 def _documents(source: TextSource, tokenizer: Tokenizer) -> HeldOut:

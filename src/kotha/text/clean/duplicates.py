@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from kotha.errors import ConfigError, library
+from kotha.i18n.message import Option
 from kotha.text.clean.shingles import shingle_hashes
 
 DEFAULT_THRESHOLD = 0.7
@@ -75,7 +76,10 @@ class Match:
 def check_threshold(threshold: float) -> float:
     """Refuse a threshold that would match everything or nothing."""
     if not 0 < threshold <= 1:
-        raise ConfigError(f"threshold={threshold} is not a similarity; give a number above 0 and up to 1, such as 0.7")
+        raise ConfigError(
+            "{threshold} is not a similarity; give a number above 0 and up to 1, such as 0.7",
+            threshold=Option("threshold", threshold),
+        )
     return threshold
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import DataError, UsageError
+from kotha.i18n.message import Message, Option
 from kotha.text.corpus.documents import OnProblem, field_names, read_records
-from kotha.text.corpus.problems import CorpusProblem, Errors
+from kotha.text.corpus.problems import CorpusProblem, Errors, empty_field
 from kotha.text.corpus.records import is_column_number
 
 Named = tuple[str | None, str | None]
@@ -32,7 +33,7 @@ class TwoColumns:
 def read_two_columns(
     path: str | Path,
     named: Named,
-    called: tuple[str, str],
+    called: tuple[Message, Message],
     guess: Guess,
     *,
     fields: Sequence[str] | None = None,
@@ -46,9 +47,16 @@ def read_two_columns(
     """
     first, second = named
     if first is not None and second is not None and is_column_number(first) != is_column_number(second):
-        raise UsageError(f"fields {first!r} and {second!r}: give both by name or both by number")
+        raise UsageError(
+            "fields {first!r} and {second!r}: give both by name or both by number", first=first, second=second
+        )
     if first is not None and first == second:
-        raise UsageError(f"{called[0]} and {called[1]} cannot both be the field {first!r}; name two")
+        raise UsageError(
+            "{first} and {second} cannot both be the field {field!r}; name two",
+            first=called[0],
+            second=called[1],
+            field=first,
+        )
     given = [field for field in named if field is not None]
     if len(given) < 2:
         given = list(dict.fromkeys([*given, *(fields or known_fields(path, called))]))
@@ -58,7 +66,12 @@ def read_two_columns(
         rows.append(tuple(value.strip() for value in values))
         places.append((source, line))
     if not rows:
-        raise DataError(f"{path} holds no examples; give a table with a {called[0]} and a {called[1]} in each row")
+        raise DataError(
+            "{path} holds no examples; give a table with a {first} and a {second} in each row",
+            path=path,
+            first=called[0],
+            second=called[1],
+        )
     if first is None or second is None:
         first, second = guess({field: [row[place] for row in rows] for place, field in enumerate(given)}, named)
     at = given.index(first), given.index(second)
@@ -69,23 +82,29 @@ def read_two_columns(
             whole.append(values)
             continue
         empty = first if not values[0] else second
-        problem = CorpusProblem(source, f"the field {empty!r} is empty", line=line, field=empty)
+        problem = CorpusProblem(source, empty_field(empty), line=line, field=empty)
         if on_problem is not None:
             on_problem(problem)
         if errors == "stop":
-            raise DataError(f"{problem}; fill it, or leave such rows out with errors='skip'")
+            skip = Option("errors", "skip")
+            raise DataError("{problem}; fill it, or leave such rows out with {skip}", problem=problem, skip=skip)
     if not whole:
-        raise DataError(f"{path}: every row lacks its {called[0]} or its {called[1]}")
+        raise DataError(
+            "{path}: every row lacks its {first} or its {second}", path=path, first=called[0], second=called[1]
+        )
     firsts, seconds = zip(*whole, strict=True)
     return TwoColumns(firsts, seconds, (first, second), guessed=None in named)
 
 
-def known_fields(path: str | Path, called: tuple[str, str]) -> list[str]:
+def known_fields(path: str | Path, called: tuple[Message, Message]) -> list[str]:
     """The names that the columns of a table have: two or more."""
     names = field_names(path)
     if len(names) < 2:
         raise DataError(
-            f"{path} has no fields to tell a {called[0]} from its {called[1]}; give csv, tsv or jsonl with both in "
-            "each row, or name the columns of a file without a header by their numbers"
+            "{path} has no fields to tell a {first} from its {second}; give csv, tsv or jsonl with both in "
+            "each row, or name the columns of a file without a header by their numbers",
+            path=path,
+            first=called[0],
+            second=called[1],
         )
     return names

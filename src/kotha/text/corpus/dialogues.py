@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import CorpusError, DataError
+from kotha.i18n.message import Message, Option
 from kotha.text.corpus.documents import MAX_DOCUMENT_BYTES, OnProblem, field_names, read_records
-from kotha.text.corpus.problems import Complaints, Errors, Unreadable
+from kotha.text.corpus.problems import Complaints, Errors, Unreadable, empty_field
 from kotha.text.corpus.records import json_lines
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
@@ -76,7 +77,11 @@ def read_dialogues(
         found = group or next((name for name in _GROUPS if name in known), None)
         rows = list(_read_pairs(path, fields, found, complaints, errors, on_problem))
     if not rows:
-        raise DataError(f"{path} holds no conversation; give rows with an instruction and its answer, or {MESSAGES}")
+        raise DataError(
+            "{path} holds no conversation; give rows with an instruction and its answer, or {messages}",
+            path=path,
+            messages=MESSAGES,
+        )
     turns = tuple(each for each, _ in rows)
     groups = tuple(name or f"row {place}" for place, (_, name) in enumerate(rows))
     return Dialogues(turns, groups, fields, guessed=instruction is None or answer is None)
@@ -114,10 +119,14 @@ def _pair_fields(path: str | Path, instruction: str | None, answer: str | None) 
     chosen = instruction or _first(names, _INSTRUCTIONS)
     reply = answer or _first(names, _ANSWERS)
     if chosen is None or reply is None:
-        listed = ", ".join(names) or "no fields"
         raise DataError(
-            f"{path} has {listed}, and none that is known as an instruction with its answer; name them with "
-            f"instruction and answer, or give {MESSAGES}"
+            "{path} has {fields}, and none that is known as an instruction with its answer; name them with "
+            "{instruction} and {answer}, or give {messages}",
+            path=path,
+            fields=names or Message("no fields"),
+            instruction=Option("instruction"),
+            answer=Option("answer"),
+            messages=MESSAGES,
         )
     return (chosen, _MORE, reply) if chosen != _MORE and _MORE in names else (chosen, reply)
 
@@ -136,7 +145,7 @@ def _read_pairs(
         question = "\n".join(filter(None, asked))
         empty = fields[0] if not question else fields[-1] if not answer else None
         if empty is not None:
-            complaints.report(f"the field {empty!r} is empty", line=line)
+            complaints.report(empty_field(empty), line=line)
             continue
         yield (Turn("user", question), Turn("assistant", answer)), values[-1] if group is not None else ""
 
@@ -165,8 +174,8 @@ def _read_messages(source: Source, complaints: Complaints, group: str | None) ->
     for value, line in _json_rows(source, complaints):
         try:
             turns = _turns(value)
-        except ValueError as error:
-            complaints.report(str(error), line=line)
+        except Unreadable as error:
+            complaints.report(error.reason, line=line)
             continue
         name = next((value[each] for each in ([group] if group else _GROUPS) if each in value), "")
         if (sound := complaints.mend(tuple(turn.text for turn in turns), line=line, escapes=True)) is not None:
@@ -175,16 +184,16 @@ def _read_messages(source: Source, complaints: Complaints, group: str | None) ->
 
 
 def _turns(value: Any) -> Dialogue:
-    """The turns of a row; a ValueError says what is wrong with them."""
+    """The turns of a row; an Unreadable says what is wrong with them."""
     messages = value.get(MESSAGES) if isinstance(value, dict) else None
     if not isinstance(messages, list) or not messages:
-        raise ValueError(f"expected {MESSAGES}, a list of turns")
+        raise Unreadable(Message("expected {messages}, a list of turns", messages=MESSAGES))
     turns = []
     for message in messages:
         role, text = (message.get(name) if isinstance(message, dict) else None for name in ("role", "content"))
         if role not in ROLES or not isinstance(text, str) or not text.strip():
-            raise ValueError(f"a turn needs a role out of {', '.join(ROLES)}, and content that is a text")
+            raise Unreadable(Message("a turn needs a role out of {roles}, and content that is a text", roles=ROLES))
         turns.append(Turn(role, text.strip()))
     if turns[-1].role != "assistant" or len(turns) < 2:
-        raise ValueError("the last turn must be the assistant's answer to another")
+        raise Unreadable(Message("the last turn must be the assistant's answer to another"))
     return tuple(turns)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, TypedDict, Unpack, get_args
 
 from kotha.errors import CorpusError, UsageError, nearest
+from kotha.i18n.message import Option
 from kotha.text.corpus.hub import Hub
 from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
@@ -73,7 +74,11 @@ def read_pairs(
 ) -> Iterator[Pair]:
     """Read sentence pairs from csv, tsv, jsonl or parquet, as ``read_documents`` does; both sides must have text."""
     if is_column_number(source_field) != is_column_number(target_field):
-        raise UsageError(f"fields {source_field!r} and {target_field!r}: give both by name or both by number")
+        raise UsageError(
+            "fields {first!r} and {second!r}: give both by name or both by number",
+            first=source_field,
+            second=target_field,
+        )
     records = _filled(read_records(paths, (source_field, target_field), **how))
     return (Pair(source, target, name, at) for name, ((source, target), at) in records)
 
@@ -100,15 +105,26 @@ def read_records(
     later, file by file.
     """
     if errors not in get_args(Errors):
-        raise UsageError(f"errors={errors!r} is not a policy{nearest(errors, get_args(Errors))}")
+        raise UsageError(
+            "{errors} is not a policy{nearest}",
+            errors=Option("errors", errors),
+            nearest=nearest(errors, get_args(Errors)),
+        )
     if not _SMALLEST_LIMIT <= max_document_bytes <= _LARGEST_LIMIT:
-        raise UsageError(f"{max_document_bytes=} is not between {_SMALLEST_LIMIT} and {_LARGEST_LIMIT}")
+        raise UsageError(
+            "{max_document_bytes} is not between {least} and {most}",
+            max_document_bytes=Option("max_document_bytes", max_document_bytes),
+            least=_SMALLEST_LIMIT,
+            most=_LARGEST_LIMIT,
+        )
     if not all(fields):
         raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
     sources = list_sources(paths, format=format, errors=errors, on_problem=on_problem, hub=hub)
     for source in sources:
         if source.format == "txt" and len(fields) > 1:
-            raise UsageError(f"{source.name}: a txt file has no fields; pairs come from csv, tsv, jsonl or parquet")
+            raise UsageError(
+                "{name}: a txt file has no fields; pairs come from csv, tsv, jsonl or parquet", name=source.name
+            )
 
     def records() -> Iterator[tuple[str, Record]]:
         for source in sources:
@@ -142,7 +158,7 @@ def field_names(path: str | Path) -> list[str]:
             return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, Complaints(source.name, "skip"))
     except Unreadable as error:
         problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
-        raise CorpusError(f"{problem}; put it right") from error
+        raise CorpusError("{problem}; put it right", problem=problem) from error
 
 
 def _opened(source: Source, hub: Hub | None) -> AbstractContextManager[BinaryIO]:

@@ -11,6 +11,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from kotha.i18n.message import Message
+
 _SECONDS = 30
 _MOST_BREAKS = 3
 _SAFE = "/%:@!$&'()*+,;=~?#[]"
@@ -61,9 +63,10 @@ class HttpFile(io.RawIOBase):
                     return count
             except (TimeoutError, ConnectionError, HTTPException):
                 if attempt == _MOST_BREAKS:
-                    raise OSError(None, f"the connection broke {attempt + 1} times at one place") from None
+                    raise OSError(None, Message("the connection broke {n} times at one place", n=attempt + 1)) from None
             self._disconnect()  # broken, or ended before the file did
-        raise OSError(None, f"the server ends it at byte {self._position:,} of {self.size:,}")
+        reason = Message("the server ends it at byte {at:,} of {size:,}", at=self._position, size=self.size)
+        raise OSError(None, reason)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -85,8 +88,8 @@ class HttpFile(io.RawIOBase):
         except HTTPError as error:
             error.close()
             if error.code == 404:
-                raise FileNotFoundError(None, "the server has no such file") from None
-            raise OSError(None, f"the server answers {error.code}") from None
+                raise FileNotFoundError(None, Message("the server has no such file")) from None
+            raise OSError(None, Message("the server answers {code}", code=error.code)) from None
         except URLError as error:
             if isinstance(error.reason, TimeoutError | ConnectionError) and self.size >= 0:
                 raise ConnectionError from error  # it was there before: try again
@@ -99,12 +102,12 @@ class HttpFile(io.RawIOBase):
         if self.size < 0:
             length = headers.get("Content-Length", "")
             if not length.isdecimal():
-                raise OSError(None, "the server does not say how long it is; download it first")
+                raise OSError(None, Message("the server does not say how long it is; download it first"))
             self.size, self._version = int(length), version
         elif version != self._version:
-            raise OSError(None, "it changed on the server while it was read")
+            raise OSError(None, Message("it changed on the server while it was read"))
         elif self._position and not headers.get("Content-Range", "").startswith(f"bytes {self._position}-"):
-            raise OSError(None, "the server gives no part of a file; download it first")
+            raise OSError(None, Message("the server gives no part of a file; download it first"))
 
 
 class OnlyOnTheWeb(HTTPRedirectHandler):
@@ -116,7 +119,7 @@ class OnlyOnTheWeb(HTTPRedirectHandler):
         """Follow to http and https alone, and from https to https alone."""
         allowed = ("https",) if req.type == "https" else ("http", "https")
         if urlsplit(newurl).scheme not in allowed:
-            raise OSError(None, "the server sends on to a place that is not followed")
+            raise OSError(None, Message("the server sends on to a place that is not followed"))
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

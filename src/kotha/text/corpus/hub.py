@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import CorpusError, UsageError, library, nearest
+from kotha.i18n.message import Message
 
 _NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?::(?P<split>[\w.-]*)(?::(?P<config>[^:]+))?)?")
 _SPLITS = ("train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation")
 # Folders that say nothing about the configuration of the files in them.
 _PLAIN_FOLDERS = {"data", "", *_SPLITS}
-_OFFLINE = "files on this machine work without the hub: download the data set elsewhere and give its folder"
+_OFFLINE = Message("files on this machine work without the hub: download the data set elsewhere and give its folder")
 
 
 class Hub:
@@ -42,12 +43,12 @@ def _reached(repository: str) -> Iterator[Any]:
     try:
         yield hub
     except Exception as error:  # the network, in all the ways it can fail
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        why = " ".join(str(error).split())[:200] or type(error).__name__
         if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError"):
-            reason = f"no such data set, or it wants a login (hf auth login): {reason}"
+            reason = Message("no such data set, or it wants a login (hf auth login): {why}", why=why)
         else:
-            reason = f"the hub cannot be reached ({reason}); {_OFFLINE}"
-        raise CorpusError(f"hf:{repository}: {reason}") from error
+            reason = Message("the hub cannot be reached ({why}); {offline}", why=why, offline=_OFFLINE)
+        raise CorpusError("hf:{repository}: {reason}", repository=repository, reason=reason) from error
 
 
 def parse_hub_name(name: str) -> tuple[str, str, str | None]:
@@ -58,7 +59,7 @@ def parse_hub_name(name: str) -> tuple[str, str, str | None]:
     """
     parts = _NAME.fullmatch(name)
     if parts is None:
-        raise UsageError(f"{name!r} is not a hub name; the form is hf:owner/name[:split[:config]]")
+        raise UsageError("{name!r} is not a hub name; the form is hf:owner/name[:split[:config]]", name=name)
     return parts["repository"], parts["split"] or "train", parts["config"]
 
 
@@ -69,21 +70,39 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
     ['data/train-0.parquet']
     """
     if not files:
-        raise CorpusError(f"{name}: no txt, jsonl, csv, tsv or parquet file in this data set; {_OFFLINE}")
+        raise CorpusError(
+            "{name}: no txt, jsonl, csv, tsv or parquet file in this data set; {offline}", name=name, offline=_OFFLINE
+        )
     configs = {_config(file) for file in files} - {None}
     if config is None and len(configs) > 1:
-        some = ", ".join(sorted(filter(None, configs))[:8])
-        raise CorpusError(f"{name}: {len(configs)} configurations; name one as hf:owner/name:{split}:CONFIG: {some}")
+        some = sorted(filter(None, configs))[:8]
+        raise CorpusError(
+            "{name}: {n} configurations; name one as hf:owner/name:{split}:CONFIG: {some}",
+            name=name,
+            n=len(configs),
+            split=split,
+            some=some,
+        )
     if config is not None:
         files = [file for file in files if config in file.split("/")[:-1]]
         if not files:
-            raise CorpusError(f"{name}: no configuration {config!r}{nearest(config, filter(None, configs))}")
+            raise CorpusError(
+                "{name}: no configuration {config!r}{nearest}",
+                name=name,
+                config=config,
+                nearest=nearest(config, filter(None, configs)),
+            )
     splits = {file: _split(file) for file in files}
     if not any(splits.values()):
         return list(files)
     chosen = [file for file in files if splits[file] == split]
     if not chosen:
-        raise CorpusError(f"{name}: no split {split!r}{nearest(split, {s for s in splits.values() if s})}")
+        raise CorpusError(
+            "{name}: no split {split!r}{nearest}",
+            name=name,
+            split=split,
+            nearest=nearest(split, {s for s in splits.values() if s}),
+        )
     return chosen
 
 

@@ -11,10 +11,12 @@ from functools import partial
 from pathlib import Path
 
 from kotha.errors import DataError
+from kotha.i18n.message import Message
 from kotha.text.corpus.columns import Columns, Named, read_two_columns
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import Errors
 
+_CALLED = (Message("text"), Message("label"))
 _LABEL_NAMES = ("label", "labels", "class", "category", "sentiment", "emotion", "topic", "target")
 # More different values than this, or than a share of the rows, and a field is no label.
 _MOST_CLASSES, _MOST_SHARE = 200, 0.5
@@ -62,7 +64,7 @@ def read_labelled(
     """
     named = (text_field, label_field)
     guess = partial(_guess, path)
-    found = read_two_columns(path, named, ("text", "label"), guess, errors=errors, on_problem=on_problem)
+    found = read_two_columns(path, named, _CALLED, guess, errors=errors, on_problem=on_problem)
     labels = tuple(unicodedata.normalize("NFC", label) for label in found.second)
     return LabelledTexts(found.first, labels, *found.fields, found.guessed)
 
@@ -78,8 +80,9 @@ def _guess(path: str | Path, columns: Columns, named: Named) -> tuple[str, str]:
         few = sorted((count, -place, name) for place, (name, count) in enumerate(kinds.items()) if 1 < count <= most)
         if not called and not few:
             raise DataError(
-                f"no field of {path} has few different values ({', '.join(f'{k}: {n:,}' for k, n in kinds.items())}), "
-                "so none can be the label; name its field"
+                "no field of {path} has few different values ({counts}), so none can be the label; name its field",
+                path=path,
+                counts=[Message("{name}: {n:,}", name=name, n=n) for name, n in kinds.items()],
             )
         label = called[0] if called else few[0][2]
     if text is None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kotha.i18n.message import Message
 from kotha.text.corpus.columns import Columns, Named, known_fields, read_two_columns
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import Errors
@@ -16,7 +17,7 @@ from kotha.text.corpus.sources import kind_of
 
 _SOURCE_NAMES = ("source", "src", "source_text", "input")
 _TARGET_NAMES = ("target", "tgt", "target_text", "output", "translation", "reference")
-_CALLED = ("source", "target")
+_CALLED = (Message("source"), Message("target"))
 # A name with more words than this is no name of a column but a sentence.
 _MOST_WORDS = 3
 

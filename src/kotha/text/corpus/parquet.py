@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from kotha.errors import CorpusError, library
+from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Complaints, Unreadable, missing
 from kotha.text.corpus.records import Record
 
@@ -27,9 +28,9 @@ def read_parquet(
 ) -> Iterator[Record]:
     """Rows of a parquet file, counted from 1; ``on_bytes`` hears of its ``size`` as if rows were all alike."""
     if not file.seekable():
-        raise Unreadable("a parquet file is read from its end, so it cannot come through a pipe")
+        raise Unreadable(Message("a parquet file is read from its end, so it cannot come through a pipe"))
     if not file.read(1):
-        raise Unreadable("the file is empty")
+        raise Unreadable(Message("the file is empty"))
     row = told = 0
     for total, columns in _guarded(_batches(file, fields)):
         for cells in zip(*columns, strict=True):
@@ -49,8 +50,8 @@ def _guarded(batches: Iterator[tuple[int, list[list[Any]]]]) -> Iterator[tuple[i
     except (CorpusError, Unreadable):
         raise
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise Unreadable(f"not a readable parquet file ({reason[:200]})") from error
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise Unreadable(Message("not a readable parquet file ({why})", why=why[:200])) from error
 
 
 def _batches(file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[int, list[list[Any]]]]:
@@ -82,12 +83,12 @@ def _batch_rows(metadata: Any) -> int:
 def _check_column(pa: Any, schema: Any, field: str, alone: bool) -> None:
     found = [index for index, name in enumerate(schema.names) if name == field]
     if len(found) != 1:
-        twice = f"two columns are named '{field}'"
+        twice = Message("two columns are named '{field}'", field=field)
         raise Unreadable(twice if found else missing("column", field, schema.names, alone))
     kind = schema.field(found[0]).type
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (pa.types.is_string(inner) or pa.types.is_large_string(inner) or inner == pa.string_view()):
-        raise Unreadable(f"the column '{field}' holds {kind}, not strings")
+        raise Unreadable(Message("the column '{field}' holds {kind}, not strings", field=field, kind=str(kind)))
 
 
 def _as_bytes(pa: Any, column: Any) -> list[bytes | None]:
@@ -105,11 +106,13 @@ def _texts(
 ) -> tuple[str, ...] | None:
     texts = []
     for field, cell in zip(fields, cells, strict=True):
-        if cell is None or len(cell) > limit:
-            reason = f"'{field}' is null, not a string" if cell is None else f"'{field}' is over {limit:,} bytes"
-            complaints.report(reason, row=row)
+        if cell is None:
+            complaints.report(Message("'{field}' is null, not a string", field=field), row=row)
             return None
-        if (text := complaints.decode(cell, row=row, what=f"'{field}' is ")) is None:
+        if len(cell) > limit:
+            complaints.report(Message("'{field}' is over {limit:,} bytes", field=field, limit=limit), row=row)
+            return None
+        if (text := complaints.decode(cell, row=row, field=field)) is None:
             return None
         texts.append(text)
     return complaints.mend(tuple(texts), row=row)

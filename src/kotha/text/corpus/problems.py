@@ -8,24 +8,29 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from kotha.errors import CorpusError, nearest
+from kotha.errors import CorpusError
+from kotha.i18n.message import Message, Option, Text, english
 
 Errors = Literal["stop", "skip", "replace"]
 
 _LONGEST_LIST = 12
 # What no text has, and what is then said of its code point.
-_NO_TEXT = (
-    (re.compile("\0"), "a NUL character (is this a text file?)"),
-    (re.compile("[\ud800-\udfff]"), "the lone surrogate \\u{:04x} is no character"),
+_NO_TEXT: tuple[tuple[re.Pattern[str], Callable[[int], Message]], ...] = (
+    (re.compile("\0"), lambda _: Message("a NUL character (is this a text file?)")),
+    (
+        re.compile("[\ud800-\udfff]"),
+        lambda n: Message("the lone surrogate \\u{code} is no character", code=f"{n:04x}"),
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusProblem:
-    """One thing wrong with one input, and where.
+    """One thing wrong with one input, and where: a message of its own.
 
     ``byte_offset`` counts from 0 in the decompressed bytes; ``line`` and ``row`` count from 1.
 
@@ -34,23 +39,39 @@ class CorpusProblem:
     """
 
     source: str
-    reason: str
+    reason: Text
     line: int | None = None
     row: int | None = None
     byte_offset: int | None = None
     field: str | None = None  # the one that is wrong, where it is one
     unread: bool = False  # the disk did not give it: nobody knows what it holds
 
+    @property
+    def template(self) -> str:
+        """See ``kotha.i18n.catalogue.Messenger``."""
+        return "{places}: {reason}"
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """See ``kotha.i18n.catalogue.Messenger``."""
+        places: list[Text] = [self.source]
+        if self.line is not None:
+            places.append(Message("line {n}", n=self.line))
+        if self.row is not None:
+            places.append(Message("row {n}", n=self.row))
+        if self.byte_offset is not None:
+            places.append(Message("byte {n}", n=self.byte_offset))
+        return {"places": places, "reason": self.reason}
+
     def __str__(self) -> str:
-        places = (("line", self.line), ("row", self.row), ("byte", self.byte_offset))
-        return ", ".join([self.source, *(f"{name} {at}" for name, at in places if at is not None)]) + f": {self.reason}"
+        return english(self.template, self.values)
 
 
-class Unreadable(Exception):  # noqa: N818 - a signal between the byte layer and its reader, never shown to a user
-    """The rest of this file cannot be read."""
+class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer and its reader, never shown to a user
+    """This record, or the rest of this file, cannot be read."""
 
-    def __init__(self, reason: str, byte_offset: int | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: Text, byte_offset: int | None = None) -> None:
+        super().__init__(str(reason))
         self.reason = reason
         self.byte_offset = byte_offset
 
@@ -63,7 +84,7 @@ class Complaints:
         self.errors = errors
         self._on_problem = on_problem
 
-    def report(self, reason: str, *, mendable: bool = False, **place: int | None) -> bool:
+    def report(self, reason: Text, *, mendable: bool = False, **place: int | None) -> bool:
         """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False).
 
         ``place`` is what a `CorpusProblem` says of it: line, row, byte_offset.
@@ -74,8 +95,7 @@ class Complaints:
 
     def report_unopened(self, error: OSError) -> None:
         """Stop, or pass over a file that the disk does not give."""
-        reason = f"cannot be opened ({error.strerror or error})"
-        self._stop_or_note(CorpusProblem(self.source, reason, unread=True))
+        self._stop_or_note(CorpusProblem(self.source, unopened(error), unread=True))
 
     def report_unreadable(self, error: Unreadable) -> None:
         """Stop, or pass over the rest of a file: it is broken, or the disk does not give it."""
@@ -85,7 +105,9 @@ class Complaints:
     def _stop_or_note(self, problem: CorpusProblem, mendable: bool = False) -> None:
         self.note(problem)
         if self.errors == "stop":
-            raise CorpusError(f"{problem}; put it right", ("skip", "replace") if mendable else ("skip",))
+            raise CorpusError(
+                "{problem}; put it right", ("skip", "replace") if mendable else ("skip",), problem=problem
+            )
 
     def note(self, problem: CorpusProblem) -> None:
         """Pass on a problem that is no reason to stop."""
@@ -93,13 +115,16 @@ class Complaints:
             self._on_problem(problem)
 
     def decode(
-        self, data: bytes, line: int | None = None, byte_offset: int = 0, *, row: int | None = None, what: str = ""
+        self, data: bytes, line: int | None = None, byte_offset: int = 0, *, row: int | None = None, field: str = ""
     ) -> str | None:
         """Decode the UTF-8 of one document that starts at this line and byte; None when it is to be dropped."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
-            reason = f"{what}not valid UTF-8 (byte 0x{data[error.start]:02x}: {error.reason})"
+            byte, why = f"0x{data[error.start]:02x}", error.reason
+            reason = Message("not valid UTF-8 (byte {byte}: {why})", byte=byte, why=why)
+            if field:
+                reason = Message("'{field}' is not valid UTF-8 (byte {byte}: {why})", field=field, byte=byte, why=why)
             place = {"row": row}
             if line is not None:
                 place = {"line": line + data.count(b"\n", 0, error.start), "byte_offset": byte_offset + error.start}
@@ -114,7 +139,7 @@ class Complaints:
         for text in texts:
             for pattern, reason in _NO_TEXT[: 1 + escapes]:
                 if found := pattern.search(text):
-                    if not self.report(reason.format(ord(found[0])), mendable=True, **place):
+                    if not self.report(reason(ord(found[0])), mendable=True, **place):
                         return None
                     text = pattern.sub("\ufffd", text)
             sound.append(text)
@@ -132,24 +157,50 @@ def shown(name: str | Path) -> str:
     return clean if len(text) <= 200 else clean + "…"
 
 
-def missing(what: str, name: str, known: Iterable[str], alone: bool = True) -> str:
+def unopened(error: OSError) -> Message:
+    """Say that a file cannot be opened, and why not."""
+    return Message("cannot be opened ({why})", why=error.strerror or str(error))
+
+
+def empty_field(name: str) -> Message:
+    """Say that a row lacks a value."""
+    return Message("the field {name!r} is empty", name=name)
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The name that was probably meant.
+
+    >>> closest("txt", ["id", "text"]), closest("txt", ["body"])
+    ('text', None)
+    """
+    return next(iter(get_close_matches(name, sorted(set(known)), n=1)), None)
+
+
+def missing(what: Literal["field", "column"], name: str, known: Iterable[str], alone: bool = True) -> Message:
     """Say that a field or column is not there, which ones are, which was probably meant, and how to name another.
 
     ``alone`` it holds the text, which the argument ``field`` names; the fields of pairs have names of their own.
 
-    >>> missing("field", "txt", ["id", "text"])
-    "no field 'txt' among id, text; did you mean 'text'?; name another with field='text'"
-    >>> missing("field", "text", {"id": 7, "body": "নদী"})
-    "no field 'text' among id, body; name another with field='body'"
+    >>> print(missing("field", "txt", ["id", "text"]))
+    no field 'txt' among id, text; did you mean 'text'?; name another with field='text'
+    >>> print(missing("field", "text", {"id": 7, "body": "নদী"}))
+    no field 'text' among id, body; name another with field='body'
     """
     names = [shown(other)[:40] for _, other in zip(range(_LONGEST_LIST + 1), known, strict=False)]
-    listed = ", ".join(names[:_LONGEST_LIST]) + (", …" if len(names) > _LONGEST_LIST else "")
-    guess = nearest(name, names)
-    said = f"no {what} '{shown(name)}' among {listed or 'none'}" + (guess if "did you mean" in guess else "")
-    if not alone or not names:
-        return said
-    likely = guess.split("'")[1] if "did you mean" in guess else _longest(known) or names[0]
-    return f"{said}; name another with field='{likely}'"
+    listed: list[Text] = [*names[:_LONGEST_LIST], *["…"][: len(names) - _LONGEST_LIST]] if names else [Message("none")]
+    likely = closest(name, names)
+    values: dict[str, Any] = {
+        "name": shown(name),
+        "known": listed,
+        "meant": Message("; did you mean '{likely}'?", likely=likely) if likely else "",
+        "another": "",
+    }
+    if alone and names:
+        another = Option("field", likely or _longest(known) or names[0])
+        values["another"] = Message("; name another with {field}", field=another)
+    if what == "field":
+        return Message("no field '{name}' among {known}{meant}{another}", **values)
+    return Message("no column '{name}' among {known}{meant}{another}", **values)
 
 
 def _longest(record: Iterable[str]) -> str | None:

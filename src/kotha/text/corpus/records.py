@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from kotha.i18n.message import Message, Plural, Text
 from kotha.text.corpus.problems import Complaints, Unreadable, missing
 from kotha.text.corpus.streams import TextBytes
 
@@ -29,12 +30,12 @@ Row = tuple[list[str], int]
 Reader = Callable[[TextBytes, tuple[str, ...], int, Complaints], Iterator[Record]]
 
 _JSON_NAMES = {
-    dict: "an object",
-    list: "a list",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    str: "a string",
+    dict: Message("an object"),
+    list: Message("a list"),
+    bool: Message("a boolean"),
+    int: Message("a number"),
+    float: Message("a number"),
+    str: Message("a string"),
 }
 
 
@@ -92,27 +93,32 @@ def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaint
     for value, line, text in json_lines(stream, limit, complaints):
         try:
             values = _pick(value, fields)
-        except ValueError as error:  # a missing field
-            complaints.report(str(error), line=line)
+        except Unreadable as error:  # a missing field
+            complaints.report(error.reason, line=line)
         else:
             if (sound := complaints.mend(values, line=line, escapes="\\u" in text)) is not None:
                 yield sound, line
+
+
+def _too_long(limit: int) -> Message:
+    return Message("the line is longer than {limit:,} bytes", limit=limit)
 
 
 def json_lines(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[Any, int, str]]:
     """What each line holds, the line's number, and the line."""
     for line, offset, data in stream.lines(limit):
         if data is None:
-            complaints.report(f"the line is longer than {limit:,} bytes", line=line, byte_offset=offset)
+            complaints.report(_too_long(limit), line=line, byte_offset=offset)
             continue
         if data.isspace() or (text := complaints.decode(data, line, offset)) is None:
             continue
         try:
             value = json.loads(text)
         except json.JSONDecodeError as error:
-            complaints.report(f"not valid JSON ({error.msg} at column {error.pos + 1})", line=line)
+            reason = Message("not valid JSON ({why} at column {column})", why=error.msg, column=error.pos + 1)
+            complaints.report(reason, line=line)
         except RecursionError:
-            complaints.report("not valid JSON (nested too deeply)", line=line)
+            complaints.report(Message("not valid JSON (nested too deeply)"), line=line)
         except ValueError as error:  # a number of thousands of digits
             complaints.report(str(error), line=line)
         else:
@@ -123,20 +129,27 @@ def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
     if isinstance(value, str) and len(fields) == 1:
         return (value,)
     if not isinstance(value, dict):
-        names = "the field " + repr(fields[0]) if len(fields) == 1 else f"the fields {', '.join(map(repr, fields))}"
-        raise ValueError(f"expected an object with {names}, found {_JSON_NAMES.get(type(value), 'null')}")
+        reason = Plural(
+            "expected an object with the field {fields}, found {found}",
+            "expected an object with the fields {fields}, found {found}",
+            n=len(fields),
+            fields=[*map(repr, fields)],
+            found=_JSON_NAMES.get(type(value), "null"),
+        )
+        raise Unreadable(reason)
     for field in fields:
         if field not in value:
-            raise ValueError(missing("field", field, value, alone=len(fields) == 1))
+            raise Unreadable(missing("field", field, value, alone=len(fields) == 1))
         if not isinstance(value[field], str) and not (len(fields) > 1 and isinstance(value[field], int)):
-            raise ValueError(f"the field '{field}' is {_JSON_NAMES.get(type(value[field]), 'null')}, not a string")
+            found = _JSON_NAMES.get(type(value[field]), "null")
+            raise Unreadable(Message("the field '{field}' is {found}, not a string", field=field, found=found))
     return tuple(each if isinstance(each := value[field], str) else json.dumps(each) for field in fields)
 
 
 def _tsv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
     for line, offset, data in stream.lines(limit):
         if data is None:
-            complaints.report(f"the line is longer than {limit:,} bytes", line=line, byte_offset=offset)
+            complaints.report(_too_long(limit), line=line, byte_offset=offset)
         elif not data.strip(b"\r\n"):
             continue
         elif (text := complaints.decode(data, line, offset)) is not None:
@@ -185,11 +198,12 @@ def _csv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator
         except StopIteration:
             return
         except _RowTooLong:
-            complaints.report(f"the row is longer than {limit:,} bytes (an unclosed quote?)", line=lines.line)
+            reason = Message("the row is longer than {limit:,} bytes (an unclosed quote?)", limit=limit)
+            complaints.report(reason, line=lines.line)
         except csv.Error as error:
             bare = "new-line character" in str(error)
-            reason = "a carriage return without a line feed, outside quotes" if bare else str(error)
-            complaints.report(f"not valid CSV ({reason})", line=lines.line)
+            why: Text = Message("a carriage return without a line feed, outside quotes") if bare else str(error)
+            complaints.report(Message("not valid CSV ({why})", why=why), line=lines.line)
         else:
             if row and not lines.dropped:
                 yield row, lines.line
@@ -216,13 +230,15 @@ def _read_table(
     if by_number := all(map(is_column_number, fields)):
         columns = [int(field) - 1 for field in fields]
         if not all(0 <= column < width for column in columns):
-            raise Unreadable(f"no column {', '.join(fields)}: the first row has {width}, counted from 1")
+            reason = Message("no column {fields}: the first row has {n}, counted from 1", fields=fields, n=width)
+            raise Unreadable(reason)
     else:
         columns = [_column(first[0], field, alone=len(fields) == 1) for field in fields]
     while first is not None:
         row, line = first
         if len(row) != width:
-            complaints.report(f"the row has {len(row)} cells, the first row has {width}", line=line)
+            reason = Message("the row has {n} cells, the first row has {first}", n=len(row), first=width)
+            complaints.report(reason, line=line)
         elif by_number and (sound := complaints.mend(tuple(row[c] for c in columns), line=line)) is not None:
             yield sound, line
         by_number = True  # what follows a header row is data
@@ -232,10 +248,12 @@ def _read_table(
 def _column(header: list[str], field: str, alone: bool) -> int:
     found = [index for index, name in enumerate(header) if name.strip() == field]
     if not found:
-        by_number = f"{', or' if alone else '; name it'} by its number where there is no header"
-        raise Unreadable(missing("column", field, header, alone) + by_number)
+        reason = missing("column", field, header, alone)
+        if alone:
+            raise Unreadable(Message("{reason}, or by its number where there is no header", reason=reason))
+        raise Unreadable(Message("{reason}; name it by its number where there is no header", reason=reason))
     if len(found) > 1:
-        raise Unreadable(f"{len(found)} columns are named '{field}'; name one by its number")
+        raise Unreadable(Message("{n} columns are named '{field}'; name one by its number", n=len(found), field=field))
     return found[0]
 
 
@@ -243,8 +261,9 @@ def names_in_records(format: str, stream: TextBytes, limit: int, complaints: Com
     """The fields that the first record of a file has: the header's columns, or an object's keys; none of plain text."""
     if format == "jsonl":
         lines = (data for _, _, data in stream.lines(limit) if data is not None and not data.isspace())
+        line = next(lines, b"{}")
         try:
-            first = json.loads(next(lines, b"{}"))
+            first = json.loads(line)
         except (ValueError, RecursionError):
             return []
         return [name for name, each in first.items() if isinstance(each, str | int)] if isinstance(first, dict) else []

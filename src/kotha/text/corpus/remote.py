@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from kotha.errors import CorpusError, UsageError, library, nearest
+from kotha.i18n.message import Message
 from kotha.text.corpus.http_file import HttpFile
 
 # What has to be installed for a scheme; nothing where it is here already.
@@ -48,11 +49,21 @@ def scheme_of(url: str) -> str:
     """The scheme of an address that can be read; a UsageError for any other."""
     scheme = url.partition("://")[0].lower()
     if scheme not in SCHEMES:
-        raise UsageError(f"{told_address(url)}: files are not read by {scheme}://{nearest(scheme, SCHEMES)}")
+        raise UsageError(
+            "{address}: files are not read by {scheme}://{nearest}",
+            address=told_address(url),
+            scheme=scheme,
+            nearest=nearest(scheme, SCHEMES),
+        )
     if "::" in url and scheme not in ("http", "https"):  # to fsspec, one address within another
-        raise UsageError(f"{told_address(url)}: an address within an address (::) is not read; give one alone")
+        raise UsageError(
+            "{address}: an address within an address (::) is not read; give one alone", address=told_address(url)
+        )
     if "@" in url.partition("://")[2].partition("/")[0]:
-        raise UsageError(f"{told_address(url)}: an address holds no name or password here; leave out what is before @")
+        raise UsageError(
+            "{address}: an address holds no name or password here; leave out what is before @",
+            address=told_address(url),
+        )
     return scheme
 
 
@@ -60,7 +71,9 @@ def local_path(url: str) -> str:
     """The path that a ``file://`` address means."""
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
-        raise UsageError(f"{told_address(url)}: a file of this machine is file:///PATH, with three strokes")
+        raise UsageError(
+            "{address}: a file of this machine is file:///PATH, with three strokes", address=told_address(url)
+        )
     return url2pathname(parts.path)
 
 
@@ -82,7 +95,9 @@ def list_remote(url: str) -> list[tuple[str, int | None]]:
         else:
             return [(url, files.info(path).get("size"))]
     if len(found) > _MOST_FILES:
-        raise CorpusError(f"{told_address(url)}: more than {_MOST_FILES:,} files; name some of its folders")
+        raise CorpusError(
+            "{address}: more than {most:,} files; name some of its folders", address=told_address(url), most=_MOST_FILES
+        )
     start = f"{scheme}://" + (urlsplit(url).netloc if scheme == "hdfs" else "")  # others have it in each file's name
     return [(start + name, about.get("size")) for name, about in sorted(found.items()) if about["type"] == "file"]
 
@@ -99,13 +114,14 @@ def open_remote(url: str) -> BinaryIO:
 def _system(url: str) -> tuple[Any, str]:
     """The file system of an address, and the path that it has there."""
     scheme = scheme_of(url)
-    core = library("fsspec.core", f"{scheme}:// is read by fsspec: pip install 'kotha[remote]'", CorpusError)
-    needed = f"{scheme}:// needs {SCHEMES[scheme]}: pip install {SCHEMES[scheme]}"
+    core = library("fsspec.core", "this address is read by fsspec: pip install 'kotha[remote]'", CorpusError)
     try:
         with _in_our_words(url):
             files, path = core.url_to_fs(url)
     except ImportError as error:
-        raise CorpusError(needed) from error
+        raise CorpusError(
+            "{scheme}:// needs {package}: pip install {package}", scheme=scheme, package=SCHEMES[scheme]
+        ) from error
     return files, str(path)
 
 
@@ -118,7 +134,7 @@ def _in_our_words(url: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise OSError(None, f"{url.partition('://')[0]}: {reason}") from error
+        raise OSError(None, Message("{scheme}: {why}", scheme=url.partition("://")[0], why=reason)) from error
 
 
 class _Guarded(io.RawIOBase):

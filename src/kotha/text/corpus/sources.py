@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import CorpusError, UsageError, nearest
+from kotha.i18n.message import Message, Option, Text
 from kotha.storage.status import is_folder, is_link, is_there
 from kotha.text.corpus.hub import Hub, choose_files, parse_hub_name
-from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
+from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable, closest, shown, unopened
 from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 _ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _COMPRESSIONS = {".gz": "gz", ".zst": "zst"}
-_KNOWN = f"known: {', '.join(_ENDINGS)}, and all but parquet with .gz or .zst after it"
+_KNOWN = Message("known: {endings}, and all but parquet with .gz or .zst after it", endings=[*_ENDINGS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Source:
 
 
 def kind_of(name: str, format: str | None = None) -> tuple[str, str | None]:
-    """Format and compression by a file's ending; raises ValueError with the reason when there is none.
+    """Format and compression by a file's ending; raises Unreadable with the reason when there is none.
 
     >>> kind_of("news.jsonl.zst"), kind_of("part-00000", format="txt")
     (('jsonl', 'zst'), ('txt', None))
@@ -54,14 +55,16 @@ def kind_of(name: str, format: str | None = None) -> tuple[str, str | None]:
     ending = endings[-1] if compression is None else "".join(endings[-2:-1])
     kind = format or _ENDINGS.get(ending)
     if kind == "parquet" and compression is not None:
-        raise ValueError("parquet is compressed inside; unpack the file first")
+        raise Unreadable(Message("parquet is compressed inside; unpack the file first"))
     if kind is not None:
         return kind, compression
     if ending == ".json":
-        raise ValueError(
-            "a .json file is one value that would have to be read whole; put one object on each line: jq -c '.[]'"
+        raise Unreadable(
+            Message(
+                "a .json file is one value that would have to be read whole; put one object on each line: jq -c '.[]'"
+            )
         )
-    raise ValueError(f"unknown ending '{shown(ending)}'; {_KNOWN}")
+    raise Unreadable(Message("unknown ending '{ending}'; {known}", ending=shown(ending), known=_KNOWN))
 
 
 def list_sources(
@@ -78,9 +81,11 @@ def list_sources(
     and ``on_problem`` hears of each. A name that stands for nothing at all is always a CorpusError.
     """
     if format is not None and format not in FORMATS:
-        raise UsageError(f"format={format!r} is not a format{nearest(format, FORMATS)}")
+        raise UsageError(
+            "{format} is not a format{nearest}", format=Option("format", format), nearest=nearest(format, FORMATS)
+        )
     if isinstance(paths, str | Path):
-        raise UsageError(f"paths={str(paths)!r} is one path; give a list of them")
+        raise UsageError("{paths} is one path; give a list of them", paths=Option("paths", str(paths)))
     found: dict[tuple[str | None, str], Source] = {}
     for path in paths:
         if isinstance(path, Source):
@@ -108,38 +113,40 @@ def _named(path: str | Path, format: str | None, complaints: Complaints) -> Iter
     try:
         if glob.has_magic(str(path)) and not is_there(path):
             found = sorted(map(Path, glob.iglob(str(path), recursive=True)))  # noqa: PTH207 - Path.glob wants a root
-            yield from _several(found, format, complaints, "no file matches this glob")
+            yield from _several(found, format, complaints, Message("no file matches this glob"))
         elif is_folder(path):
-            yield from _several([path], format, complaints, "no file to read in this folder")
+            yield from _several([path], format, complaints, Message("no file to read in this folder"))
         else:
             yield _file(path, format, may_be_pipe=format is not None)
     except FileNotFoundError as error:
-        raise CorpusError(_not_there(path)) from error
+        raise _not_there(path) from error
     except (OSError, ValueError) as error:
-        raise CorpusError(f"{shown(path)}: {_reason(error)}") from error
+        raise CorpusError("{path}: {why}", path=shown(path), why=_reason(error)) from error
 
 
-def _several(paths: list[Path], format: str | None, complaints: Complaints, none: str) -> Iterator[Source]:
+def _several(paths: list[Path], format: str | None, complaints: Complaints, none: Message) -> Iterator[Source]:
     """The files among these and within the folders among these; at least one, or a CorpusError that says ``none``."""
     count = passed_over = 0
     for path in (file for start in paths for file in _walk(start, complaints)):
         try:
             if path.name.startswith("."):
-                raise ValueError("hidden")
+                raise Unreadable(Message("hidden"))
             if is_folder(path):
-                raise ValueError("a symlinked folder")
+                raise Unreadable(Message("a symlinked folder"))
             source = _file(path, format, may_be_pipe=False)
         except ValueError as error:
             passed_over += 1
-            complaints.note(CorpusProblem(shown(path), f"passed over: {error}"))
+            complaints.note(CorpusProblem(shown(path), Message("passed over: {why}", why=_reason(error))))
         except OSError as error:
             Complaints(shown(path), complaints.errors, complaints.note).report_unopened(error)
         else:
             count += 1
             yield source
     if not count:
-        more = f" ({passed_over} passed over as hidden or of an unknown ending)" if passed_over else ""
-        raise CorpusError(f"{complaints.source}: {none}{more}; {_KNOWN}")
+        more = Message(" ({n} passed over as hidden or of an unknown ending)", n=passed_over) if passed_over else ""
+        raise CorpusError(
+            "{source}: {none}{more}; {known}", source=complaints.source, none=none, more=more, known=_KNOWN
+        )
 
 
 def _walk(start: Path, complaints: Complaints) -> Iterator[Path]:
@@ -161,20 +168,25 @@ def _file(path: Path, format: str | None, *, may_be_pipe: bool) -> Source:
     status = path.stat()
     kind, compression = kind_of(path.name, format)
     if not (stat.S_ISREG(status.st_mode) or may_be_pipe):
-        raise ValueError("not a regular file; to read a pipe, name it and its format")
+        raise Unreadable(Message("not a regular file; to read a pipe, name it and its format"))
     return Source(str(path), kind, compression, status.st_size)
 
 
-def _reason(error: OSError | ValueError) -> str:
-    return f"cannot be opened ({error.strerror or error})" if isinstance(error, OSError) else str(error)
+def _reason(error: OSError | ValueError) -> Text:
+    if isinstance(error, OSError):
+        return unopened(error)
+    return error.reason if isinstance(error, Unreadable) else str(error)
 
 
-def _not_there(path: Path) -> str:
+def _not_there(path: Path) -> CorpusError:
     try:
-        guess = nearest(path.name, [other.name for other in path.parent.iterdir()])
+        likely = closest(path.name, [other.name for other in path.parent.iterdir()])
     except OSError:
-        return f"{shown(path)} does not exist, nor does the folder {shown(path.parent)}"
-    return f"{shown(path)} does not exist" + (guess if "did you mean" in guess else "")
+        folder = shown(path.parent)
+        return CorpusError("{path} does not exist, nor does the folder {folder}", path=shown(path), folder=folder)
+    if likely is None:
+        return CorpusError("{path} does not exist", path=shown(path))
+    return CorpusError("{path} does not exist; did you mean {likely!r}?", path=shown(path), likely=likely)
 
 
 def _remote_sources(url: str, format: str | None, complaints: Complaints) -> Iterator[Source]:
@@ -182,26 +194,26 @@ def _remote_sources(url: str, format: str | None, complaints: Complaints) -> Ite
     try:
         found = list_remote(url)
     except FileNotFoundError as error:
-        raise CorpusError(f"{complaints.source} does not exist") from error
+        raise CorpusError("{path} does not exist", path=complaints.source) from error
     except OSError as error:
-        raise CorpusError(f"{complaints.source}: {_reason(error)}") from error
+        raise CorpusError("{source}: {why}", source=complaints.source, why=_reason(error)) from error
     alone = [address for address, _ in found] == [url]
     count = 0
     for address, size in found:
         name = told_address(address)
         try:
             if name.rpartition("/")[2].startswith("."):
-                raise ValueError("hidden")
+                raise Unreadable(Message("hidden"))
             kind, compression = kind_of(name, format)
         except ValueError as error:
             if alone:
-                raise CorpusError(f"{shown(name)}: {error}") from error
-            complaints.note(CorpusProblem(shown(name), f"passed over: {error}"))
+                raise CorpusError("{name}: {why}", name=shown(name), why=_reason(error)) from error
+            complaints.note(CorpusProblem(shown(name), Message("passed over: {why}", why=_reason(error))))
         else:
             count += 1
             yield Source(address, kind, compression, size)
     if not count:
-        raise CorpusError(f"{complaints.source}: no file to read there; {_KNOWN}")
+        raise CorpusError("{source}: no file to read there; {known}", source=complaints.source, known=_KNOWN)
 
 
 def _hub_sources(name: str, format: str | None, hub: Hub) -> list[Source]:

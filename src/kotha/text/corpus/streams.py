@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO
 
+from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Unreadable
 
 _CHUNK = 1 << 16
@@ -19,11 +20,11 @@ _PIECE = {"gz": 1024, "zst": 256}
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 _WRONG_STARTS = {
-    b"\xff\xfe": "UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8",
-    b"\xfe\xff": "UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8",
-    b"\x1f\x8b": "gzip-compressed bytes; give the file the ending .gz",
-    b"\x28\xb5\x2f\xfd": "zstd-compressed bytes; give the file the ending .zst",
-    b"PAR1": "a parquet file; give it the ending .parquet",
+    b"\xff\xfe": Message("UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"),
+    b"\xfe\xff": Message("UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"),
+    b"\x1f\x8b": Message("gzip-compressed bytes; give the file the ending .gz"),
+    b"\x28\xb5\x2f\xfd": Message("zstd-compressed bytes; give the file the ending .zst"),
+    b"PAR1": Message("a parquet file; give it the ending .parquet"),
 }
 
 
@@ -44,7 +45,7 @@ def file_chunks(file: BinaryIO, on_bytes: Callable[[int], None] | None = None) -
                 on_bytes(len(chunk))
             yield chunk
     except OSError as error:
-        raise Unreadable(f"cannot be read ({error.strerror or error})") from error
+        raise Unreadable(Message("cannot be read ({why})", why=error.strerror or str(error))) from error
 
 
 def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[bytes]:
@@ -70,7 +71,9 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
                 out = decoder.decompress(piece)
             except failure as error:
                 at = consumed + len(chunk) - len(data)
-                raise Unreadable(f"corrupt {compression} data near compressed byte {at} ({error})", produced) from error
+                values = {"kind": compression, "at": at, "why": str(error)}
+                reason = Message("corrupt {kind} data near compressed byte {at} ({why})", **values)
+                raise Unreadable(reason, produced) from error
             data, produced = data[len(piece) - len(decoder.unused_data) :], produced + len(out)
             if out:
                 yield out
@@ -78,7 +81,8 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
                 decoder, frames = None, frames + 1
         consumed += len(chunk)
     if decoder is not None:
-        raise Unreadable(f"the {compression} data ends in the middle, at compressed byte {consumed}", produced)
+        values = {"kind": compression, "at": consumed}
+        raise Unreadable(Message("the {kind} data ends in the middle, at compressed byte {at}", **values), produced)
 
 
 class _ChunkReader(io.RawIOBase):
@@ -116,7 +120,7 @@ class TextBytes:
                 raise Unreadable(reason, 0)
         self.offset = len(_UTF8_MARK) if start.startswith(_UTF8_MARK) else 0
         if len(start) == self.offset:
-            raise Unreadable("the file is empty")
+            raise Unreadable(Message("the file is empty"))
         self.file = io.BufferedReader(_ChunkReader(chain([start[self.offset :]], chunks)), 1 << 18)
 
     def lines(self, limit: int) -> Iterator[tuple[int, int, bytes | None]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.text.parallel.cluster import check_address, ray_crew
 from kotha.text.parallel.duty import Crew
 from kotha.text.parallel.local import LocalCrew
@@ -12,7 +13,7 @@ from kotha.text.parallel.local import LocalCrew
 def check_crew(on: str | None, workers: int | None) -> None:
     """Refuse a place that cannot be one, and a crew of nobody."""
     if workers is not None and workers < 1:
-        raise UsageError(f"workers={workers}: give at least 1")
+        raise UsageError("{workers}: give at least 1", workers=Option("workers", workers))
     if on is not None:
         check_address(on)
 

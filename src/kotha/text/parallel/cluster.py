@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from kotha.errors import KothaError, UsageError, library
+from kotha.i18n.message import Option
 from kotha.storage.atomic import scratch_folder
 from kotha.text.parallel.on_ray import RayCrew
 
@@ -42,7 +43,9 @@ def check_address(on: str) -> str | None:
     name, _, address = on.partition("://")
     host, _, port = address.rpartition(":")
     if name != SCHEME or (on != SCHEME and not (host and port.isdecimal() and 0 < int(port) < 1 << 16)):
-        raise UsageError(f"on={on!r} is no place to work; give 'ray', or 'ray://HOST:PORT' such as 'ray://head:10001'")
+        raise UsageError(
+            "{on} is no place to work; give 'ray', or 'ray://HOST:PORT' such as 'ray://head:10001'", on=Option("on", on)
+        )
     return address or None
 
 
@@ -57,7 +60,11 @@ def ray_crew(on: str, workers: int | None) -> Iterator[RayCrew]:
     ray = library("ray", "working on Ray needs ray: pip install 'kotha[ray]'")
     if ray.is_initialized():
         if address is not None:
-            raise KothaError(f"this program works with a Ray cluster already; on={SCHEME!r} uses that, {on} is another")
+            raise KothaError(
+                "this program works with a Ray cluster already; {on} uses that, {other} is another",
+                on=Option("on", SCHEME),
+                other=on,
+            )
         yield _crew(ray, workers)
         return
     if address is None and not _bound_to_this_machine():
@@ -111,12 +118,15 @@ def _reach(ray: Any, address: str | None, workers: int | None, folder: str) -> N
     except Exception as error:  # Ray raises it bare where its own processes do not begin in time
         if not address:
             raise KothaError(
-                f"Ray on this machine could not be reached ({_short(error)}); try again, or leave it out: the "
-                "processes of this machine do the same"
+                "Ray on this machine could not be reached ({why}); try again, or leave it out: the processes of this "
+                "machine do the same",
+                why=_short(error),
             ) from error
         raise KothaError(
-            f"Ray at {address} could not be reached ({_short(error)}); does it ask for a token? Ray takes "
-            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+            "Ray at {address} could not be reached ({why}); does it ask for a token? Ray takes "
+            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN",
+            address=address,
+            why=_short(error),
         ) from error
 
 
@@ -147,8 +157,10 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
         raise KothaError(
-            f"nobody answers at ray://{address} ({error.strerror or error}); `ray start` with a head begins a cluster, "
-            "and its clients' port is 10001 unless it was told another"
+            "nobody answers at ray://{address} ({why}); `ray start` with a head begins a cluster, "
+            "and its clients' port is 10001 unless it was told another",
+            address=address,
+            why=error.strerror or str(error),
         ) from error
 
 

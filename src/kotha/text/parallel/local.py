@@ -43,8 +43,9 @@ class LocalCrew:
                 deaths += 1
                 if deaths > MOST_DEATHS:
                     raise DataError(
-                        f"{deaths} worker processes ended early, one after the other, perhaps for lack of memory; "
-                        "try fewer workers"
+                        "{n} worker processes ended early, one after the other, perhaps for lack of memory; "
+                        "try fewer workers",
+                        n=deaths,
                     ) from error
 
 

@@ -122,8 +122,9 @@ class _Hands:
                 first.deaths += 1
                 if first.deaths > MOST_DEATHS:
                     raise DataError(
-                        f"{first.deaths} workers of the cluster ended early, one after the other, perhaps for lack of "
-                        "memory; try fewer workers"
+                        "{n} workers of the cluster ended early, one after the other, perhaps for lack of "
+                        "memory; try fewer workers",
+                        n=first.deaths,
                     ) from error
                 self._make_up_for(first.hand)
             else:
@@ -168,7 +169,8 @@ class _Hands:
             begun, _ = self.ray.wait(list(self.beginning), timeout=patience)
             if not begun and not self.ready:
                 raise KothaError(
-                    f"no worker of the Ray cluster began within {self.seconds_to_begin:g} seconds; has it a free core?"
+                    "no worker of the Ray cluster began within {seconds:g} seconds; has it a free core?",
+                    seconds=self.seconds_to_begin,
                 )
             if not begun:
                 return
@@ -182,13 +184,17 @@ class _Hands:
         except self.ray.exceptions.RayError as error:
             self._failed_starts += 1
             if self._failed_starts > MOST_DEATHS:
-                raise KothaError(f"workers of the Ray cluster end as they begin: {_last_line(error)}") from error
+                raise KothaError(
+                    "workers of the Ray cluster end as they begin: {why}", why=_last_line(error)
+                ) from error
             self._ask_for_one()
             return
         if theirs != versions():
             raise KothaError(
-                f"a worker of the Ray cluster has {_told(theirs)}, and here is {_told(versions())}; the results would "
-                "differ: install the same on every node"
+                "a worker of the Ray cluster has {theirs}, and here is {ours}; the results would "
+                "differ: install the same on every node",
+                theirs=_told(theirs),
+                ours=_told(versions()),
             )
         self._failed_starts = 0
         self.ready.append(hand)
@@ -199,5 +205,5 @@ def _last_line(error: Exception) -> str:
     return lines[-1][:200] if lines else type(error).__name__
 
 
-def _told(found: dict[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in found.items())
+def _told(found: dict[str, str]) -> list[str]:
+    return [f"{name} {number}" for name, number in found.items()]

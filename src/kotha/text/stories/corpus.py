@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kotha.errors import UsageError, nearest
+from kotha.i18n.message import Option
 from kotha.text.stories.chooser import Chooser
 
 __all__ = ["KINDS", "Story", "floor_bits_per_byte", "stories", "story"]
@@ -56,9 +57,15 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     for name in names:
         if name not in KINDS:
-            raise UsageError(f"there is no kind of document called {name!r}{nearest(name, KINDS)}")
+            raise UsageError(
+                "there is no kind of document called {name!r}{nearest}", name=name, nearest=nearest(name, KINDS)
+            )
     if not names or len(set(names)) < len(names):
-        raise UsageError(f"kinds={names!r} must name each kind once, and at least one; choose from {', '.join(KINDS)}")
+        raise UsageError(
+            "{kinds} must name each kind once, and at least one; choose from {known}",
+            kinds=Option("kinds", names),
+            known=[*KINDS],
+        )
     chooser = Chooser(f"{seed}:{index}")
     kind = names[chooser.weighted([KINDS[name] for name in names])]
     plot = PLOTS[kind][chooser.below(len(PLOTS[kind]))]

@@ -13,6 +13,7 @@ from typing import Any
 
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from kotha.i18n.message import Message
 from kotha.text.tokenizer.cuts import ends_inside
 from kotha.text.tokenizer.pipeline import assembled, splitter_of
 from kotha.text.tokenizer.special import GENERATIVE
@@ -84,17 +85,17 @@ def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:
 # -- how a card is shown --------------------------------------------------------------------------------------------
 
 # Figure, title, how it is written, and which of several is the best.
-_COLUMNS: tuple[tuple[str, str, str, Callable[..., Any] | None], ...] = (
-    ("name", "tokenizer", "", None),
-    ("kind", "kind", "", None),
-    ("vocab_size", "vocabulary", ",", None),
-    ("tokens_per_word", "tokens / word", ".3f", min),
-    ("bytes_per_token", "bytes / token", ".3f", max),
-    ("unknown_rate", "unknown", ".2%", min),
-    ("split_aksharas", "cuts inside a letter", ".2%", min),
-    ("round_trip", "round trip", ".1%", max),
+_COLUMNS: tuple[tuple[str, Message, str, Callable[..., Any] | None], ...] = (
+    ("name", Message("tokenizer"), "", None),
+    ("kind", Message("kind"), "", None),
+    ("vocab_size", Message("vocabulary"), ",", None),
+    ("tokens_per_word", Message("tokens / word"), ".3f", min),
+    ("bytes_per_token", Message("bytes / token"), ".3f", max),
+    ("unknown_rate", Message("unknown"), ".2%", min),
+    ("split_aksharas", Message("cuts inside a letter"), ".2%", min),
+    ("round_trip", Message("round trip"), ".1%", max),
 )
-COLUMNS: tuple[tuple[str, str], ...] = tuple((name, title) for name, title, _, _ in _COLUMNS)
+COLUMNS: tuple[tuple[str, Message], ...] = tuple((name, title) for name, title, _, _ in _COLUMNS)
 
 
 def cells(card: Card) -> list[str]:

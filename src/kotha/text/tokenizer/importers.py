@@ -13,6 +13,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from kotha.errors import TokenizerError, library
+from kotha.i18n.message import Message, Option
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table
 from kotha.storage.status import is_file, is_folder, matching
@@ -55,35 +56,44 @@ def import_tokenizer(
     name = str(source)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", *_KNOWN_ENDINGS)):
         return _from_file(_from_hub(name, hub or TokenizerHub()), extra_ids)
-    raise TokenizerError(f"no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name")
+    raise TokenizerError(
+        "no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name", source=source
+    )
 
 
 def _best_file(folder: Path) -> Path:
     found = [folder / name for name in KNOWN_FILES if is_file(folder / name)]
     others = [] if found else matching(folder, "*.model")
     if not found and len(others) != 1:
-        raise TokenizerError(f"{folder} holds none of {', '.join(KNOWN_FILES)}")
+        raise TokenizerError("{folder} holds none of {known}", folder=folder, known=[*KNOWN_FILES])
     return (found or others)[0]
 
 
 def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     if path.suffix not in _KNOWN_ENDINGS:
-        raise TokenizerError(f"{path}: unknown ending {path.suffix!r}; known: {', '.join(_KNOWN_ENDINGS)}")
+        raise TokenizerError(
+            "{path}: unknown ending {ending!r}; known: {known}",
+            path=path,
+            ending=path.suffix,
+            known=[*_KNOWN_ENDINGS],
+        )
     if path.stat().st_size > MAX_FILE_BYTES:
-        raise TokenizerError(f"{path} has {path.stat().st_size:,} bytes, far more than any tokenizer")
+        raise TokenizerError("{path} has {n:,} bytes, far more than any tokenizer", path=path, n=path.stat().st_size)
     if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):
         raise TokenizerError(
-            f"extra_ids={extra_ids} is a number of sentinels for a SentencePiece model, not for {path}"
+            "{extra_ids} is a number of sentinels for a SentencePiece model, not for {path}",
+            extra_ids=Option("extra_ids", extra_ids),
+            path=path,
         )
     if path.suffix == ".json" and path.name != "vocab.json":
         return Tokenizer.load(path)
-    with library_errors(f"{path} cannot be made into a tokenizer"):
+    with library_errors(Message("{path} cannot be made into a tokenizer", path=path)):
         if path.suffix == ".model":
             try:
                 model = spiece.read_model(path.read_bytes())
                 return Tokenizer(_from_spiece(model, _sentinels(path) if extra_ids is None else extra_ids))
             except TokenizerError as error:
-                raise TokenizerError(f"{path}: {error}") from error
+                raise TokenizerError("{path}: {error}", path=path, error=error) from error
         if path.name in ("vocab.json", "merges.txt"):
             return Tokenizer(_from_merges(path.with_name("vocab.json"), path.with_name("merges.txt")))
         return Tokenizer(_from_vocab_txt(path))
@@ -115,7 +125,9 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
     elif model.model_type == "bpe":
         core = _bpe_model(model)
     else:
-        raise TokenizerError(f"a SentencePiece model of kind {model.model_type}; only unigram and bpe can be read")
+        raise TokenizerError(
+            "a SentencePiece model of kind {kind}; only unigram and bpe can be read", kind=model.model_type
+        )
     if not model.space_before:
         raise TokenizerError(
             "a SentencePiece model that writes spaces after words; only those before words can be read"
@@ -180,7 +192,12 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
     lines = _read_text(path).split("\n")
     ids = {piece: index for index, piece in enumerate(lines) if piece}
     if BERT["unk"] not in ids:
-        raise TokenizerError(f"{path}: no {BERT['unk']} among its {len(ids):,} lines; is it a WordPiece vocabulary?")
+        raise TokenizerError(
+            "{path}: no {unknown} among its {n:,} lines; is it a WordPiece vocabulary?",
+            path=path,
+            unknown=BERT["unk"],
+            n=len(ids),
+        )
     config = path.with_name("tokenizer_config.json")
     settings = _read_json(config) if is_file(config) else {}
     strip_accents = settings.get("strip_accents")
@@ -203,16 +220,19 @@ def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
     """GPT-2's: byte-level pieces in vocab.json, a merge a line in merges.txt."""
     for path in (vocabulary, merges):
         if not is_file(path):
-            raise TokenizerError(f"{path} is missing; vocab.json and merges.txt belong together")
+            raise TokenizerError("{path} is missing; vocab.json and merges.txt belong together", path=path)
     ids = _read_json(vocabulary)
     if not ids or not all(type(index) is int and 0 <= index < 1 << 32 for index in ids.values()):
-        raise TokenizerError(f"{vocabulary}: expected an object from piece to id")
+        raise TokenizerError("{vocabulary}: expected an object from piece to id", vocabulary=vocabulary)
     if half := next((piece for piece in ids if any("\ud800" <= letter <= "\udfff" for letter in piece)), None):
-        raise TokenizerError(f"{vocabulary}: {half!r} holds half a character (a lone surrogate)")
+        raise TokenizerError(
+            "{vocabulary}: {half!r} holds half a character (a lone surrogate)", vocabulary=vocabulary, half=half
+        )
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     if sum(character in ids for character in alphabet) < 200:
         raise TokenizerError(
-            f"{vocabulary}: not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read"
+            "{vocabulary}: not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read",
+            vocabulary=vocabulary,
         )
     pairs = []
     for number, line in enumerate(_read_text(merges).split("\n"), start=1):
@@ -220,7 +240,13 @@ def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
             continue
         left, space, right = line.partition(" ")
         if not space or not {left, right, left + right} <= ids.keys():
-            raise TokenizerError(f"{merges}, line {number}: {line!r} is not a merge of two pieces of {vocabulary.name}")
+            raise TokenizerError(
+                "{merges}, line {number}: {line!r} is not a merge of two pieces of {vocabulary}",
+                merges=merges,
+                number=number,
+                line=line,
+                vocabulary=vocabulary.name,
+            )
         pairs.append((left, right))
     marks = [piece for piece in ids if piece.startswith("<|") and piece.endswith("|>")]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -231,7 +257,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise TokenizerError(f"{path}: bad UTF-8 at byte {error.start}") from error
+        raise TokenizerError("{path}: bad UTF-8 at byte {at}", path=path, at=error.start) from error
 
 
 # -- the hub --------------------------------------------------------------------------------------------------------
@@ -245,7 +271,7 @@ def _from_hub(name: str, hub: "TokenizerHub") -> Path:
                 if other in files:
                     hub.download(name, other)
             return hub.download(name, file)
-    raise TokenizerError(f"the hub repository {name} holds none of {', '.join(KNOWN_FILES)}")
+    raise TokenizerError("the hub repository {name} holds none of {known}", name=name, known=[*KNOWN_FILES])
 
 
 class TokenizerHub:
@@ -257,9 +283,11 @@ class TokenizerHub:
         try:
             return [sibling.rfilename for sibling in hub.HfApi().model_info(name, timeout=10).siblings or []]
         except (hub.errors.RepositoryNotFoundError, hub.errors.HFValidationError) as error:
-            raise TokenizerError(f"no file or folder {name}, and no hub repository of that name") from error
+            raise TokenizerError("no file or folder {name}, and no hub repository of that name", name=name) from error
         except Exception as error:  # no network, a proxy's refusal: each its own class in other libraries
-            raise TokenizerError(f"no file or folder {name}, and the hub cannot be reached ({error})") from error
+            raise TokenizerError(
+                "no file or folder {name}, and the hub cannot be reached ({error})", name=name, error=str(error)
+            ) from error
 
     def download(self, name: str, file: str) -> Path:
         """A file of a repository, in the hub's own cache."""
@@ -268,4 +296,9 @@ class TokenizerHub:
         try:
             return Path(hf_hub_download(name, file))
         except Exception as error:
-            raise TokenizerError(f"{file} of the hub repository {name} could not be fetched ({error})") from error
+            raise TokenizerError(
+                "{file} of the hub repository {name} could not be fetched ({error})",
+                file=file,
+                name=name,
+                error=str(error),
+            ) from error

@@ -27,8 +27,10 @@ class MarkedTexts:
             if role not in tokenizer.special:
                 kind = "wordpiece" if role in ("cls", "sep") else "unigram"
                 raise DataError(
-                    f"the tokenizer has no {role} token, and this model needs it to classify; train one of kind "
-                    f"{kind!r}"
+                    "the tokenizer has no {role} token, and this model needs it to classify; "
+                    "train one of kind {kind!r}",
+                    role=role,
+                    kind=kind,
                 )
         *self.before, self.after = (tokenizer.special[role] for role in marks)
         self.pad = tokenizer.special.get("pad", 0)

@@ -86,7 +86,7 @@ def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
     known, names = template["special_tokens"], [part["SpecialToken"]["id"] for part in before]
     if unknown := [name for name in names if name not in known]:
         raise TokenizerError(
-            f"its post_processor puts {unknown[0]!r} before a text, and does not say which token that is"
+            "its post_processor puts {name!r} before a text, and does not say which token that is", name=unknown[0]
         )
     return [token for name in names for token in known[name]["ids"]]
 

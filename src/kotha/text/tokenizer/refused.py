@@ -33,7 +33,11 @@ def _refuse_short_merges(model: dict[str, Any]) -> None:
     rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
     bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
     if bad is not None:
-        raise TokenizerError(f"a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words")
+        raise TokenizerError(
+            "a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words",
+            bad=bad,
+            prefix=prefix,
+        )
 
 
 def _refuse_doubling(part: str, state: object) -> None:
@@ -45,7 +49,13 @@ def _refuse_doubling(part: str, state: object) -> None:
     """
     for (name, longer), times in Counter(map(_growth, _flat(state))).items():
         if times > 1 and times * math.log2(longer) > _MOST_DOUBLINGS:
-            raise TokenizerError(f"its {part} has {name} {times} times; each can make a text {longer} times as long")
+            raise TokenizerError(
+                "its {part} has {name} {times} times; each can make a text {longer} times as long",
+                part=part,
+                name=name,
+                times=times,
+                longer=longer,
+            )
 
 
 def _flat(state: object) -> Iterator[dict[str, Any]]:

@@ -68,10 +68,14 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif wire in (1, 5):
             length = 8 if wire == 1 else 4
         else:
-            raise TokenizerError(f"not a SentencePiece model: unknown field type {wire} at byte {position}")
+            raise TokenizerError(
+                "not a SentencePiece model: unknown field type {wire} at byte {position}", wire=wire, position=position
+            )
         if length > len(data) - position:
             raise TokenizerError(
-                f"not a SentencePiece model, or a truncated one: {length:,} bytes announced at {position}"
+                "not a SentencePiece model, or a truncated one: {length:,} bytes announced at {position}",
+                length=length,
+                position=position,
             )
         yield number, data[position : position + length]
         position += length
@@ -86,7 +90,9 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position
         shift += 7
-    raise TokenizerError(f"not a SentencePiece model, or a truncated one: it breaks off at byte {position}")
+    raise TokenizerError(
+        "not a SentencePiece model, or a truncated one: it breaks off at byte {position}", position=position
+    )
 
 
 def _bytes(value: int | bytes) -> bytes:
@@ -97,10 +103,10 @@ def _bytes(value: int | bytes) -> bytes:
 
 def _float(value: bytes) -> float:
     if len(value) != 4:
-        raise TokenizerError(f"not a SentencePiece model: a score of {len(value)} bytes where 4 were expected")
+        raise TokenizerError("not a SentencePiece model: a score of {n} bytes where 4 were expected", n=len(value))
     score = float(struct.unpack("<f", value)[0])
     if not math.isfinite(score):
-        raise TokenizerError(f"not a SentencePiece model: a piece with the score {score}")
+        raise TokenizerError("not a SentencePiece model: a piece with the score {score}", score=score)
     return score
 
 

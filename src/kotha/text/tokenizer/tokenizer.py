@@ -20,6 +20,7 @@ import tokenizers
 
 from kotha.arguments import checked
 from kotha.errors import TokenizerError, UsageError
+from kotha.i18n.message import Message, Option
 from kotha.storage.atomic import write_whole
 from kotha.storage.destinations import check_file_place
 from kotha.storage.status import is_file, is_folder, is_there, reading
@@ -57,7 +58,9 @@ class Tokenizer:
         self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
         if self.vocab_size > _MAX_VOCABULARY:  # before it is written out, which goes through every id below
             raise TokenizerError(
-                f"token ids up to {self.vocab_size - 1:,}; at most {_MAX_VOCABULARY - 1:,} can be used"
+                "token ids up to {last:,}; at most {most:,} can be used",
+                last=self.vocab_size - 1,
+                most=_MAX_VOCABULARY - 1,
             )
         # Scores to six places: `tokenizers` may read a longer decimal back with its last bit off.
         self._state: dict[str, Any] = json.loads(backend.to_str(), parse_float=lambda text: round(float(text), 6))
@@ -88,7 +91,7 @@ class Tokenizer:
         """What encoding first makes of a text, and what decoding gives back."""
         if self.normalizer is not None:
             return self.normalizer(text)
-        with library_errors("this tokenizer cannot normalize the text"):
+        with library_errors(Message("this tokenizer cannot normalize the text")):
             normalized = str(self._backend.normalizer.normalize_str(text))
         return normalized.removeprefix(" ") if self._strip_space else normalized
 
@@ -102,7 +105,7 @@ class Tokenizer:
         """Token ids of many texts, spread over the machine's cores; ``normalized`` says that they are so already."""
         if self.normalizer and not normalized:
             texts = [self.normalizer(text) for text in texts]
-        with library_errors("this tokenizer cannot encode the texts"):
+        with library_errors(Message("this tokenizer cannot encode the texts")):
             try:
                 encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
             except TypeError as error:
@@ -120,7 +123,7 @@ class Tokenizer:
 
     def _encoding(self, text: str) -> tokenizers.Encoding:
         prepared = self.normalizer(text) if self.normalizer else text
-        with library_errors("this tokenizer cannot encode the text"):
+        with library_errors(Message("this tokenizer cannot encode the text")):
             try:
                 return self._encoder.encode(prepared, add_special_tokens=False)
             except TypeError as error:
@@ -142,12 +145,14 @@ class Tokenizer:
     def decode(self, tokens: Iterable[int], skip_special: bool = True) -> str:
         """The text of token ids; bytes that form no character come out as U+FFFD."""
         if self._piece_bytes is None:
-            with library_errors("this tokenizer cannot decode the tokens"):
+            with library_errors(Message("this tokenizer cannot decode the tokens")):
                 return str(self._backend.decode(list(tokens), skip_special_tokens=skip_special))
         try:
             text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
         except TypeError as error:  # seen here and not before: looking at each token would take as long as decoding
-            raise UsageError(f"tokens={reprlib.repr(tokens)} cannot be decoded; give a list of token ids") from error
+            raise UsageError(
+                "tokens={tokens} cannot be decoded; give a list of token ids", tokens=reprlib.repr(tokens)
+            ) from error
         return text.removeprefix(" ") if self._strip_space else text
 
     def stream(self, skip_special: bool = True) -> Stream:
@@ -166,7 +171,9 @@ class Tokenizer:
         """The bytes that a token stands for."""
         assert self._piece_bytes is not None, "asked for bytes of a tokenizer that does not decode by concatenation"
         if not 0 <= token < len(self._piece_bytes):
-            raise TokenizerError(f"token id {token} is outside this vocabulary of {len(self._piece_bytes):,}")
+            raise TokenizerError(
+                "token id {token} is outside this vocabulary of {n:,}", token=token, n=len(self._piece_bytes)
+            )
         if skip_special and token in self._special_ids:
             return b""
         return self._piece_bytes[token]
@@ -232,7 +239,9 @@ class Tokenizer:
             try:
                 type(self).load(target)
             except TokenizerError as error:
-                raise TokenizerError(f"{target} exists, and is no tokenizer; choose another name") from error
+                raise TokenizerError(
+                    "{target} exists, and is no tokenizer; choose another name", target=target
+                ) from error
         write_whole(target, self._backend.to_str(pretty=True))
         return target
 
@@ -243,24 +252,30 @@ class Tokenizer:
         if is_folder(source):
             source = source / FILE_NAME
         if not is_file(source):
-            raise TokenizerError(f"no tokenizer at {source}; `kotha tokenizer train` makes one, `import` converts one")
+            raise TokenizerError(
+                "no tokenizer at {source}; `kotha tokenizer train` makes one, `import` converts one", source=source
+            )
         if source.stat().st_size > MAX_FILE_BYTES:
-            raise TokenizerError(f"{source} has {source.stat().st_size:,} bytes, far more than any tokenizer")
+            raise TokenizerError(
+                "{path} has {n:,} bytes, far more than any tokenizer", path=source, n=source.stat().st_size
+            )
         try:
             with reading(source):
                 text = source.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise TokenizerError(f"{source} is not text: bad UTF-8 at byte {error.start}") from error
+            raise TokenizerError(
+                "{source} is not text: bad UTF-8 at byte {at}", source=source, at=error.start
+            ) from error
         try:
             refuse_fatal(text)
-            with library_errors("not a tokenizer.json that can be read"):
+            with library_errors(Message("not a tokenizer.json that can be read")):
                 return cls(tokenizers.Tokenizer.from_str(text))
         except TokenizerError as error:
-            raise TokenizerError(f"{source}: {error}") from error
+            raise TokenizerError("{source}: {error}", source=source, error=error) from error
 
 
 @contextmanager
-def library_errors(problem: str) -> Iterator[None]:
+def library_errors(problem: Message) -> Iterator[None]:
     """Answer with a TokenizerError where ``tokenizers`` raises its bare Exception, or its Rust side panics.
 
     A panic arrives as pyo3's PanicException, which cannot be imported and derives from BaseException.
@@ -269,14 +284,18 @@ def library_errors(problem: str) -> Iterator[None]:
         yield
     except BaseException as error:
         if type(error) is Exception or type(error).__name__ == "PanicException":
-            raise TokenizerError(f"{problem}: {error}") from error
+            raise TokenizerError("{problem}: {error}", problem=problem, error=str(error)) from error
         raise
 
 
 def check_free(path: str | Path, overwrite: bool = False) -> None:
     """Refuse a place where a tokenizer is, or cannot be written, before one is trained for it."""
     if is_there(check_file_place(_file_at(path))) and not overwrite:
-        raise TokenizerError(f"{_file_at(path)} exists; choose another folder, or replace it with overwrite=True")
+        raise TokenizerError(
+            "{path} exists; choose another folder, or replace it with {overwrite}",
+            path=_file_at(path),
+            overwrite=Option("overwrite", True),
+        )
 
 
 def _file_at(path: str | Path) -> Path:

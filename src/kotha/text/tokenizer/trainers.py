@@ -17,6 +17,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 
 from kotha.errors import TokenizerError, nearest
+from kotha.i18n.message import Message, Option
 from kotha.i18n.wording import OnProgress
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
 from kotha.text.parallel.duty import Crew
@@ -70,23 +71,31 @@ def train(
     """
     tell = on_progress or (lambda stage, done, total: None)
     if kind not in get_args(Kind):
-        raise TokenizerError(f"tokenizer kind {kind!r} does not exist{nearest(kind, get_args(Kind))}")
+        raise TokenizerError(
+            "tokenizer kind {kind!r} does not exist{nearest}", kind=kind, nearest=nearest(kind, get_args(Kind))
+        )
     if level not in get_args(Level):
-        raise TokenizerError(f"character level {level!r} does not exist{nearest(level, get_args(Level))}")
+        raise TokenizerError(
+            "character level {level!r} does not exist{nearest}", level=level, nearest=nearest(level, get_args(Level))
+        )
     if not isinstance(vocab_size, Integral) or vocab_size > LARGEST_VOCABULARY:
-        raise TokenizerError(f"vocab_size={vocab_size!r} must be a whole number up to {LARGEST_VOCABULARY:,}")
+        raise TokenizerError(
+            "{vocab_size} must be a whole number up to {most:,}",
+            vocab_size=Option("vocab_size", vocab_size),
+            most=LARGEST_VOCABULARY,
+        )
     if split is not None and kind != "bpe":
-        raise TokenizerError(f"split={split!r} is for bpe; {kind} has its own")
+        raise TokenizerError("{split} is for bpe; {kind} has its own", split=Option("split", split), kind=kind)
     if split is not None and split not in SPLITS:
-        raise TokenizerError(f"split {split!r} does not exist{nearest(split, SPLITS)}")
+        raise TokenizerError("split {split!r} does not exist{nearest}", split=split, nearest=nearest(split, SPLITS))
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
-    tell("reading", 0, 0)
+    tell(Message("reading"), 0, 0)
     chunks = count_chunks(texts, cut, Normalizer(rules), crew)
-    tell("counting", 0, len(chunks))
+    tell(Message("counting"), 0, len(chunks))
     letters = Letters(chunks)
     if not letters.counts:
         raise TokenizerError("the training text is empty; give at least one document with letters in it")
-    tell("learning", 0, vocab_size)
+    tell(Message("learning"), 0, vocab_size)
     if kind == "bpe":
         backend = _bpe(letters, vocab_size, cut)
     elif kind == "unigram":
@@ -104,7 +113,7 @@ def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
     """Byte-level BPE in three layers of merges: bytes to characters, characters to letters, letters to words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
     whole = _YA_PHALA if split == QWEN35 else ()
-    room = _room(vocab_size, len(base) + len(whole), "bpe", "the 256 bytes and the special tokens")
+    room = _room(vocab_size, len(base) + len(whole), "bpe", Message("the 256 bytes and the special tokens"))
     letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
     # Wanted as a common letter, or by a corpus that shows it, cut by a split that knows no joiner.
     if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
@@ -129,7 +138,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """Pieces of whole letters with their log-probabilities; code points and bytes far below them."""
     specials = list(special.GENERATIVE.values())
     taken = len(specials) + len(_BYTE_PIECES) + len(string.printable)
-    room = _room(vocab_size, taken, "unigram", "the 256 bytes, ASCII and the special tokens")
+    room = _room(vocab_size, taken, "unigram", Message("the 256 bytes, ASCII and the special tokens"))
     letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
     points = list(dict.fromkeys([*points, *"".join(letters.code)]))[: room // _LETTER_SHARE]
@@ -153,7 +162,9 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """BERT's: the longest piece first, ``##`` before a piece that continues a word. Spaces are not kept."""
     specials = list(special.BERT.values())
-    room = _room(vocab_size, 2 * len(string.printable) + len(specials), "wordpiece", "ASCII and the special tokens")
+    room = _room(
+        vocab_size, 2 * len(string.printable) + len(specials), "wordpiece", Message("ASCII and the special tokens")
+    )
     points = most_frequent(letters.code_points(), _COVERAGE, room // 4)
     words: Counter[str] = Counter()
     for chunk, count in letters.chunks.items():
@@ -187,7 +198,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """One token a code point; what the corpus does not have is unknown."""
     specials = list(special.GENERATIVE.values())
-    most = _room(vocab_size, len(specials), "char", "the special tokens")
+    most = _room(vocab_size, len(specials), "char", Message("the special tokens"))
     points = sorted(most_frequent(letters.code_points(), 1.0, most))
     ids = {piece: index for index, piece in enumerate([*specials, *points])}
     model = models.WordLevel(ids, unk_token=special.GENERATIVE["unk"])
@@ -197,7 +208,7 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """One token an akshara; a rare one is spelled in as few parts as there are. A unigram whose pieces are letters."""
     specials = list(special.GENERATIVE.values())
-    room = _room(vocab_size, len(specials) + len(string.printable), "char", "ASCII and the special tokens")
+    room = _room(vocab_size, len(specials) + len(string.printable), "char", Message("ASCII and the special tokens"))
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])
     letters.keep(1.0, vocab_size - len(specials) - len(points), room // _COMMON_SHARE)
     kept = [letter for letter in letters.code if letter not in points]
@@ -207,9 +218,14 @@ def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     return assembled(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False), specials, decoders.Fuse())
 
 
-def _room(vocab_size: int, taken: int, kind: str, by: str) -> int:
+def _room(vocab_size: int, taken: int, kind: str, by: Message) -> int:
     if vocab_size < taken + 16:
         raise TokenizerError(
-            f"vocab_size={vocab_size} is too small for {kind}: {taken} are taken by {by}; try {max(512, 2 * taken)}"
+            "{vocab_size} is too small for {kind}: {taken} are taken by {by}; try {size}",
+            vocab_size=Option("vocab_size", vocab_size),
+            kind=kind,
+            taken=taken,
+            by=by,
+            size=max(512, 2 * taken),
         )
     return vocab_size - taken

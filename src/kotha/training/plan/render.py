@@ -68,12 +68,12 @@ def tell_plan(
     )
     parameters, out = asdict(count_parameters(model)), doors(model)
     found = {"preset": request.preset, "config": model.to_dict(), "parameters": parameters, **plan.to_dict()}
-    found["doors"] = [asdict(door) for door in out]
+    found["doors"] = [{**asdict(door), "because": str(door.because)} for door in out]
     title = f"{request.preset or 'design'}: {model.family}"
     shape = f"{plan.micro_batch_size} x {plan.context_length}"
     memory = f"memory to train in {plan.precision} on {plan.gpu or plan.device}, {shape} at once"
     work = f"operations (multiply and add) for each token, context {plan.context_length}"
-    exits = [[door.name, "open" if door.open else "closed", door.because] for door in out]
+    exits = [[door.name, "open" if door.open else "closed", str(door.because)] for door in out]
     tables: list[Table] = [
         (title, ["part", "parameters", "share"], _parameter_rows(parameters)),
         (work, ["part", "forward", "and backward", "share"], _work_rows(plan)),

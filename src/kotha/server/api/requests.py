@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.classifier import TextClassifier
 from kotha.model.vit import ViT
 from kotha.server.errors import RefusedError, UnsupportedByModelError
 from kotha.server.model_registry import Served
-from kotha.server.serial_executor import OneAtATime
+from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import Limits
 from kotha.server.state import state_of
 from kotha.server.wire import ModelName, WireRequest
@@ -58,12 +59,12 @@ async def looked(
 ) -> Response:
     """Ask a model something that hooks into it or computes: in a thread, one at a time, in time."""
     state = state_of(request)
-    async with state.shelf.use(name) as served:
+    async with state.registry.use(name) as served:
         return await in_turn(request, served.turns, lambda on_progress: work(served, on_progress), shares=shares)
 
 
 async def in_turn(
-    request: Request, turns: OneAtATime, work: Callable[[OnProgress], BaseModel], *, shares: bool = False
+    request: Request, turns: SerialExecutor, work: Callable[[OnProgress], BaseModel], *, shares: bool = False
 ) -> Response:
     """The answer to what takes a turn; it is also made JSON in the thread, as a large one would hold up the loop."""
     seconds = state_of(request).settings.limits.seconds
@@ -76,25 +77,27 @@ async def in_turn(
                 raise
             raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
 
-    return Response(await turns.take(request, seconds, answer, shares=shares), media_type="application/json")
+    return Response(await turns.run(request, seconds, answer, shares=shares), media_type="application/json")
 
 
 def tokenizer_of(served: Served) -> Tokenizer:
     """The tokenizer of a model that reads text."""
     if served.model.tokenizer is None:
-        raise UnsupportedByModelError(f"{served.name} has no tokenizer, and reads no text")
+        raise UnsupportedByModelError("{name} has no tokenizer, and reads no text", name=served.name)
     return served.model.tokenizer
 
 
-def refuse_family(served: Served, only: str) -> UnsupportedByModelError:
+def refuse_family(served: Served, only: Message) -> UnsupportedByModelError:
     """What to raise where a model is of another family: ``only a BERT fills gaps``."""
-    return UnsupportedByModelError(f"{served.name} is a {served.model.config.family}; {only}")
+    return UnsupportedByModelError(
+        "{name} is a {family}; {only}", name=served.name, family=served.model.config.family, only=only
+    )
 
 
 def check_length(text: str, limits: Limits, param: str = "text") -> None:
     """Refuse a text that is longer than any that is read."""
     if len(text) > limits.prompt_characters:
-        raise RefusedError(f"the text is longer than {limits.prompt_characters:,} letters", param=param)
+        raise RefusedError("the text is longer than {n:,} letters", param=param, n=limits.prompt_characters)
 
 
 def count_tokens(served: Served, text: str, most: int, param: str = "text") -> int:
@@ -103,31 +106,42 @@ def count_tokens(served: Served, text: str, most: int, param: str = "text") -> i
     if len(text) <= _LETTERS_OF_A_TOKEN * most:
         count = len(tokenizer_of(served).encode(text))
     if count > most:
-        raise RefusedError(f"the text has more than {most:,} tokens, which is the most here; shorten it", param=param)
+        raise RefusedError(
+            "the text has more than {n:,} tokens, which is the most here; shorten it", param=param, n=most
+        )
     return count
 
 
 def check_reads(served: Served) -> None:
     """Refuse a classifier: it has no words to look at; the model that it was made from has."""
     if isinstance(served.model.model, TextClassifier):
-        raise refuse_family(served, "it names classes: ask /api/classify why, or look into the model it was made from")
+        raise refuse_family(
+            served, Message("it names classes: ask /api/classify why, or look into the model it was made from")
+        )
 
 
 def picture(served: Served, png: str, limits: Limits, param: str = "image") -> NDArray[np.float32]:
     """A PNG in base64 as a ViT's input; whatever is wrong with it is said."""
     if not isinstance(served.model.model, ViT):
-        raise UnsupportedByModelError(f"{served.name} is a {served.model.config.family} and reads no images", param)
+        raise UnsupportedByModelError(
+            "{name} is a {family} and reads no images", param, name=served.name, family=served.model.config.family
+        )
     if len(png) > limits.image_bytes * 4 // 3 + 4:
-        raise RefusedError(f"the image is larger than {limits.image_bytes:,} bytes; make it smaller", param=param)
+        raise RefusedError("the image is larger than {n:,} bytes; make it smaller", param=param, n=limits.image_bytes)
     try:
         data = base64.b64decode(png, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RefusedError(f"the image is not in base64: {error}", param=param) from error
+        raise RefusedError("the image is not in base64: {why}", param=param, why=error) from error
     config = served.model.model.config
     return decode_png(data, config.image_size, config.n_channels, limits.image_pixels)
 
 
-def checked_size(count: int, limits: Limits, advice: str) -> None:
+def checked_size(count: int, limits: Limits, advice: Message) -> None:
     """Refuse an answer of too many numbers, with a word on how to ask for fewer."""
     if count > limits.numbers:
-        raise RefusedError(f"{count:,} numbers are more than one answer holds ({limits.numbers:,}); {advice}")
+        raise RefusedError(
+            "{n:,} numbers are more than one answer holds ({most:,}); {advice}",
+            n=count,
+            most=limits.numbers,
+            advice=advice,
+        )
