@@ -145,7 +145,7 @@ def _run(words: list[str]) -> None:
 
 
 def _fail(line: "Messenger | str", code: int) -> int:
-    if place := os.environ.get("KOTHA_ERROR_FILE"):  # the process that started this command formats the error itself
+    if place := os.environ.get("KOTHA_ERROR_FILE"):  # of who began this command, to tell it in another language
         with suppress(OSError):
             Path(place).write_text(json.dumps(to_json(line)), encoding="utf-8")
     with suppress(OSError):  # stderr may be on the full disk too
