@@ -18,7 +18,7 @@ from kotha.i18n.numbers import Language, in_words, number
 
 FOLDER = Path(__file__).parent
 # A sentence ends with its mark, or with the line.
-_SENTENCE = re.compile(r"[^।?!\n]+[।?!\n]*\s*")
+_SENTENCE = re.compile(r"(?:\{[^{}]*\}|[^।?!\n])+[।?!\n]*\s*")
 # What makes a sentence one of formulas: code, a sign of arithmetic, a shape, a power of ten.
 _FORMULA = re.compile(r"[`=×/^√→[\]]|\(\{\w+[^}]*\}, |\(\d[\d,]*, |\de[-+]?\d")
 
