@@ -111,7 +111,7 @@ class Comparison:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        return comparison_table(self).framed()
+        return comparison_table(self).html()
 
 
 def reached(run: Path) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class TextScore:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        return score_table(self).framed()
+        return score_table(self).html()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
-from kotha.report.page import Page, framed
+from kotha.report.table import Table
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.ending import start_of_document
@@ -123,9 +123,7 @@ class ParityReport:
 
     def _repr_html_(self) -> str:
         """A notebook's table of it."""
-        page = Page(f"{self.door}: {'passed' if self.passed else 'failed'}")
-        page.table(["parity", ""], rows(self), {})
-        return framed(page.html(), self.door)
+        return Table(f"{self.door}: {'passed' if self.passed else 'failed'}", ["parity", ""], rows(self)).html()
 
 
 def rows(report: ParityReport) -> list[list[str]]:

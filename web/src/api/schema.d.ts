@@ -1688,7 +1688,7 @@ export interface components {
              * Messages
              * @description What was said so far, the oldest first.
              */
-            messages: components["schemas"]["Message"][];
+            messages: components["schemas"]["SentMessage"][];
             /**
              * Metadata
              * @description Taken, and not kept.
@@ -3817,28 +3817,6 @@ export interface components {
             documents: number;
         };
         /**
-         * Message
-         * @description What one side said.
-         */
-        Message: {
-            /**
-             * Content
-             * @description What was said.
-             */
-            content?: string | components["schemas"]["TextPart"][] | null;
-            /**
-             * Name
-             * @description Taken, and not read.
-             */
-            name?: string | null;
-            /**
-             * Role
-             * @description Who said it; developer is read as system.
-             * @enum {string}
-             */
-            role: "system" | "developer" | "user" | "assistant";
-        };
-        /**
          * ModelMeeting
          * @description Two models against each other, in all judges' eyes.
          */
@@ -5057,6 +5035,28 @@ export interface components {
              * @description The same in words.
              */
             verdict: string;
+        };
+        /**
+         * SentMessage
+         * @description What one side said.
+         */
+        SentMessage: {
+            /**
+             * Content
+             * @description What was said.
+             */
+            content?: string | components["schemas"]["TextPart"][] | null;
+            /**
+             * Name
+             * @description Taken, and not read.
+             */
+            name?: string | null;
+            /**
+             * Role
+             * @description Who said it; developer is read as system.
+             * @enum {string}
+             */
+            role: "system" | "developer" | "user" | "assistant";
         };
         /**
          * SharedDirections
