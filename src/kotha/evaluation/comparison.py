@@ -112,7 +112,7 @@ class Comparison(Measurement):
     reasons: tuple[Reason, ...] = ()  # remarks, and why it is undecided, by their kinds
 
     def _repr_html_(self) -> str:
-        return comparison_table(self).framed()
+        return comparison_table(self).html()
 
 
 def reached(run: Path) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class TextScore(Measurement):
     baselines: "Baselines | None" = None  # what counting reaches on the same text, where that was asked for
 
     def _repr_html_(self) -> str:
-        return score_table(self).framed()
+        return score_table(self).html()
 
 
 @dataclass(frozen=True)

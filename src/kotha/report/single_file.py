@@ -86,6 +86,11 @@ def sheet_page(kind: str, title: str, data: dict[str, Any], *, made_by: str, lan
     return _page("sheet", kind, title, data, (), made_by, language)
 
 
+def document_page(title: str, data: dict[str, Any], language: str) -> str:
+    """The same of a document (``report/document.py``): its script shows blocks of any kind."""
+    return _page("document", "document", title, data, (), "", language)
+
+
 def _page(
     built: str, kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text], made_by: str, language: str
 ) -> str:
