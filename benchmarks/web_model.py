@@ -22,8 +22,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 import record  # noqa: E402
 
 from kotha.artifacts.model_folder import load  # noqa: E402
+from kotha.export.exporter import ExportSettings  # noqa: E402
 from kotha.export.parity import first_difference, prompt_reader  # noqa: E402
-from kotha.export.targets import ExportSettings  # noqa: E402
 from kotha.export.web.check import WRITE, opened_page  # noqa: E402
 from kotha.export.web.export import export_web  # noqa: E402
 from kotha.generation.answers import Request  # noqa: E402

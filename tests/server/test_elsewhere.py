@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from tests.server.conftest import started
 
+from kotha.export.exporter import ExportSettings
 from kotha.export.gguf.export import export_gguf
-from kotha.export.targets import ExportSettings
 from kotha.server.app import make_app
 from kotha.server.settings import ServeSettings
 from kotha.storage import bundled

@@ -10,8 +10,8 @@ import torch
 from tests.studio.conftest import LOOKS, faults, sideways
 
 from kotha.artifacts.model_folder import Bundle, load
+from kotha.export.exporter import ExportSettings
 from kotha.export.parity import ParityReport, our_side, prompt_reader
-from kotha.export.targets import ExportSettings
 from kotha.export.web import export as web
 from kotha.export.web.check import compared
 from kotha.export.web.weights import rounded

@@ -370,7 +370,8 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         >>> lm.export("gguf", "elsewhere").passed
         True
         """
-        from kotha.export.targets import ExportSettings, export
+        from kotha.export.exporter import ExportSettings
+        from kotha.export.targets import export
 
         settings = ExportSettings(weights=weights, license=license, run=self.path, lines=lines, overwrite=overwrite)
         return export(self.bundle, to, Path(out), settings)

@@ -45,8 +45,8 @@ def export(
         if value is not None and door != to:
             raise UsageError("{name} belongs to --to {door}, and this is --to {to}", name=name, door=door, to=to)
     from kotha.artifacts.model_folder import load
+    from kotha.export.exporter import ExportSettings
     from kotha.export.parity import lines_of
-    from kotha.export.targets import ExportSettings
     from kotha.export.targets import export as export_model
 
     settings = ExportSettings(

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from kotha.errors import DataError, UsageError, reason
 from kotha.i18n.message import Message
-from kotha.storage.status import is_file, is_folder
 
 # Far more than any picture for a model of this kind.
 _MOST_BYTES = 64 << 20
@@ -61,7 +60,7 @@ class LabelledImages:
 
 def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
     """Read an image for a model: -> (n_channels, height, width)."""
-    if not is_file(path):
+    if not path.is_file():
         raise UsageError("there is no image {path}; give a PNG, JPEG, PGM, .npy or .json file", path=path)
     if path.stat().st_size > _MOST_BYTES:
         raise UsageError(
@@ -103,7 +102,7 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
 
 def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
     """The images of a folder by class, or of an archive, by their part: train, maybe validation, maybe test."""
-    parts = _read_archive(place) if is_file(place) else _read_folders(place, size, n_channels)
+    parts = _read_archive(place) if place.is_file() else _read_folders(place, size, n_channels)
     wanted = (n_channels, size, size)
     for part, each in parts.items():
         if each.images.shape[1:] != wanted:
@@ -121,9 +120,9 @@ def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, L
 
 def holds_images(place: Path) -> bool:
     """Whether a place is an archive of arrays, or a folder of folders with images."""
-    if is_file(place):
+    if place.is_file():
         return place.suffix == ".npz"
-    return is_folder(place) and any(_is_image(file) for folder in _folders(place) for file in _below(folder))
+    return place.is_dir() and any(_is_image(file) for folder in _folders(place) for file in _below(folder))
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
@@ -169,7 +168,7 @@ def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
 
 
 def _folders(place: Path) -> list[Path]:
-    return sorted(each for each in place.iterdir() if is_folder(each) and not each.name.startswith("."))
+    return sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith("."))
 
 
 def _below(folder: Path) -> list[Path]:

@@ -2,12 +2,12 @@
 
 import json
 import math
+import stat
 from pathlib import Path
 from typing import Any
 
 from kotha.errors import KothaError, reason
 from kotha.i18n.message import Message
-from kotha.storage.status import is_file, is_there
 
 # Tables and lists in one another: far more than anything of ours has.
 _DEEPEST = 64
@@ -43,13 +43,14 @@ def _finite(value: Any) -> Any:
 def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int = 1 << 20) -> dict[str, Any]:
     """The table in a JSON file; what holds none, or a key that comes twice, is refused."""
     try:
-        if is_there(path) and not is_file(path):  # a pipe would let us wait for ever
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would let us wait for ever
             raise error("{path} is broken: it is no regular file", path=path)
-        if path.stat().st_size > most_bytes:
+        if status.st_size > most_bytes:
             raise error(
                 "{path} has {n:,} bytes, far more than any {name}",
                 path=path,
-                n=path.stat().st_size,
+                n=status.st_size,
                 name=path.name,
             )
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)

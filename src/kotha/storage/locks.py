@@ -3,6 +3,9 @@
 Linux and macOS lock the file or folder itself (``flock``); on a file system without locks nothing is held. Windows
 opens no folder, and moves nothing that is open: there an empty file beside it is locked in its place
 (``.NAME.kotha-lock``), which goes when it is let go, and is taken over by the next if its holder was killed.
+
+The library ``filelock`` holds a file of its own beside the thing, which stays there on Linux and macOS; it locks no
+folder, does not follow what is renamed, and names no holder.
 """
 
 import errno

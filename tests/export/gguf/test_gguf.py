@@ -13,13 +13,13 @@ from tests.conftest import SHARED_DATA
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import ConfigError, KothaError, TokenizerError, UsageError
+from kotha.export.exporter import ExportSettings
 from kotha.export.gguf import check, vocabulary
 from kotha.export.gguf import export as door
 from kotha.export.gguf import layouts as layout
 from kotha.export.gguf.export import KINDS, export_gguf, write_file
 from kotha.export.gguf.vocabulary import vocabulary_of
 from kotha.export.parity import AWKWARD_LINES
-from kotha.export.targets import ExportSettings
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN, preset
@@ -304,7 +304,7 @@ def test_what_float16_cannot_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="weights='q8' is not a type of GGUF files; did you mean 'q8_0'"):
+    with pytest.raises(UsageError, match="weights='q8' is no type of weights there; did you mean 'q8_0'"):
         export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf", ExportSettings(weights="q8"))
 
 

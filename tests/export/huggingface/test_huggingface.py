@@ -12,11 +12,12 @@ from tests.export.models import ARCHITECTURES, CONFIGS, VOCABULARY, shaken
 
 from kotha.artifacts.model_folder import Bundle, save, unique_weights
 from kotha.errors import KothaError, UsageError
+from kotha.export.exporter import ExportSettings
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.parity import AWKWARD_LINES, built_in_lines
-from kotha.export.targets import ExportSettings, export
+from kotha.export.targets import export
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings

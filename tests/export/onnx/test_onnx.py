@@ -13,13 +13,13 @@ from tests.export.models import CONFIGS, shaken
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
+from kotha.export.exporter import ExportSettings
 from kotha.export.onnx import check
 from kotha.export.onnx import export as door
 from kotha.export.onnx.check import Session
 from kotha.export.onnx.export import DESCRIPTION, export_onnx
 from kotha.export.onnx.graphs import empty_past, past_names
 from kotha.export.parity import our_side
-from kotha.export.targets import ExportSettings
 from kotha.model.attention import Attention
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import Model, build

@@ -9,7 +9,8 @@ import pytest
 from tests.browser.conftest import CHROMIUM
 from tests.export.models import CONFIGS, shaken
 
-from kotha.export.targets import ExportSettings, export
+from kotha.export.exporter import ExportSettings
+from kotha.export.targets import export
 from kotha.export.web import check
 
 LINES = ["নদীর ধারে", "তঁার র\u200c্যাব", "১২ 34 😀"]

@@ -14,8 +14,8 @@ from tests.export.models import CONFIGS, shaken
 
 from kotha.errors import ConfigError, KothaError, UsageError
 from kotha.export.card import About
+from kotha.export.exporter import ExportSettings
 from kotha.export.parity import ParityReport
-from kotha.export.targets import ExportSettings
 from kotha.export.web import export as web
 from kotha.export.web.card import describe_card
 from kotha.storage import bundled
@@ -80,7 +80,8 @@ def test_where_no_script_runs_the_card_is_a_table(page: str) -> None:
 def test_the_box_tells_what_its_card_does() -> None:
     from kotha.artifacts.model_folder import load
 
-    card = describe_card(load(bundled.FOLDER), About.of(bundled.FOLDER), None)
+    about = About.of(bundled.FOLDER)
+    card = describe_card(load(bundled.FOLDER), about, about.license)
     row = next(line for line in card["own"].splitlines() if line.startswith("| all of it |"))
     assert card["bits_per_byte"] == float(row.split("|")[2])
     assert card["license"] == "cc-by-sa-4.0"
@@ -92,7 +93,12 @@ def test_the_box_tells_what_its_card_does() -> None:
     [
         (shaken(CONFIGS["bert"]), {}, ConfigError, "family=bert: the page writes a text on"),
         (replace(shaken(CONFIGS["gpt2"]), tokenizer=None), {}, KothaError, "no tokenizer, and a page needs one"),
-        (shaken(CONFIGS["gpt2"]), {"weights": "q8_0"}, UsageError, "weights='q8_0': the page has int8 weights"),
+        (
+            shaken(CONFIGS["gpt2"]),
+            {"weights": "q8_0"},
+            UsageError,
+            "weights='q8_0' is no type of weights there; known: int8",
+        ),
     ],
 )
 def test_refused_in_words(

@@ -17,20 +17,16 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
-from kotha.artifacts.model_folder import Bundle
-from kotha.errors import KothaError, UsageError, library, nearest
-from kotha.export.card import UNKNOWN, About
+from kotha.errors import KothaError, library
+from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.gguf.check import check_file
 from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.parity import ParityReport, our_side, with_remarks
-from kotha.export.targets import USUAL, ExportSettings
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.storage.atomic import whole_path
-from kotha.storage.destinations import check_file_place
-from kotha.storage.status import is_there
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -39,33 +35,15 @@ KINDS = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "q8_0": "MOSTLY_Q8_0", "q4_0": "
 _TABLES = ("token_embd.weight", "output.weight")
 
 
-def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
-    """Write a GGUF file (at ``out``, or into a folder ``out`` as model-KIND.gguf), and compare it in llama.cpp."""
-    kind = settings.weights or "f16"
-    if kind not in KINDS:
-        raise UsageError(
-            "weights={weights!r} is not a type of GGUF files{nearest}", weights=kind, nearest=nearest(kind, KINDS)
-        )
-    architecture = architecture_of(bundle.config)
-    if bundle.tokenizer is None:
-        raise KothaError("this model folder has no tokenizer, and a GGUF file needs one; train or save it with one")
-    path = out if out.suffix == ".gguf" else out / f"model-{kind}.gguf"
-    if is_there(check_file_place(path)) and not settings.overwrite:
-        raise KothaError(
-            "{path} exists; choose another place, or replace it with {overwrite}",
-            path=path,
-            overwrite=Option("overwrite", True),
-        )
-    model = cast("GPT", our_side(bundle).model)  # what has an architecture there is one
-    about = About() if settings.run is None else About.of(settings.run)
-    license = settings.license or (None if about.license == UNKNOWN else about.license)
-    vocabulary, wider = write_file(model, bundle.tokenizer, path, kind, license, about.language)
-    report = check_file(model, bundle.tokenizer, path, kind, vocabulary, settings.lines)
-    report = replace(report, architecture=architecture, weights=kind)
+def _export(job: ExportJob) -> ParityReport:
+    """Write a GGUF file, and compare it in llama.cpp."""
+    model = cast("GPT", our_side(job.bundle).model)  # what has an architecture there is one
+    vocabulary, wider = write_file(model, job.tokenizer, job.path, job.weights, job.license, job.about.language)
+    report = check_file(model, job.tokenizer, job.path, job.weights, vocabulary, job.settings.lines)
     stay = Message(
         "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}", n=len(wider), names=wider[:4]
     )
-    return with_remarks(report, stay if wider else None)
+    return with_remarks(replace(report, architecture=architecture_of(model.config)), stay if wider else None)
 
 
 def write_file(
@@ -171,3 +149,13 @@ def _add_tensor(gguf: Any, writer: Any, name: str, tensor: Tensor, kind: str) ->
     else:
         stored = gguf.GGMLQuantizationType[kind.upper()]
         writer.add_tensor(name, gguf.quants.quantize(values, stored).view(_Written), raw_dtype=stored)
+
+
+export_gguf = Exporter(
+    opens=lambda config: Message("opens in llama.cpp as {name}", name=architecture_of(config)),
+    export=_export,
+    weights=("f16", "f32", "q8_0", "q4_0"),
+    file_name="model-{weights}.gguf",
+    endings=(".gguf",),
+    needs_tokenizer=Message("a GGUF file"),
+)

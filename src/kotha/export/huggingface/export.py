@@ -24,14 +24,13 @@ import torch
 from torch import Tensor
 
 from kotha.artifacts.model_folder import WEIGHTS_FILE, Bundle, unique_weights
-from kotha.errors import KothaError, UsageError, is_short_of_memory, nearest, reason
+from kotha.errors import KothaError, is_short_of_memory, reason
 from kotha.export.card import About, model_card
+from kotha.export.exporter import USUAL, Exporter, ExportJob, ExportSettings, with_marks_of
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, special_ids, special_texts, write_config
 from kotha.export.huggingface.layouts import MARIAN, VIT, Layout, choose_layout
-from kotha.export.marks import with_marks_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
-from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.weight_map import with_zeros
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
@@ -52,30 +51,32 @@ _WRITTEN = (
 _ROLES = ("bos", "eos", "pad", "unk", "mask", "cls", "sep")
 
 
-def export_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
+def _export(job: ExportJob) -> ParityReport:
     """Write the folder, and let transformers compare it; a folder that it cannot open is a proof that failed."""
+    bundle = job.bundle
     taught = isinstance(bundle.model, GPT) and was_taught(
         Engine(bundle.model, bundle.tokenizer, max_batch=1, chat=bundle.chat)
     )
-    layout = write_hf(bundle, out, settings, chat=taught)
-    name = settings.weights or DTYPES[0]
-    dtype: torch.dtype = getattr(torch, name)
+    layout = write_hf(bundle, job.path, job.settings, chat=taught)
+    dtype: torch.dtype = getattr(torch, job.weights)
     try:
-        report = check_hf(out, our_side(bundle, dtype), layout, settings.lines)
+        report = check_hf(job.path, our_side(bundle, dtype), layout, job.settings.lines)
     except KothaError as error:
         short = Message("there is not enough memory to open it with transformers")
         report = ParityReport(door="hf", refused=short if is_short_of_memory(error) else reason(error))
-    report = replace(report, architecture=layout.architecture, weights=name)
-    return with_remarks(report, rounding(bundle, dtype))
+    return with_remarks(replace(report, architecture=layout.architecture), rounding(bundle, dtype))
+
+
+export_hf = Exporter(
+    opens=lambda config: Message("opens as {name}", name=choose_layout(config).architecture),
+    export=_export,
+    weights=DTYPES,
+)
 
 
 def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: bool = False) -> Layout:
     """Write the folder, whole or not at all, with a chat template if asked; answers with the layout that it has."""
     dtype = settings.weights or DTYPES[0]
-    if dtype not in DTYPES:
-        raise UsageError(
-            "weights={weights!r} is no type of weights there{nearest}", weights=dtype, nearest=nearest(dtype, DTYPES)
-        )
     layout = choose_layout(bundle.config)
     weights = foreign_weights(bundle, layout, dtype)
     config = write_config(layout, bundle.config, bundle.tokenizer, dtype)

@@ -1,4 +1,4 @@
-"""The proof of the graphs: the same questions to our model and to onnxruntime, with and without the cache."""
+"""The proof of the graphs: the same questions to our model and to onnxruntime."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.export.onnx.graphs import empty_past, past_names
-from kotha.export.parity import ParityReport, built_in_lines, first_difference, with_greedy, with_logits
+from kotha.export.parity import ParityReport, built_in_lines, with_greedy, with_logits
 from kotha.i18n.message import Message
 from kotha.model.bert import BERT
 from kotha.model.config import TextConfig
@@ -89,38 +89,20 @@ def _check_bert(report: ParityReport, model: BERT, session: Session, rows: Tenso
     return with_logits(report, [(mine.float().cpu(), theirs[name]) for name, mine in ours._asdict().items()])
 
 
-def _in_two_parts(steps: Any, ids: Tensor, past: dict[str, Tensor]) -> Tensor:
-    """The same tokens in two calls, the second with the first one's present as its past."""
-    cut = max(1, ids.shape[1] // 2)
-    first = steps(ids=ids[:, :cut], **past)
-    if cut == ids.shape[1]:
-        return first["logits"]  # type: ignore[no-any-return]
-    second = steps(ids=ids[:, cut:], **_as_past(first))
-    return torch.cat((first["logits"], second["logits"]), 1)
-
-
 def _with_cache(
     report: ParityReport, ours: Any, steps: Any, ids: Tensor, n_prompt: int, blocks: nn.ModuleList, config: TextConfig
 ) -> ParityReport:
-    """Add logits, read at once and in two parts, and greedy text: ours, theirs with the cache, theirs without it."""
-    past, empty = _named_past(blocks, len(ids)), _named_past(blocks, 1)
-    in_two = _in_two_parts(steps, ids, past)
-    report = with_logits(report, [(ours(ids), steps(ids=ids, **past)["logits"]), (ours(ids), in_two)])
+    """Add logits, read at once, and greedy text: ours, and theirs through the cache."""
+    report = with_logits(report, [(ours(ids), steps(ids=ids, **_named_past(blocks, len(ids)))["logits"])])
     prompt = ids[:1, :n_prompt]
     n_tokens = min(_GREEDY_TOKENS, config.context_length - prompt.shape[1])
-    mine, again = prompt, prompt
+    mine, theirs, answer = prompt, prompt, steps(ids=prompt, **_named_past(blocks, 1))
     for _ in range(n_tokens):
-        mine = _longer(mine, ours(mine))
-        again = _longer(again, steps(ids=again, **empty)["logits"])
-    cached, answer = prompt, steps(ids=prompt, **empty)
-    for _ in range(n_tokens):
-        cached = _longer(cached, answer["logits"])
-        answer = steps(ids=cached[:, -1:], **_as_past(answer)) if cached.shape[1] < config.context_length else answer
+        mine, theirs = _longer(mine, ours(mine)), _longer(theirs, answer["logits"])
+        if theirs.shape[1] < config.context_length:
+            answer = steps(ids=theirs[:, -1:], **_as_past(answer))
     start = prompt.shape[1]
-    written, others = mine[0, start:].tolist(), (cached[0, start:].tolist(), again[0, start:].tolist())
-    parted = [(n_tokens if place is None else place) for place in (first_difference(written, each) for each in others)]
-    worst = others[parted.index(min(parted))]
-    return with_greedy(report, written, worst)
+    return with_greedy(report, mine[0, start:].tolist(), theirs[0, start:].tolist())
 
 
 def _longer(ids: Tensor, logits: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,14 @@ import torch
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
-from kotha.export.marks import with_marks_of
+from kotha.export.exporter import Exporter, ExportJob, with_marks_of
+from kotha.export.obstacles import UnsupportedError
 from kotha.export.onnx.check import check_graphs
 from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
-from kotha.export.targets import USUAL, ExportSettings
+from kotha.i18n.message import Message, Text
 from kotha.model.attention import set_reading
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.atomic import whole_folder, write_whole
 from kotha.storage.destinations import is_made_of
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -39,24 +40,35 @@ _WRITTEN = (
 _MOST_BYTES = 1_900_000_000
 
 
-def export_onnx(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
+def _opens(config: ModelConfig) -> Text:
+    if isinstance(config, ClassifierConfig):
+        because = Message("family={family!r}: ours take no classifiers; export this one to hf", family=config.family)
+        raise UnsupportedError("no ONNX graph: {because}", because=because)
+    cached = Message("opens in onnxruntime, with a cache")
+    return cached if isinstance(config, GPTConfig) else Message("opens in onnxruntime")
+
+
+def _export(job: ExportJob) -> ParityReport:
     """Write a folder of graphs, whole or not at all, and compare it in onnxruntime before it is handed over."""
     for name in ("onnx", "onnxscript"):
         if importlib.util.find_spec(name) is None:
             raise KothaError(
                 "writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript", name=name
             )
-    ours, spelled = our_side(bundle), our_side(bundle).model
+    ours, spelled = our_side(job.bundle), our_side(job.bundle).model
     set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
-    with whole_folder(out, lambda old: settings.overwrite and _is_ours(old)) as folder:
+    with whole_folder(job.path, lambda old: job.settings.overwrite and _is_ours(old)) as folder:
         graphs = graphs_of(spelled)
         for graph in graphs:
             _write_graph(graph, folder / f"{graph.name}.onnx")
         if ours.tokenizer is not None:
-            with_marks_of(ours.tokenizer, bundle.config).save(folder)
+            with_marks_of(ours.tokenizer, ours.config).save(folder)
         write_whole(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
-        report = check_graphs(ours.model, ours.tokenizer, folder, settings.lines)
-    return with_remarks(replace(report, weights="float32"), rounding(bundle, torch.float32))
+        report = check_graphs(ours.model, ours.tokenizer, folder, job.settings.lines)
+    return with_remarks(report, rounding(job.bundle, torch.float32))
+
+
+export_onnx = Exporter(opens=_opens, export=_export, weights=("float32",))
 
 
 def _write_graph(graph: Graph, path: Path) -> None:

@@ -6,19 +6,18 @@ from typing import Any
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import mapping
-from kotha.export.card import UNKNOWN, About
+from kotha.export.card import About
 
 
 def describe_card(bundle: Bundle, about: About, license: str | None) -> dict[str, Any]:
     """The card, ready for JSON; None where something is not known."""
     assert bundle.tokenizer is not None, "a page has a tokenizer"
-    named = license or (None if about.license == UNKNOWN else about.license)
     bits, read = about.summary.get("bits_per_byte"), about.summary.get("tokens")
     data = mapping(about.config, "data").get("path")
     return {
         "parameters": sum(parameter.numel() for parameter in bundle.model.parameters()),
         "tokenizer": bundle.tokenizer.kind,
-        "license": named,
+        "license": license,
         "bits_per_byte": bits if isinstance(bits, float) else stated_bits_per_byte(about.own_card),
         "tokens_read": read if isinstance(read, int) else None,
         "data": Path(data).name if isinstance(data, str) else stated_sources(about.own_card),

@@ -6,30 +6,23 @@ same weights in float32, up to the order of sums, by a kernel in WebAssembly (SI
 where there is one.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from kotha.artifacts.model_folder import Bundle
-from kotha.errors import KothaError, UsageError
-from kotha.export.card import About
+from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.obstacles import UnsupportedError
 from kotha.export.parity import ParityReport, our_side, with_remarks
-from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.web.card import describe_card
 from kotha.export.web.check import check_page
 from kotha.export.web.page import whole_page
 from kotha.export.web.vocabulary import describe_vocabulary
 from kotha.export.web.weights import pack, rounded
-from kotha.i18n.message import Message, Option, Text
+from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig
 from kotha.model.gpt import GPT
 from kotha.storage import bundled
 from kotha.storage.atomic import write_page
-from kotha.storage.destinations import PAGE_ENDINGS, check_file_place
-from kotha.storage.status import is_there
-
-FILE_NAME = "model.html"
+from kotha.storage.destinations import PAGE_ENDINGS
 
 
 def opens_in_browser(config: ModelConfig) -> Text:
@@ -40,34 +33,29 @@ def opens_in_browser(config: ModelConfig) -> Text:
     return Message("opens in any browser, as one file")
 
 
-def export_web(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
-    """Write one file (at ``out``, or into a folder ``out`` as model.html), and compare it in a browser."""
-    if settings.weights not in (None, "int8"):
-        raise UsageError("weights={weights!r}: the page has int8 weights, and no others", weights=settings.weights)
-    opens_in_browser(bundle.config)
-    if bundle.tokenizer is None:
-        raise KothaError("this model folder has no tokenizer, and a page needs one; train or save it with one")
-    path = out if out.suffix in PAGE_ENDINGS else out / FILE_NAME
-    if is_there(check_file_place(path)) and not settings.overwrite:
-        raise KothaError(
-            "{path} exists; choose another place, or replace it with {overwrite}",
-            path=path,
-            overwrite=Option("overwrite", True),
-        )
-    ours = our_side(bundle)
-    model = rounded(cast("GPT", ours.model))
+def _export(job: ExportJob) -> ParityReport:
+    """Write the page, and compare it in a browser."""
+    model = rounded(cast("GPT", our_side(job.bundle).model))
     packed = pack(model)
-    about = About() if settings.run is None else About.of(settings.run)
     description = {
-        "name": "model" if settings.run is None else Path(bundled.title(settings.run)).name,
-        "model": bundle.config.to_dict(),
-        "vocabulary": describe_vocabulary(bundle.tokenizer),
+        "name": "model" if job.settings.run is None else Path(bundled.title(job.settings.run)).name,
+        "model": job.bundle.config.to_dict(),
+        "vocabulary": describe_vocabulary(job.tokenizer),
         "arrays": packed.arrays,
         "bytes": len(packed.content),
-        "card": describe_card(bundle, about, settings.license),
+        "card": describe_card(job.bundle, job.about, job.license),
     }
-    write_page(path, whole_page(description, packed.squeezed()))
-    report = replace(check_page(model, bundle.tokenizer, path, settings.lines), weights="int8")
-    return with_remarks(
-        report, Message("{n:,} bytes", n=path.stat().st_size), Message("compared with the same int8 weights as float32")
-    )
+    write_page(job.path, whole_page(description, packed.squeezed()))
+    report = check_page(model, job.tokenizer, job.path, job.settings.lines)
+    told = Message("compared with the same int8 weights as float32")
+    return with_remarks(report, Message("{n:,} bytes", n=job.path.stat().st_size), told)
+
+
+export_web = Exporter(
+    opens=opens_in_browser,
+    export=_export,
+    weights=("int8",),
+    file_name="model.html",
+    endings=PAGE_ENDINGS,
+    needs_tokenizer=Message("a page"),
+)
