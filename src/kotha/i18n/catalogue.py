@@ -17,8 +17,8 @@ from kotha.i18n.message import Amount, Option, Plural, english
 from kotha.i18n.numbers import Language, in_words, number
 
 FOLDER = Path(__file__).parent
-# A sentence ends with its mark, or with the line.
-_SENTENCE = re.compile(r"[^।?!\n]+[।?!\n]*\s*")
+# A sentence ends with its mark, or with the line; the mark of a conversion (``{name!r}``) is none.
+_SENTENCE = re.compile(r"(?:\{\{|\{[^{}]*\}|[^।?!\n{])*[।?!\n]+\s*|(?:\{\{|\{[^{}]*\}|[^।?!\n{])+")
 # What makes a sentence one of formulas: code, a sign of arithmetic, a shape, a power of ten.
 _FORMULA = re.compile(r"[`=×/^√→[\]]|\(\{\w+[^}]*\}, |\(\d[\d,]*, |\de[-+]?\d")
 
