@@ -2,14 +2,14 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 # A process for each core, one thread in each: two threads of one test gain little and lose much to their neighbours.
-# The files in the order of tests/conftest.py, the longest first, or the last minutes are one process alone with them.
-TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
+TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-slow check format map reference studio docs kills cuts faults reads delays memory nodes elsewhere fuzz lock audit clean setup-demo setup-dev
+.PHONY: help demo test test-extended test-slow check format map reference studio docs kills cuts faults reads delays memory nodes elsewhere fuzz lock audit clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
-	@echo "make test       all tests that take seconds"
+	@echo "make test       the first tier of tests: minutes in all"
+	@echo "make test-extended  the second tier: browsers, fuzzing, fault injection, several machines, other systems"
 	@echo "make check      format, lint, types, tests, docs: what a commit must pass"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make format     put the code into shape"
@@ -34,7 +34,10 @@ demo: setup-demo
 	$(RUN) -m kotha demo
 
 test: setup-dev
-	$(TEST) -m "not slow"
+	$(TEST) -m "not slow and not extended"
+
+test-extended: setup-dev
+	$(TEST) -m "extended and not slow"
 
 test-slow: setup-dev
 	$(RUN) -m pytest -m slow

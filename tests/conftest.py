@@ -20,36 +20,29 @@ settings.load_profile("kotha")
 # Real Bangla data beside the checkout; tests that read it are skipped where it is not.
 SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# The files that take the longest, longest first: begun last, one of them would keep a whole suite waiting.
-LONGEST = (
-    "studio/test_look.py",
-    "fuzz/test_fuzz.py",
-    "book/test_chapters_in_english.py",
-    "studio/test_built.py",
-    "studio/test_teach.py",
-    "studio/test_hand.py",
-    "server/test_workers.py",
-    "server/test_safety.py",
-    "training/test_all_learn.py",
+# The second tier, which `make test-extended` runs: browsers, other machines and systems, broken inputs and disks.
+EXTENDED = (
+    "book",
+    "browser",
+    "fault_injection",
+    "fuzz",
+    "platform_simulation",
+    "server/test_faults.py",
+    "server/test_soak.py",
+    "studio",
+    "test_notebook.py",
+    "text/test_corpus_fuzz.py",
+    "text/test_on_ray.py",
     "training/test_distributed.py",
-    "generation/test_engine.py",
-    "export/onnx/test_onnx.py",
-    "evaluation/doctor/test_doctor.py",
-    "test_docs.py",
-    "book/test_site.py",
-    "book/test_chapters_in_bangla.py",
-    "test_api.py",
-    "export/gguf/test_gguf.py",
-    "training/test_loop.py",
-    "text/test_prepare.py",
-    "cli/test_demo.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bring the longest files to the front; the others stay as they are."""
-    turns = {Path(__file__).parent / name: turn for turn, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: turns.get(item.path, len(turns)))
+    """Mark the tests of the second tier, by where they are."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.path.relative_to(here).as_posix().startswith(EXTENDED):
+            item.add_marker(pytest.mark.extended)
 
 
 @pytest.fixture(scope="session")

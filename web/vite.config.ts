@@ -8,7 +8,7 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 // inline style, so nothing is inlined here either.
 export default defineConfig({
   plugins: [svelte()],
-  resolve: { alias: { "@words": at("../src/kotha/report/studio/words"), "@": at("src") } },
+  resolve: { alias: { "@words": at("../src/kotha/report/studio/words"), "@messages": at("../src/kotha/i18n/bn"), "@": at("src") } },
   build: {
     outDir: at("../src/kotha/report/studio/static"),
     emptyOutDir: true,

@@ -13,19 +13,21 @@ from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from kotha.errors import UsageError, nearest
+from kotha.errors import UsageError, nearest, reason
+from kotha.i18n.message import Message, Text
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _LISTS = (list, tuple, Sequence, Iterable)
-_WORDS: dict[Any, str] = {
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    bool: "True or False",
-    type(None): "None",
-    os.PathLike: "a path",
-    Callable: "a function",
+# A type as a reader names it, and several of it.
+_WORDS: dict[Any, tuple[Message, Message]] = {
+    str: (Message("a text"), Message("texts")),
+    int: (Message("a whole number"), Message("whole numbers")),
+    float: (Message("a number"), Message("numbers")),
+    bool: (Message("True or False"), Message("True or False")),
+    type(None): (Message("None"), Message("None")),
+    os.PathLike: (Message("a path"), Message("paths")),
+    Callable: (Message("a function"), Message("functions")),
 }
 
 
@@ -57,15 +59,24 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for name in kwargs:
                 if name not in known and not open_ended:
-                    raise UsageError(f"{called} has no argument {name!r}{nearest(name, known.keys() - {'self'})}")
+                    raise UsageError(
+                        "{called} has no argument {name!r}{nearest}",
+                        called=called,
+                        name=name,
+                        nearest=nearest(name, known.keys() - {"self"}),
+                    )
             try:
                 given = signature.bind(*args, **kwargs).arguments
             except TypeError as error:
-                raise UsageError(f"{called}: {error}") from error
+                raise UsageError("{called}: {why}", called=called, why=reason(error)) from error
             for name, value in {**given, **kwargs}.items():
                 if name in known and not _fits(value, known[name].annotation):
-                    allowed = " or ".join(dict.fromkeys(_words(known[name].annotation)))
-                    raise UsageError(f"{name}={reprlib.repr(value)} cannot be used; give {allowed}")
+                    raise UsageError(
+                        "{name}={value} cannot be used; give {allowed}",
+                        name=name,
+                        value=reprlib.repr(value),
+                        allowed=_either(_kinds(known[name].annotation)),
+                    )
             return function(*args, **kwargs)
 
         return call
@@ -89,15 +100,24 @@ def _fits(value: Any, annotation: Any) -> bool:
     return not isinstance(kind, type) or kind is inspect.Parameter.empty or isinstance(value, kind)
 
 
-def _words(annotation: Any) -> list[str]:
-    """A type as a reader names it, by its alternatives."""
+def _kinds(annotation: Any) -> list[Any]:
+    """The types that an annotation allows; a list of some as a tuple of them."""
     kind = get_origin(annotation) or annotation
     if kind in (Union, UnionType):
-        found = [words for each in get_args(annotation) for words in _words(each)]
-        return [words for words in found if words != "a text"] if "a path" in found else found
+        found = [each for part in get_args(annotation) for each in _kinds(part)]
+        return [each for each in found if each is not str] if os.PathLike in found else found
     if kind is Literal:
-        return ["a text"]
-    if kind in _LISTS:
-        items = " or ".join(f"{words}s".removeprefix("a ") for words in _words(get_args(annotation)[0]))
-        return [f"a list of {items}"]
-    return [_WORDS.get(kind, f"a {getattr(kind, '__name__', kind)}")]
+        return [str]
+    return [tuple(_kinds(get_args(annotation)[0]))] if kind in _LISTS else [kind]
+
+
+def _either(kinds: Iterable[Any], many: bool = False) -> Text:
+    """Types as a reader names them, one or the other."""
+    first, *others = dict.fromkeys(kinds)
+    if isinstance(first, tuple):
+        found = Message("a list of {items}", items=_either(first, many=True))
+    elif first in _WORDS:
+        found = _WORDS[first][many]
+    else:
+        found = Message("{kind}s" if many else "a {kind}", kind=getattr(first, "__name__", first))
+    return Message("{first} or {second}", first=found, second=_either(others, many)) if others else found

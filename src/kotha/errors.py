@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
+from kotha.i18n.message import Message, Text, english
+
 
 class KothaError(Exception):
     """Something the user can put right, as a message: an English template and the values that fill it in.
@@ -29,9 +31,7 @@ class KothaError(Exception):
         self.values: dict[str, Any] = values
 
     def __str__(self) -> str:
-        lists = {name: each for name, each in self.values.items() if isinstance(each, list | tuple)}
-        listed = {name: ", ".join(map(str, each)) for name, each in lists.items()}
-        return self.template.format_map({**self.values, **listed}) if self.values else self.template
+        return english(self.template, self.values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), self.__dict__)
@@ -115,24 +115,58 @@ def is_of_the_machine(error: KothaError) -> bool:
     return isinstance(why, OSError) or type(why) is RuntimeError or "os error" in str(why) or is_short_of_memory(error)
 
 
-def library(name: str, needed: str, error: type[KothaError] = KothaError) -> Any:
+# What the system says most often, by its number, so that a reader has it in their language.
+_OF_THE_SYSTEM = {
+    errno.ENOSPC: Message("No space left on device"),
+    errno.EACCES: Message("Permission denied"),
+    errno.EIO: Message("Input/output error"),
+    errno.ENOENT: Message("No such file or directory"),
+}
+
+
+def reason(error: BaseException) -> Text:
+    """Why something failed, as a value for the message that says what did: our own words, the system's or a library's.
+
+    >>> str(reason(OSError(errno.ENOSPC, "No space left on device"))), str(reason(ValueError("odd")))
+    ('No space left on device', 'odd')
+    """
+    if isinstance(error, KothaError):
+        return Message(error.template, **error.values)
+    if isinstance(error, OSError) and error.strerror:
+        usual = _OF_THE_SYSTEM.get(error.errno or 0)
+        return usual if usual and str(usual) == error.strerror else error.strerror  # Windows may say more
+    said = error.args[0] if error.args else ""
+    return said if isinstance(said, Message) else str(error)
+
+
+def library(name: str, needed: Text, error: type[KothaError] = KothaError) -> Any:
     """A library that an extra brings, loaded when it is asked for; where it is missing, what is ``needed`` is said."""
     try:
         return import_module(name)
     except ImportError as problem:
-        raise error(needed) from problem
+        message = Message(needed) if isinstance(needed, str) else needed
+        raise error(message.template, **message.values) from problem
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known name was probably meant, as the end of a sentence.
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant, or None.
 
-    >>> nearest("unigrm", ["bpe", "unigram"])
-    "; did you mean 'unigram'?"
-    >>> nearest("xyz", ["bpe", "unigram"])
-    '; known: bpe, unigram'
+    >>> closest("unigrm", ["bpe", "unigram"]), closest("xyz", ["bpe", "unigram"])
+    ('unigram', None)
     """
     import difflib  # not at the top: a program that is interrupted while it starts should know these errors by then
 
-    options = sorted(set(known))
-    close = difflib.get_close_matches(name, options, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(options)}"
+    return next(iter(difflib.get_close_matches(name, sorted(set(known)), n=1)), None)
+
+
+def nearest(name: str, known: Iterable[str]) -> Message:
+    """Say which known name was probably meant, as the end of a sentence.
+
+    >>> str(nearest("unigrm", ["bpe", "unigram"])), str(nearest("xyz", ["bpe", "unigram"]))
+    ("; did you mean 'unigram'?", '; known: bpe, unigram')
+    """
+    names = sorted(set(known))
+    meant = closest(name, names)
+    return (
+        Message("; known: {names}", names=names) if meant is None else Message("; did you mean {name!r}?", name=meant)
+    )

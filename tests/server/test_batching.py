@@ -150,7 +150,7 @@ def test_a_server_that_stops_waits_for_its_texts_in_a_thread(models: Path, monke
     """The text can only be finished by what the loop does meanwhile, as streams do that let go of their places."""
     monkeypatch.setattr("kotha.server.app._DRAIN_SECONDS", 15.0)  # less than the engine waits for the gate
     app = make_app([str(models / "plain")], device="cpu")
-    shelf = app.state.kotha.shelf
+    shelf = app.state.kotha.registry
 
     async def run() -> int:
         async with app.router.lifespan_context(app):

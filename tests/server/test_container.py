@@ -132,18 +132,6 @@ def test_the_commands_of_the_guide_have_flags_that_exist(capsys: pytest.CaptureF
         assert [word for word in command if word.startswith("--") and word not in offered] == [], line
 
 
-def test_what_the_guide_says_of_two_workers_was_measured() -> None:
-    file = ROOT / "benchmarks" / "results" / "serve_workers.json"
-    rounds = json.loads(file.read_text(encoding="utf-8"))["figures"]["rounds_by_workers"]
-    pairs = list(zip(rounds["1"], rounds["2"], strict=True))
-    speeds = [[each["tokens_per_second"] for each in rounds[workers]] for workers in ("1", "2")]
-    more = sum(two > one for one, two in zip(*speeds, strict=True))
-    assert (len(pairs), more) == (3, 2) and "Two wrote more in two rounds and less in one" in GUIDE
-    ranges = [f"{min(side):.0f} to {max(side):.0f}" for side in speeds]
-    assert f"{ranges[1]} tokens a second against {ranges[0]}" in GUIDE
-    assert all(two["first_letter_95_s"] > one["first_letter_95_s"] for one, two in pairs)
-
-
 def test_the_guide_names_every_address(address: Address) -> None:
     for path in address.app.openapi()["paths"]:
         *folders, last = [part for part in path.split("/") if part and not part.startswith("{")]

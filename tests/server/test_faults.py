@@ -75,7 +75,7 @@ def test_a_full_queue_is_refused_in_words_and_written_to_afterwards(models: Path
     app = make_app([str(models / "plain")], ServeSettings(limits=limits), device="cpu")
     for url in started(app):
         assert ask(url).is_success
-        mine, everyones, *written = asyncio.run(overfill(url, app.state.kotha.shelf.opened["plain"].batcher))
+        mine, everyones, *written = asyncio.run(overfill(url, app.state.kotha.registry.opened["plain"].batcher))
         assert mine.status_code == 429 and "2 of your texts wait already" in mine.json()["error"]["message"]
         assert everyones.status_code == 503 and "3 texts wait already" in everyones.json()["error"]["message"]
         assert mine.headers["retry-after"] == everyones.headers["retry-after"] == "1"

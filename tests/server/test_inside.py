@@ -20,12 +20,12 @@ from tests.server.conftest import Address, started
 
 import kotha
 from kotha.artifacts import model_folder as bundle
-from kotha.inside.asked import Asked
 from kotha.inside.attention.page import attention_view
 from kotha.inside.heads.importance import every_head, silence
+from kotha.inside.hook_points import layers
 from kotha.inside.inputs import read
-from kotha.inside.lens.lens import lens_view
-from kotha.inside.sites import layers
+from kotha.inside.lens import lens_view
+from kotha.inside.request import Asked
 from kotha.server.app import make_app
 from kotha.server.serial_executor import HowFar
 from kotha.server.settings import Limits, ServeSettings
@@ -246,7 +246,7 @@ def test_weights_that_would_be_too_many_are_refused_before_anything_is_written(h
     for url in started(small):
         address = Address(url, small, house.folder)
         ask(address, "attention", model="gpt", text="মা", generate=1)
-        small.state.kotha.shelf.opened["gpt"].apart.model.register_forward_hook(lambda *_: passes.append(1))
+        small.state.kotha.registry.opened["gpt"].apart.model.register_forward_hook(lambda *_: passes.append(1))
         said = refused(address, "attention", model="gpt", text="মা", generate=30)
         assert "more than one answer holds (2,000); generate fewer tokens" in said and passes == []
         assert ask(address, "attention", model="gpt", text="মা", generate=1)["maps"] and passes
@@ -268,7 +268,7 @@ def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Add
     app = make_app([str(house.folder / "gpt")], device="cpu")
     for url in started(app):
         ask(Address(url, app, house.folder), "flow", model="gpt", text="মা")
-        model = app.state.kotha.shelf.opened["gpt"].apart.model
+        model = app.state.kotha.registry.opened["gpt"].apart.model
         model.register_forward_pre_hook(wait)
         with pytest.raises(httpx.ReadTimeout):
             http.post(f"{url}/api/inside/{path}", json=asked, timeout=2)
@@ -424,7 +424,7 @@ def test_it_is_told_how_far_the_work_of_a_model_is(house: Address) -> None:
     nothing = {"stage": "", "done": 0, "total": 0}
     assert http.get(f"{house.url}/api/progress", params={"model": "never-opened"}).json() == nothing
     ask(house, "flow", model="gpt", text="মা")
-    turns = house.app.state.kotha.shelf.opened["gpt"].turns
+    turns = house.app.state.kotha.registry.opened["gpt"].turns
     assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == nothing
     turns.how_far = HowFar("silencing", 3, 8)
     assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == {

@@ -470,7 +470,7 @@ def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Pat
     waited(store, id, over)
     shutil.copytree(models / "plain", store.result(id) / RUN_MODEL)
     app = make_app([str(models / "taught")], ServeSettings(jobs=tmp_path), device="cpu")
-    shelf = app.state.kotha.shelf
+    shelf = app.state.kotha.registry
     for url in started(app):
         asked = {"model": id, "prompt": "মা", "max_tokens": 2}
         said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
@@ -525,8 +525,8 @@ def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: 
         watched(JobStore, name)
     for name in ("place", "all", "bring"):
         watched(Uploads, name)
-    app.state.kotha.shelf.trained = app.state.kotha.jobs.trained
-    app.state.kotha.shelf.trained_as = app.state.kotha.jobs.trained_as
+    app.state.kotha.registry.trained = app.state.kotha.jobs.trained
+    app.state.kotha.registry.trained_as = app.state.kotha.jobs.trained_as
     id = "0" * 12
     for url in started(app):
         for path in (

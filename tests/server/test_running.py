@@ -80,7 +80,6 @@ def test_requests_are_logged_without_what_was_written(models: Path) -> None:
         (["--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines, so it needs a key; name a file"),
         (["--host", "0.0.0.0"], "holds one with --key-file FILE"),
         (["--port", "70000"], "--port 70000 does not exist"),
-        (["--workers", "0"], "--workers 0 cannot be"),
         (["--host", "192.0.2.1", "--key-file", "key"], "try another host or port"),
         (["nowhere"], "there is no nowhere"),
         (["--key-file", "nowhere"], "the key cannot be read"),
@@ -121,9 +120,9 @@ def test_the_first_model_is_opened_before_anybody_asks(models: Path) -> None:
     app = make_app([str(models / "plain"), str(models / "taught")], ServeSettings(opens_ahead=True), device="cpu")
     for url in begun(app):
         until = time.monotonic() + 60
-        while not app.state.kotha.shelf.opened and time.monotonic() < until:
+        while not app.state.kotha.registry.opened and time.monotonic() < until:
             time.sleep(0.02)
-        assert list(app.state.kotha.shelf.opened) == ["plain"], "the first, and no other"
+        assert list(app.state.kotha.registry.opened) == ["plain"], "the first, and no other"
         assert http.get(f"{url}/health").is_success
 
 

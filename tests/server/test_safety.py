@@ -233,10 +233,10 @@ def test_a_client_that_leaves_in_mid_stream_frees_its_place(address: Address) ->
                 return
 
     asyncio.run(leave())
-    batcher = address.app.state.kotha.shelf.opened["plain"].batcher
+    batcher = address.app.state.kotha.registry.opened["plain"].batcher
     for _ in range(500):
         if not batcher.n_at_work and not batcher.n_waiting:
             break
         time.sleep(0.01)
     assert batcher.n_at_work == batcher.n_waiting == 0
-    assert address.app.state.kotha.shelf.opened["plain"].users == 0, "and the model can be put away"
+    assert address.app.state.kotha.registry.opened["plain"].users == 0, "and the model can be put away"

@@ -11,9 +11,9 @@ from tests.text.conftest import trained
 from kotha.api.model import LanguageModel
 from kotha.artifacts.model_folder import Bundle
 from kotha.inside.heads.importance import every_head, silence
-from kotha.server import model_registry as shelf
+from kotha.server import model_registry
 from kotha.server.model_registry import Served
-from kotha.server.serial_executor import ClientLeftError, HowFar, OneAtATime, TooLongError
+from kotha.server.serial_executor import ClientLeftError, HowFar, SerialExecutor, TooLongError
 from kotha.server.settings import Limits
 
 
@@ -30,7 +30,7 @@ class Asking:
 
 def test_one_at_a_time_and_its_answer() -> None:
     async def run() -> list[Any]:
-        turns, at_work, most = OneAtATime(), [0], [0]
+        turns, at_work, most = SerialExecutor(), [0], [0]
 
         def work(number: int) -> int:
             at_work[0] += 1
@@ -39,7 +39,7 @@ def test_one_at_a_time_and_its_answer() -> None:
             at_work[0] -= 1
             return number
 
-        asked = [turns.take(Asking(), 20, lambda _, number=number: work(number)) for number in range(5)]  # type: ignore[arg-type, misc]
+        asked = [turns.run(Asking(), 20, lambda _, number=number: work(number)) for number in range(5)]  # type: ignore[arg-type, misc]
         return [await asyncio.gather(*asked), most[0]]
 
     assert asyncio.run(run()) == [[0, 1, 2, 3, 4], 1]
@@ -47,14 +47,14 @@ def test_one_at_a_time_and_its_answer() -> None:
 
 def test_an_error_is_told_and_the_turn_goes_on() -> None:
     async def run() -> str:
-        turns = OneAtATime()
+        turns = SerialExecutor()
 
         def broken(_: Any) -> str:
             raise ValueError("broken")
 
         with pytest.raises(ValueError, match="broken"):
-            await turns.take(Asking(), 20, broken)  # type: ignore[arg-type]
-        return await turns.take(Asking(), 20, lambda _: "next")  # type: ignore[arg-type]
+            await turns.run(Asking(), 20, broken)  # type: ignore[arg-type]
+        return await turns.run(Asking(), 20, lambda _: "next")  # type: ignore[arg-type]
 
     assert asyncio.run(run()) == "next"
 
@@ -62,7 +62,7 @@ def test_an_error_is_told_and_the_turn_goes_on() -> None:
 @pytest.mark.parametrize("leaves", [True, False])
 def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves: bool) -> None:
     async def run() -> None:
-        turns, began, looks = OneAtATime(), threading.Event(), []
+        turns, began, looks = SerialExecutor(), threading.Event(), []
 
         def endless(look_up: Any) -> None:
             began.set()
@@ -72,8 +72,8 @@ def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves:
                 threading.Event().wait(0.01)
 
         request = Asking()
-        working = asyncio.create_task(turns.take(request, 20 if leaves else 0.1, endless))  # type: ignore[arg-type]
-        waiting = asyncio.create_task(turns.take(Asking(), 20, lambda _: "next"))  # type: ignore[arg-type]
+        working = asyncio.create_task(turns.run(request, 20 if leaves else 0.1, endless))  # type: ignore[arg-type]
+        waiting = asyncio.create_task(turns.run(Asking(), 20, lambda _: "next"))  # type: ignore[arg-type]
         await asyncio.to_thread(began.wait, 20)
         if leaves:
             request.leaves.set()
@@ -86,18 +86,18 @@ def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves:
 
 def test_who_leaves_while_waiting_takes_no_turn() -> None:
     async def run() -> None:
-        turns, gate, done = OneAtATime(), threading.Event(), []
-        first = asyncio.create_task(turns.take(Asking(), 20, lambda _: gate.wait(20)))  # type: ignore[arg-type]
+        turns, gate, done = SerialExecutor(), threading.Event(), []
+        first = asyncio.create_task(turns.run(Asking(), 20, lambda _: gate.wait(20)))  # type: ignore[arg-type]
         await asyncio.sleep(0.05)
         request = Asking()
-        second = asyncio.create_task(turns.take(request, 20, lambda _: done.append(1)))  # type: ignore[arg-type]
+        second = asyncio.create_task(turns.run(request, 20, lambda _: done.append(1)))  # type: ignore[arg-type]
         await asyncio.sleep(0.05)
         request.leaves.set()
         with pytest.raises(ClientLeftError):
             await second
         gate.set()
         await first
-        assert await turns.take(Asking(), 20, lambda _: "next") == "next" and not done  # type: ignore[arg-type]
+        assert await turns.run(Asking(), 20, lambda _: "next") == "next" and not done  # type: ignore[arg-type]
 
     asyncio.run(run())
 
@@ -105,7 +105,7 @@ def test_who_leaves_while_waiting_takes_no_turn() -> None:
 @pytest.mark.parametrize("shares", [True, False])
 def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> None:
     async def run() -> list[str]:
-        turns, began, told = OneAtATime(), threading.Event(), []
+        turns, began, told = SerialExecutor(), threading.Event(), []
 
         def long(tell: Any) -> str:
             for done in range(20):
@@ -115,11 +115,11 @@ def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> No
                 tell("looking", done + 1, 20)
             return "done"
 
-        working = asyncio.create_task(turns.take(Asking(), 20, long, shares=shares))  # type: ignore[arg-type]
+        working = asyncio.create_task(turns.run(Asking(), 20, long, shares=shares))  # type: ignore[arg-type]
         await asyncio.to_thread(began.wait, 20)
-        await turns.take(Asking(), 20, lambda _: told.append("short"))  # type: ignore[arg-type]
+        await turns.run(Asking(), 20, lambda _: told.append("short"))  # type: ignore[arg-type]
         assert await working == "done"
-        assert await turns.take(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
+        assert await turns.run(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
         return told
 
     assert (asyncio.run(run())[-1] == "short") is not shares
@@ -127,14 +127,14 @@ def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> No
 
 def test_it_is_told_how_far_the_work_is_while_it_is_at_work() -> None:
     async def run() -> None:
-        turns, told, go_on = OneAtATime(), threading.Event(), threading.Event()
+        turns, told, go_on = SerialExecutor(), threading.Event(), threading.Event()
 
         def work(tell: Any) -> None:
             tell("looking", 3, 8)
             told.set()
             go_on.wait(20)
 
-        working = asyncio.create_task(turns.take(Asking(), 20, work))  # type: ignore[arg-type]
+        working = asyncio.create_task(turns.run(Asking(), 20, work))  # type: ignore[arg-type]
         await asyncio.to_thread(told.wait, 20)
         assert turns.how_far == HowFar("looking", 3, 8)
         go_on.set()
@@ -146,7 +146,7 @@ def test_it_is_told_how_far_the_work_is_while_it_is_at_work() -> None:
 
 def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() -> None:
     async def run() -> None:
-        turns, request, began = OneAtATime(), Asking(), threading.Event()
+        turns, request, began = SerialExecutor(), Asking(), threading.Event()
 
         def endless(tell: Any) -> None:
             began.set()
@@ -154,14 +154,14 @@ def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() 
                 tell("looking", 1, 2)
                 threading.Event().wait(0.005)
 
-        working = asyncio.create_task(turns.take(request, 20, endless, shares=True))  # type: ignore[arg-type]
+        working = asyncio.create_task(turns.run(request, 20, endless, shares=True))  # type: ignore[arg-type]
         await asyncio.to_thread(began.wait, 20)
-        others = [asyncio.create_task(turns.take(Asking(), 20, lambda _: "other")) for _ in range(5)]  # type: ignore[arg-type]
+        others = [asyncio.create_task(turns.run(Asking(), 20, lambda _: "other")) for _ in range(5)]  # type: ignore[arg-type]
         request.leaves.set()
         with pytest.raises(ClientLeftError):
             await working
         assert await asyncio.wait_for(asyncio.gather(*others), 20) == ["other"] * 5
-        assert await turns.take(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
+        assert await turns.run(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
 
     asyncio.run(run())
 
@@ -170,7 +170,7 @@ def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() 
 def test_hooks_never_meet_the_batch(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the batch writes with the model's own weights, as on a GPU, looking inside has a copy."""
     if shared:
-        monkeypatch.setattr(shelf, "as_they_are", lambda _: None)
+        monkeypatch.setattr(model_registry, "as_they_are", lambda _: None)
     model = tiny("modern", context_length=32)
     served = Served("x", LanguageModel(Bundle(model, trained("unigram"))), Limits(rows=1))
     assert served.batcher is not None

@@ -27,7 +27,8 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from kotha.errors import ConfigError, KothaError
+from kotha.errors import ConfigError, KothaError, reason
+from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
@@ -50,7 +51,6 @@ FORMAT_VERSION = 1
 # Types of numbers that a model computes with, and what safetensors calls them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
 Stored = Literal["float32", "bfloat16", "float16", "float64", "int8"]
-_TYPES = ", ".join(get_args(Stored))
 _SCALE = ".scale"
 _TENSORS_PER_LAYER = 8  # at least: four of attention, two of the feed-forward, two norms
 
@@ -98,7 +98,11 @@ def save(
     weights = unique_weights(model)
     dtypes = {stored} if stored else {str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()}
     if len(dtypes) != 1 or not dtypes <= set(get_args(Stored)):
-        raise KothaError(f"a model folder holds weights of one type out of {_TYPES}; these are {dtypes}")
+        raise KothaError(
+            "a model folder holds weights of one type out of {names}; these are {found}",
+            names=list(get_args(Stored)),
+            found=str(dtypes),
+        )
     kind = dtypes.pop()
     description = {
         "format": FORMAT,
@@ -131,7 +135,7 @@ def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
     try:
         return Bundle(assemble(model, weights), tokenizer, chat)
     except KothaError as error:
-        raise KothaError(f"{path / WEIGHTS_FILE}: {error}") from error
+        raise KothaError("{path}: {why}", path=path / WEIGHTS_FILE, why=reason(error)) from error
 
 
 def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
@@ -140,8 +144,9 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
         # A sum is quick and shows what is not finite; one that is too large for its type is looked at again.
         if not tensor.sum(dtype=torch.float32).isfinite() and not tensor.isfinite().all():
             raise KothaError(
-                f"the weights hold NaN or infinity ({name}), so nothing can be computed with them; take an earlier "
-                "checkpoint, or train again with a lower learning_rate"
+                "the weights hold NaN or infinity ({name}), so nothing can be computed with them; take an earlier "
+                "checkpoint, or train again with a lower learning_rate",
+                name=name,
             )
     parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
     model.load_state_dict({name: parameters[first] for name, first in first_names(model).items()}, assign=True)
@@ -163,13 +168,13 @@ def find_model(folder: str | Path) -> Path:
     """The model folder that a path means: itself, or the best model of a run folder."""
     path = Path(folder)
     if not is_there(path):
-        raise KothaError(f"there is no {path}; name a run folder or a model folder")
+        raise KothaError("there is no {path}; name a run folder or a model folder", path=path)
     if _is_model_folder(path):
         return path
     if _is_model_folder(path / RUN_MODEL):
         return path / RUN_MODEL
     if is_folder(path / RUN_MARK):
-        raise KothaError(f"{path} holds a run that has kept no model yet; let it reach its first evaluation")
+        raise KothaError("{path} holds a run that has kept no model yet; let it reach its first evaluation", path=path)
     return path  # not a model folder; what is missing is said where it is read
 
 
@@ -184,12 +189,14 @@ def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
     """A model without memory for its weights, once its layers can all be among so many tensors of a file."""
     n_layers = config.n_layers + getattr(config, "n_decoder_layers", 0)
     if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before so many blocks are built
-        raise KothaError(f"{n_layers:,} layers in its config, and {n_tensors:,} tensors")
+        raise KothaError(
+            "{n_layers:,} layers in its config, and {n_tensors:,} tensors", n_layers=n_layers, n_tensors=n_tensors
+        )
     try:
         return build(config, "meta")
     except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
         raise KothaError(
-            f"its config asks for matrices beyond any machine, and there are {n_tensors:,} tensors"
+            "its config asks for matrices beyond any machine, and there are {n_tensors:,} tensors", n_tensors=n_tensors
         ) from error
 
 
@@ -206,19 +213,22 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
     path = find_model(folder)
     description = _read_description(path)
     if not is_file(path / WEIGHTS_FILE):
-        raise KothaError(f"{path} is not a model folder: it has no {WEIGHTS_FILE}")
+        raise KothaError("{path} is not a model folder: it has no {name}", path=path, name=WEIGHTS_FILE)
     header, n_bytes = read_header(path / WEIGHTS_FILE)
     try:
         model = shape_alone(description["model"], len(header))
     except KothaError as error:
-        raise KothaError(f"{path}: {error} in {WEIGHTS_FILE}") from error
+        raise KothaError("{path}: {why} in {name}", path=path, why=reason(error), name=WEIGHTS_FILE) from error
     tensors = _tensors(model, description["dtype"])
     _check_header(path / WEIGHTS_FILE, header, tensors)
     widths = {short: getattr(torch, _spelled(short)).itemsize for short in [*DTYPES.values(), "I8"]}
     n_expected = sum(math.prod(each["shape"]) * widths[each["dtype"]] for each in tensors.values())
     if n_bytes != n_expected:
         raise KothaError(
-            f"{path / WEIGHTS_FILE} is truncated or broken: {n_bytes:,} bytes of weights instead of {n_expected:,}"
+            "{path} is truncated or broken: {n:,} bytes of weights instead of {wanted:,}",
+            path=path / WEIGHTS_FILE,
+            n=n_bytes,
+            wanted=n_expected,
         )
     tokenizer = _load_tokenizer(path, model.config, description.get("tokenizer"))
     return path, model, tokenizer, _chat_template(path, description.get("chat_template"), tokenizer)
@@ -265,49 +275,67 @@ def _widened(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 def _check_header(where: Path, header: dict[str, Any], expected: dict[str, dict[str, Any]]) -> None:
     for name in [*expected, *header]:
         if name not in header:
-            raise KothaError(f"{where} lacks {name}, which its config asks for")
+            raise KothaError("{path} lacks {name}, which its config asks for", path=where, name=name)
         if name not in expected:
-            raise KothaError(f"{where} has {name}, which its config has no place for")
+            raise KothaError("{path} has {name}, which its config has no place for", path=where, name=name)
         found, wanted = header[name], expected[name]
         if found.get("shape") != wanted["shape"]:
             raise KothaError(
-                f"{where}: {name} has shape {found.get('shape')}, and its config asks for {wanted['shape']}"
+                "{path}: {name} has shape {shape}, and its config asks for {wanted}",
+                path=where,
+                name=name,
+                shape=str(found.get("shape")),
+                wanted=str(wanted["shape"]),
             )
         if found.get("dtype") != wanted["dtype"]:
             said = _spelled(wanted["dtype"])
-            raise KothaError(f"{where}: {name} is {found.get('dtype')}, and its config says {said}")
+            raise KothaError(
+                "{path}: {name} is {dtype}, and its config says {wanted}",
+                path=where,
+                name=name,
+                dtype=found.get("dtype"),
+                wanted=said,
+            )
 
 
-def _instead(path: Path) -> str:
+def _instead(path: Path) -> Text:
     """What a folder without a model holds instead, as the end of a sentence."""
     with suppress(OSError):  # a hint: what cannot be looked at gives none
         for each in matching(path):
             if os.path.isfile(each / CONFIG_FILE):  # noqa: PTH113 - of a closed one it says no
-                return f"; did you mean {each}?"
+                return Message("; did you mean {path}?", path=each)
     alone = is_file(path / TOKENIZER_FILE) and not is_there(path / WEIGHTS_FILE)
-    return "; this is the folder of a tokenizer alone" if alone else ""
+    return Message("; this is the folder of a tokenizer alone") if alone else ""
 
 
 def _read_description(path: Path) -> dict[str, Any]:
     """What config.json says, with the model's config read."""
     file = path / CONFIG_FILE
     if not is_file(file):
-        raise KothaError(f"{path} is not a model folder: it has no {CONFIG_FILE}{_instead(path)}")
+        raise KothaError(
+            "{path} is not a model folder: it has no {name}{instead}",
+            path=path,
+            name=CONFIG_FILE,
+            instead=_instead(path),
+        )
     values = read_table(file)
     if values.get("format") != FORMAT:
-        raise KothaError(f"{file} does not describe a Kotha model")
+        raise KothaError("{path} does not describe a Kotha model", path=file)
     if values.get("format_version") != FORMAT_VERSION:
         raise KothaError(
-            f"{file} has format version {values.get('format_version')!r}, and this Kotha reads {FORMAT_VERSION}"
+            "{path} has format version {version}, and this Kotha reads {ours}",
+            path=file,
+            version=repr(values.get("format_version")),
+            ours=FORMAT_VERSION,
         )
     if not isinstance(values.get("model"), dict) or values.get("dtype") not in get_args(Stored):
-        raise KothaError(f"{file} needs a model, and a dtype out of {_TYPES}")
+        raise KothaError("{path} needs a model, and a dtype out of {names}", path=file, names=list(get_args(Stored)))
     if not isinstance(values.get("tokenizer"), str | None):
-        raise KothaError(f"{file}: tokenizer={values['tokenizer']!r} is no fingerprint")
+        raise KothaError("{path}: tokenizer={value} is no fingerprint", path=file, value=repr(values["tokenizer"]))
     try:
         return {**values, "model": config_from_dict(values["model"])}
     except ConfigError as error:
-        raise ConfigError(f"{file}: {error}") from error
+        raise ConfigError("{path}: {why}", path=file, why=reason(error)) from error
 
 
 def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) -> Tokenizer | None:
@@ -316,8 +344,10 @@ def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) ->
     tokenizer = Tokenizer.load(path / TOKENIZER_FILE)
     if tokenizer.fingerprint != fingerprint:
         raise KothaError(
-            f"{path / TOKENIZER_FILE} has fingerprint {tokenizer.fingerprint}, and the model was trained with "
-            f"{fingerprint}; put that tokenizer back"
+            "{path} has fingerprint {found}, and the model was trained with {wanted}; put that tokenizer back",
+            path=path / TOKENIZER_FILE,
+            found=tokenizer.fingerprint,
+            wanted=fingerprint,
         )
     _check_vocabulary(tokenizer, config)
     return tokenizer
@@ -329,15 +359,21 @@ def _chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatT
         return None
     known = None if tokenizer is None else ChatTemplate.of(tokenizer)
     if known is None or known.marks != marks:
-        raise KothaError(f"{path / CONFIG_FILE}: chat_template={marks!r} has marks that its tokenizer lacks")
+        raise KothaError(
+            "{path}: chat_template={marks} has marks that its tokenizer lacks",
+            path=path / CONFIG_FILE,
+            marks=repr(marks),
+        )
     return known
 
 
 def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
     if isinstance(config, TextConfig) and tokenizer.vocab_size > config.vocab_size:
         raise KothaError(
-            f"the tokenizer has {tokenizer.vocab_size:,} tokens, and the model vocab_size={config.vocab_size:,}; "
-            f"train with vocab_size={tokenizer.vocab_size}, or use the tokenizer that the model was made for"
+            "the tokenizer has {n:,} tokens, and the model vocab_size={rows:,}; train with "
+            "vocab_size={n}, or use the tokenizer that the model was made for",
+            n=tokenizer.vocab_size,
+            rows=config.vocab_size,
         )
 
 

@@ -22,7 +22,8 @@ from typing import Any
 import torch
 
 import kotha
-from kotha.errors import CheckpointError, KothaError
+from kotha.errors import CheckpointError, KothaError, reason
+from kotha.i18n.message import Option
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.storage.atomic import filled_folder, write_whole
 from kotha.storage.destinations import check_folder_place, checked_path, names_in
@@ -70,14 +71,20 @@ class RunFolder:
     def check_new(self) -> None:
         """Refuse a folder in which a run was started, or with anything else that a run could write over."""
         if self.exists:
-            raise CheckpointError(f"{self.path} holds a run; go on with resume=True, or choose another folder")
+            raise CheckpointError(
+                "{path} holds a run; go on with {resume}, or choose another folder",
+                path=self.path,
+                resume=Option("resume", True),
+            )
         if not is_folder(self.path):
             check_folder_place(self.path, lambda _: False)
         found = names_in(self.path) if is_folder(self.path) else []
         if is_folder(self.checkpoints) and not any(self.checkpoints.iterdir()):
             found = [name for name in found if name not in (CHECKPOINTS, TOKENIZER_FILE)]  # killed as it began
         if found:
-            raise CheckpointError(f"{self.path} holds {found[0]}, and no run; choose a new folder, or an empty one")
+            raise CheckpointError(
+                "{path} holds {name}, and no run; choose a new folder, or an empty one", path=self.path, name=found[0]
+            )
 
     def claim(self) -> None:
         """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""
@@ -114,7 +121,7 @@ class RunFolder:
         """All that the config tells."""
         config = self._read(CONFIG)
         if config is None:
-            raise CheckpointError(f"{self.path} holds no run; name the folder that a training wrote")
+            raise CheckpointError("{path} holds no run; name the folder that a training wrote", path=self.path)
         return config
 
     def summary(self) -> dict[str, Any] | None:
@@ -136,15 +143,19 @@ class RunFolder:
         try:
             return config_from_dict(config["model"]), dict(config["training"])
         except (KothaError, KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{self.path / CONFIG} is broken: {error}") from error
+            raise CheckpointError("{path} is broken: {why}", path=self.path / CONFIG, why=reason(error)) from error
 
     def check_data(self, data: Dataset) -> None:
         """Refuse data that another tokenizer made."""
         mine = Tokenizer.load(self.path).fingerprint
         if mine != data.tokenizer.fingerprint:
             raise CheckpointError(
-                f"{self.path} was trained with tokenizer {mine}, but {data.path} was made with "
-                f"{data.tokenizer.fingerprint}; resume with the data of the run"
+                "{path} was trained with tokenizer {mine}, but {data} was made with {other}; resume with "
+                "the data of the run",
+                path=self.path,
+                mine=mine,
+                data=data.path,
+                other=data.tokenizer.fingerprint,
             )
 
     def log(self, **row: Any) -> None:
@@ -154,8 +165,10 @@ class RunFolder:
                 file.write(as_json(row) + "\n")
         except OSError as error:
             raise CheckpointError(
-                f"{self.path / METRICS} could not be written: {error.strerror or error}; make room, and go on from the "
-                "last checkpoint with resume=True"
+                "{path} could not be written: {why}; make room, and go on from the last checkpoint with {resume}",
+                path=self.path / METRICS,
+                why=reason(error),
+                resume=Option("resume", True),
             ) from error
 
     def forget_after(self, step: int) -> None:

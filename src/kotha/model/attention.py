@@ -65,7 +65,7 @@ class Attention(nn.Module):
     @reading.setter
     def reading(self, reading: Reading) -> None:
         if reading not in ("explicit", "fused"):
-            raise ConfigError(f"reading={reading!r} is not known; use 'explicit' or 'fused'")
+            raise ConfigError("reading={reading} is not known; use 'explicit' or 'fused'", reading=repr(reading))
         self._reading = reading
 
     def forward(

@@ -20,6 +20,8 @@ Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "non
 Initialization = Literal["gpt2", "xavier"]
 # Heads are kept by name, and layers built, one by one: neither a file nor a slip of the hand must ask for a billion.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
+_TOO_MANY = "{name}={value} is more than any model has; use 1 to {most:,}"
+_INDIVISIBLE = "{name}={value} is not divisible by {other}={divisor}; try {other}={better} or {name}={wider}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,25 +59,37 @@ class BlockConfig:
         """The fields that may be left out, with what the others make them."""
         if self.d_head is None and self.d_model % self.n_heads:
             raise ConfigError(
-                f"d_model={self.d_model} is not divisible by n_heads={self.n_heads}; "
-                f"try n_heads={closest_divisor(self.d_model, self.n_heads)} "
-                f"or d_model={roomier_width(self.d_model, self.n_heads)}"
+                _INDIVISIBLE,
+                name="d_model",
+                value=self.d_model,
+                other="n_heads",
+                divisor=self.n_heads,
+                better=closest_divisor(self.d_model, self.n_heads),
+                wider=roomier_width(self.d_model, self.n_heads),
             )
         return {"n_kv_heads": self.n_heads, "d_head": self.d_model // self.n_heads, "d_ff": 4 * self.d_model}
 
     def _check(self) -> None:
         if self.n_heads > MOST_HEADS:
-            raise ConfigError(f"n_heads={self.n_heads} is more than any model has; use 1 to {MOST_HEADS:,}")
+            raise ConfigError(_TOO_MANY, name="n_heads", value=self.n_heads, most=MOST_HEADS)
         if self.n_heads % self.n_kv_heads:
             raise ConfigError(
-                f"n_heads={self.n_heads} is not divisible by n_kv_heads={self.n_kv_heads}; "
-                f"try n_kv_heads={closest_divisor(self.n_heads, self.n_kv_heads)}"
+                "{name}={value} is not divisible by {other}={divisor}; try {other}={better}",
+                name="n_heads",
+                value=self.n_heads,
+                other="n_kv_heads",
+                divisor=self.n_kv_heads,
+                better=closest_divisor(self.n_heads, self.n_kv_heads),
             )
         for name in ("dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a share; use 0 (off) up to 0.9")
+                raise ConfigError(
+                    "{name}={value} is not a share; use 0 (off) up to 0.9", name=name, value=getattr(self, name)
+                )
         if not 0 < self.norm_eps < 1:
-            raise ConfigError(f"norm_eps={self.norm_eps} is not a small positive number; try 1e-5")
+            raise ConfigError(
+                "{name}={value} is not a small positive number; try 1e-5", name="norm_eps", value=self.norm_eps
+            )
 
     def replace(self, **changes: Any) -> Self:
         """A config with some fields changed; fields that followed from others follow again.
@@ -109,7 +123,7 @@ class ModelConfig(BlockConfig):
         super()._check()
         for name in ("n_layers", "n_decoder_layers"):
             if getattr(self, name, 0) > MOST_LAYERS:
-                raise ConfigError(f"{name}={getattr(self, name)} is more than any model has; use 1 to {MOST_LAYERS:,}")
+                raise ConfigError(_TOO_MANY, name=name, value=getattr(self, name), most=MOST_LAYERS)
         object.__setattr__(self, "removed_heads", in_order(self.removed_heads, self.stacks(), self.n_heads))
 
     def stacks(self) -> Stacks:
@@ -146,11 +160,22 @@ class TextConfig(ModelConfig):
     def _check(self) -> None:
         super()._check()
         if self.positions == "rotary" and self.d_head % 2:
-            raise ConfigError(f"d_head={self.d_head} is odd, and rotary positions turn pairs; try {self.d_head + 1}")
+            raise ConfigError(
+                "{name}={value} is odd, and rotary positions turn pairs; try {even}",
+                name="d_head",
+                value=self.d_head,
+                even=self.d_head + 1,
+            )
         if self.positions.startswith("sinusoidal") and self.d_model % 2:
-            raise ConfigError(f"d_model={self.d_model} is odd, and sinusoidal positions are pairs of sine and cosine")
+            raise ConfigError(
+                "{name}={value} is odd, and sinusoidal positions are pairs of sine and cosine",
+                name="d_model",
+                value=self.d_model,
+            )
         if self.rotary_base <= 1:
-            raise ConfigError(f"rotary_base={self.rotary_base} must be above 1; 10000 is usual")
+            raise ConfigError(
+                "{name}={value} must be above 1; 10000 is usual", name="rotary_base", value=self.rotary_base
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,9 +235,11 @@ ClassifierConfig = GPTClassifierConfig | BERTClassifierConfig
 
 def _checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
     if len(labels) < 2:
-        raise ConfigError(f"labels={list(labels)} leave nothing to choose; give at least 2 classes")
+        raise ConfigError("labels={labels} leave nothing to choose; give at least 2 classes", labels=str(list(labels)))
     if len(set(labels)) < len(labels) or not all(label.strip() for label in labels):
-        raise ConfigError(f"labels={list(labels)} name a class twice, or not at all; give each its own name")
+        raise ConfigError(
+            "labels={labels} name a class twice, or not at all; give each its own name", labels=str(list(labels))
+        )
     return tuple(labels)
 
 
@@ -264,12 +291,20 @@ class ViTConfig(ModelConfig):
         super()._check()
         object.__setattr__(self, "labels", _checked_labels(self.labels) if self.labels else ())
         if self.labels and len(self.labels) != self.n_classes:
-            raise ConfigError(f"{len(self.labels)} labels for n_classes={self.n_classes}; name each class, or none")
+            raise ConfigError(
+                "{n} labels for n_classes={n_classes}; name each class, or none",
+                n=len(self.labels),
+                n_classes=self.n_classes,
+            )
         if self.image_size % self.patch_size:
             raise ConfigError(
-                f"image_size={self.image_size} is not divisible by patch_size={self.patch_size}; "
-                f"try patch_size={closest_divisor(self.image_size, self.patch_size)} "
-                f"or image_size={-(-self.image_size // self.patch_size) * self.patch_size}"
+                _INDIVISIBLE,
+                name="image_size",
+                value=self.image_size,
+                other="patch_size",
+                divisor=self.patch_size,
+                better=closest_divisor(self.image_size, self.patch_size),
+                wider=-(-self.image_size // self.patch_size) * self.patch_size,
             )
 
 
@@ -289,7 +324,7 @@ def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
     kinds = {"gpt": GPTClassifierConfig, "bert": BERTClassifierConfig}
     kind: Any = kinds.get(config.family.removesuffix("-classifier"))
     if kind is None:
-        raise ConfigError(f"a {config.family} model cannot classify texts; use a bert or a gpt")
+        raise ConfigError("a {family} model cannot classify texts; use a bert or a gpt", family=config.family)
     values = {each.name: getattr(config, each.name) for each in fields(config)}
     made: ClassifierConfig = kind(**{**values, "labels": tuple(labels)})
     return made
@@ -300,7 +335,11 @@ def config_from_dict(values: dict[str, Any]) -> ModelConfig:
     values = dict(values)
     family = values.pop("family", None)
     if not isinstance(family, str) or family not in FAMILIES:
-        raise ConfigError(f"family={family!r} is not a model family{nearest(str(family), FAMILIES)}")
+        raise ConfigError(
+            "family={family} is not a model family{nearest}",
+            family=repr(family),
+            nearest=nearest(str(family), FAMILIES),
+        )
     kind = FAMILIES[family]
     refuse_unknown(kind, values)
     refuse_missing(kind, values)

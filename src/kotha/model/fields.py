@@ -40,19 +40,29 @@ def check_fields(config: Any) -> None:
 def _check(name: str, value: object, hint: Any) -> None:
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise ConfigError(f"{name}={value!r} is not a choice{nearest(str(value), get_args(hint))}")
+            raise ConfigError(
+                "{name}={value} is not a choice{nearest}",
+                name=name,
+                value=repr(value),
+                nearest=nearest(str(value), get_args(hint)),
+            )
     elif hint is bool:
         if not isinstance(value, bool):
-            raise ConfigError(f"{name}={value!r} must be true or false")
+            raise ConfigError("{name}={value} must be true or false", name=name, value=repr(value))
     elif hint is int:
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_COUNT:
-            raise ConfigError(f"{name}={value!r} must be a whole number from 1 to {LARGEST_COUNT:,}")
+            raise ConfigError(
+                "{name}={value} must be a whole number from 1 to {most:,}",
+                name=name,
+                value=repr(value),
+                most=LARGEST_COUNT,
+            )
     elif hint is float:
         if not is_number(value):
-            raise ConfigError(f"{name}={repr(value)[:50]} must be a number")
+            raise ConfigError("{name}={value} must be a number", name=name, value=repr(value)[:50])
     elif hint == tuple[str, ...]:
         if not isinstance(value, tuple | list) or not all(isinstance(each, str) for each in value):
-            raise ConfigError(f"{name}={value!r} must be a list of names")
+            raise ConfigError("{name}={value} must be a list of names", name=name, value=repr(value))
     else:
         raise AssertionError(f"no check for {name}: {hint}")
 
@@ -62,7 +72,12 @@ def refuse_unknown(kind: Any, values: Mapping[str, object]) -> None:
     known = [each.name for each in fields(kind)]
     for name in values:
         if name not in known:
-            raise ConfigError(f"{name!r} is not a setting of {kind.__name__}{nearest(name, known)}")
+            raise ConfigError(
+                "{name!r} is not a setting of {kind}{nearest}",
+                name=name,
+                kind=kind.__name__,
+                nearest=nearest(name, known),
+            )
 
 
 def refuse_missing(kind: Any, values: Mapping[str, object]) -> None:
@@ -70,7 +85,7 @@ def refuse_missing(kind: Any, values: Mapping[str, object]) -> None:
     required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
     missing = [name for name in required if name not in values]
     if missing:
-        raise ConfigError(f"{kind.__name__} needs {', '.join(missing)}")
+        raise ConfigError("{kind} needs {names}", kind=kind.__name__, names=missing)
 
 
 def closest_divisor(number: int, wanted: int) -> int:

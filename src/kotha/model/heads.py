@@ -25,7 +25,9 @@ def head_number(head: str) -> tuple[str, int]:
     """
     attention, _, number = head.rpartition(".")
     if not attention or not _is_number(number):
-        raise ConfigError(f"{head!r} is not a head; write its attention and its number, as in blocks.0.attention.3")
+        raise ConfigError(
+            "{name!r} is not a head; write its attention and its number, as in blocks.0.attention.3", name=head
+        )
     return attention, int(number)
 
 
@@ -49,13 +51,22 @@ def in_order(removed: Iterable[str], stacks: Stacks, n_heads: int) -> tuple[str,
         attention, number = head_number(head)
         place = (*_place(attention, stacks), number)
         if number >= n_heads:
-            raise ConfigError(f"{head!r} cannot be removed: {attention} has heads 0 to {n_heads - 1}")
+            raise ConfigError(
+                "{name!r} cannot be removed: {attention} has heads 0 to {last}",
+                name=head,
+                attention=attention,
+                last=n_heads - 1,
+            )
         if place in found:
-            raise ConfigError(f"{head!r} is to be removed twice; name it once")
+            raise ConfigError("{name!r} is to be removed twice; name it once", name=head)
         found[place] = f"{attention}.{number}"
     for attention, count in Counter(head.rpartition(".")[0] for head in found.values()).items():
         if count == n_heads:
-            raise ConfigError(f"all {n_heads} heads of {attention} would be removed; leave at least one")
+            raise ConfigError(
+                "all {n} heads of {attention} would be removed; leave at least one",
+                n=n_heads,
+                attention=attention,
+            )
     return tuple(found[place] for place in sorted(found))
 
 
@@ -68,7 +79,11 @@ def _place(attention: str, stacks: Stacks) -> tuple[int, int, int]:
         if attention == f"{stack}.{int(layer)}.{part}":  # no other spelling, and nothing behind it
             return place
     some = islice(attention_names(stacks), _MOST_SUGGESTED)  # a config may claim any number of layers
-    raise ConfigError(f"there is no attention {attention!r} in this model{nearest(attention, some)}")
+    raise ConfigError(
+        "there is no attention {name!r} in this model{nearest}",
+        name=attention,
+        nearest=nearest(attention, some),
+    )
 
 
 def _is_number(text: str) -> bool:

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Text
 from kotha.model.cache import Cache
 from kotha.model.config import TextConfig
 
 
-def check_ids(ids: Tensor, n_known: int, what: str = "token id", table: str = "the vocabulary") -> None:
+def check_ids(ids: Tensor, n_known: int, what: Text | None = None, table: Text | None = None) -> None:
     """Refuse an id that has no row in its table."""
     if not _values_can_be_read(ids) or ids.numel() == 0:
         return
@@ -21,16 +22,23 @@ def check_ids(ids: Tensor, n_known: int, what: str = "token id", table: str = "t
     if lowest < 0 or highest >= n_known:
         wrong = lowest if lowest < 0 else highest
         raise UsageError(
-            f"{what} {wrong} is outside {table} of {n_known:,}; "
-            f"ids run from 0 to {n_known - 1:,}: was the text encoded by another tokenizer?"
+            "{what} {wrong} is outside {table} of {n:,}; ids run from 0 to {last:,}: was the text "
+            "encoded by another tokenizer?",
+            what=what or Message("token id"),
+            wrong=wrong,
+            table=table or Message("the vocabulary"),
+            n=n_known,
+            last=n_known - 1,
         )
 
 
 def _check_length(n_positions: int, context_length: int) -> None:
     if n_positions > context_length:
         raise UsageError(
-            f"{n_positions:,} tokens are more than context_length={context_length:,}; "
-            f"pass the last {context_length:,}, or train with a longer context"
+            "{n:,} tokens are more than context_length={context_length:,}; pass the last "
+            "{context_length:,}, or train with a longer context",
+            n=n_positions,
+            context_length=context_length,
         )
 
 

@@ -55,7 +55,12 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
     for name, base in inside:
         narrowest = min(base.in_features, base.out_features)
         if rank >= narrowest:
-            raise ConfigError(f"lora={rank} is no less than the {narrowest} of {name}; use a smaller rank, such as 8")
+            raise ConfigError(
+                "lora={rank} is no less than the {narrowest} of {name}; use a smaller rank, such as 8",
+                rank=rank,
+                narrowest=narrowest,
+                name=name,
+            )
         parent, _, own = name.rpartition(".")
         setattr(model.get_submodule(parent), own, LowRankLinear(base, rank, alpha / rank))
     for name, parameter in model.named_parameters():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kotha.errors import ConfigError, nearest
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 
 # Qwen3's layout, for the models that are trained here.
@@ -93,25 +93,25 @@ PRESETS: dict[str, ModelConfig] = {
 
 
 # What each is for, and its parameters: counted once, held to the built model by a test, so that a list needs no torch.
-_ABOUT: dict[str, tuple[int, str]] = {
-    "mini": (908, "the notes' block, to compute by hand"),
-    "char": (14_704, "the session's character model"),
-    "pocket": (578_144, "two CPU cores train it in about two minutes"),
-    "pocket-bert": (2_078_850, "masked words on a laptop"),
-    "pocket-seq2seq": (2_271_744, "translation on a laptop"),
-    "bangla-58m": (58_139_648, "the course's GPT"),
-    "bangla-modern": (29_894_144, "the best for a few megabytes of text, on a GPU"),
-    "gpt2": (124_439_808, "as published in 2019"),
-    "gpt2-medium": (354_823_168, "as published in 2019"),
-    "gpt2-large": (774_030_080, "as published in 2019"),
-    "gpt2-xl": (1_557_611_200, "as published in 2019"),
-    "transformer-base": (63_082_496, "as published in 2017, English to German"),
-    "transformer-big": (214_245_376, "as published in 2017, English to German"),
-    "bert-base": (110_106_428, "as published in 2018, with both heads"),
-    "bert-large": (336_226_108, "as published in 2018, with both heads"),
-    "vit-tiny-16": (5_717_416, "images of 224 pixels, the small one"),
-    "vit-base-16": (86_567_656, "images of 224 pixels, as published in 2020"),
-    "vit-digits": (205_066, "digits of 28 pixels, on a laptop"),
+_ABOUT: dict[str, tuple[int, Text]] = {
+    "mini": (908, Message("the notes' block, to compute by hand")),
+    "char": (14_704, Message("the session's character model")),
+    "pocket": (578_144, Message("two CPU cores train it in about two minutes")),
+    "pocket-bert": (2_078_850, Message("masked words on a laptop")),
+    "pocket-seq2seq": (2_271_744, Message("translation on a laptop")),
+    "bangla-58m": (58_139_648, Message("the course's GPT")),
+    "bangla-modern": (29_894_144, Message("the best for a few megabytes of text, on a GPU")),
+    "gpt2": (124_439_808, Message("as published in {year}", year=2019)),
+    "gpt2-medium": (354_823_168, Message("as published in {year}", year=2019)),
+    "gpt2-large": (774_030_080, Message("as published in {year}", year=2019)),
+    "gpt2-xl": (1_557_611_200, Message("as published in {year}", year=2019)),
+    "transformer-base": (63_082_496, Message("as published in {year}, English to German", year=2017)),
+    "transformer-big": (214_245_376, Message("as published in {year}, English to German", year=2017)),
+    "bert-base": (110_106_428, Message("as published in {year}, with both heads", year=2018)),
+    "bert-large": (336_226_108, Message("as published in {year}, with both heads", year=2018)),
+    "vit-tiny-16": (5_717_416, Message("images of {n} pixels, the small one", n=224)),
+    "vit-base-16": (86_567_656, Message("images of {n} pixels, as published in {year}", n=224, year=2020)),
+    "vit-digits": (205_066, Message("digits of {n} pixels, on a laptop", n=28)),
 }
 
 
@@ -122,21 +122,26 @@ class Preset:
     name: str
     family: str
     parameters: int
-    purpose: str
+    purpose: Text
     config: ModelConfig = field(repr=False)
 
     @property
-    def sizes(self) -> str:
+    def sizes(self) -> Text:
         """Layers and width, heads, and what it reads at once.
 
-        >>> presets()[0].sizes
+        >>> str(presets()[0].sizes)
         '1 x 8, 2 heads, context 4, vocabulary 20'
         """
         config: Any = self.config
         layers = f"{config.n_layers}+{config.n_decoder_layers}" if self.family == "seq2seq" else config.n_layers
-        images = f"images of {config.image_size}, {config.n_classes:,} classes" if self.family == "vit" else ""
-        texts = images or f"context {config.context_length:,}, vocabulary {config.vocab_size:,}"
-        return f"{layers} x {config.d_model}, {counted(config.n_heads, 'head')}, {texts}"
+        heads = Plural("{n} head", "{n} heads", n=config.n_heads)
+        if self.family == "vit":
+            reads = Message("images of {pixels}, {n:,} classes", pixels=config.image_size, n=config.n_classes)
+        else:
+            reads = Message("context {n:,}, vocabulary {tokens:,}", n=config.context_length, tokens=config.vocab_size)
+        return Message(
+            "{layers} x {width}, {heads}, {reads}", layers=layers, width=config.d_model, heads=heads, reads=reads
+        )
 
 
 def presets() -> list[Preset]:
@@ -156,5 +161,5 @@ def preset(name: str) -> ModelConfig:
     8
     """
     if name not in PRESETS:
-        raise ConfigError(f"preset {name!r} does not exist{nearest(name, PRESETS)}")
+        raise ConfigError("preset {name!r} does not exist{nearest}", name=name, nearest=nearest(name, PRESETS))
     return PRESETS[name]

@@ -40,7 +40,9 @@ def remove_heads(model: Body, heads: Iterable[str]) -> Body:
     heads = list(heads)
     gone = [head for head in heads if head in config.removed_heads]
     if gone:
-        raise ConfigError(f"{gone[0]} was removed before; numbers are those of the whole model, not of what is left")
+        raise ConfigError(
+            "{name} was removed before; numbers are those of the whole model, not of what is left", name=gone[0]
+        )
     smaller = config.replace(removed_heads=(*config.removed_heads, *heads))
     pruned = copy.deepcopy(model)
     cut(pruned, smaller)

@@ -35,11 +35,18 @@ class PatchEmbedding(nn.Module):
         """Rows and columns of patches in images of this size."""
         _, n_channels, height, width = images.shape
         if n_channels != self.n_channels:
-            raise UsageError(f"images with {n_channels} channels for a model of n_channels={self.n_channels}")
+            raise UsageError(
+                "images with {n} channels for a model of n_channels={wanted}",
+                n=n_channels,
+                wanted=self.n_channels,
+            )
         if height % self.patch_size or width % self.patch_size:
             raise UsageError(
-                f"images of {height}x{width} pixels do not divide into patches of patch_size={self.patch_size}; "
-                "resize or crop them to a multiple"
+                "images of {height}x{width} pixels do not divide into patches of patch_size={patch_size}; resize "
+                "or crop them to a multiple",
+                height=height,
+                width=width,
+                patch_size=self.patch_size,
             )
         return height // self.patch_size, width // self.patch_size
 

@@ -1,4 +1,4 @@
-"""The app: models on a shelf, OpenAI's addresses and ours, the doorkeeper around all of it."""
+"""The app: the registry of models, OpenAI's addresses and ours, the doorkeeper around all of it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -15,7 +15,7 @@ from kotha.server.indexes import Indexes
 from kotha.server.jobs import routes as job_routes
 from kotha.server.jobs.store import JobStore
 from kotha.server.metrics import Metrics
-from kotha.server.model_registry import Shelf
+from kotha.server.model_registry import ModelRegistry
 from kotha.server.openai import routes
 from kotha.server.safety import Guard
 from kotha.server.settings import ServeSettings
@@ -26,28 +26,26 @@ from kotha.storage import bundled
 
 # What is being written when the server stops was given its time; how long the last steps of it may take.
 _DRAIN_SECONDS = 5.0
-_LOOK_EVERY_SECONDS = 1.0
 
 
 def make_app(
     models: Sequence[str] = (bundled.NAME,),
     settings: ServeSettings | None = None,
     device: str = "auto",
-    metrics: Metrics | None = None,
 ) -> FastAPI:
     """An app that serves these models; ``guarded`` must stand around it."""
-    settings, metrics = settings or ServeSettings(), metrics or Metrics()
-    shelf = Shelf(models, settings.limits, device, settings.weights)
+    settings, metrics = settings or ServeSettings(), Metrics()
+    registry = ModelRegistry(models, settings.limits, device, settings.weights)
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
-        beside = [asyncio.create_task(_look_again(metrics, shelf))]
-        if settings.opens_ahead:
-            beside.append(asyncio.create_task(_open_ahead(shelf)))
+        ahead = asyncio.create_task(_open_ahead(registry)) if settings.opens_ahead else None
         yield
-        for task in beside:
-            task.cancel()
-        await asyncio.to_thread(shelf.close, _DRAIN_SECONDS)  # beside the loop, in which streams let go of their places
+        if ahead is not None:
+            ahead.cancel()
+        await asyncio.to_thread(
+            registry.close, _DRAIN_SECONDS
+        )  # beside the loop, in which streams let go of their places
 
     app = FastAPI(
         title="Kotha",
@@ -61,8 +59,8 @@ def make_app(
     jobs = None if settings.jobs is None else JobStore(settings.jobs, limits=settings.limits)
     indexes = Indexes(settings.indexes, settings.advice.index)
     if jobs is not None:
-        shelf.trained, shelf.trained_as, indexes.made = jobs.trained, jobs.trained_as, jobs.indexed
-    app.state.kotha = State(settings, shelf, metrics, jobs, indexes)
+        registry.trained, registry.trained_as, indexes.made = jobs.trained, jobs.trained_as, jobs.indexed
+    app.state.kotha = State(settings, registry, metrics, jobs, indexes)
     errors.install(app)
     app.include_router(routes.router)
     for router in (*ROUTERS, job_routes.router, studio_router()):
@@ -73,18 +71,11 @@ def make_app(
     return app
 
 
-async def _look_again(metrics: Metrics, shelf: Shelf) -> None:
-    """Keep the figures fresh: another worker may be the one who is asked for them."""
-    while True:
-        metrics.look(shelf)
-        await asyncio.sleep(_LOOK_EVERY_SECONDS)
-
-
-async def _open_ahead(shelf: Shelf) -> None:
+async def _open_ahead(registry: ModelRegistry) -> None:
     """Open the first model before anybody asks; what is wrong with it is told to whoever does."""
-    for name in list(shelf.places)[:1]:
+    for name in list(registry.places)[:1]:
         with suppress(Exception):
-            async with shelf.use(name):
+            async with registry.use(name):
                 pass
 
 
@@ -99,18 +90,18 @@ def _add_running(app: FastAPI) -> None:
     @app.get("/ready", tags=["Running"])
     async def ready(request: Request) -> dict[str, str]:
         """Whether a text could be written now: opens the first model, if none is open."""
-        shelf = state_of(request).shelf
-        async with shelf.use(next(iter(shelf.opened or shelf.places))) as served:
+        registry = state_of(request).registry
+        async with registry.use(next(iter(registry.opened or registry.places))) as served:
             return {"status": "ready", "model": served.name}
 
     @app.get("/metrics", tags=["Running"], response_class=Response)
     async def metrics(request: Request) -> Response:
         """Counters, as Prometheus reads them."""
         state = state_of(request)
-        return Response(state.metrics.text(state.shelf), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(state.metrics.text(state.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def guarded(app: FastAPI) -> ASGIApp:
     """The app with the doorkeeper before it."""
     state: State = app.state.kotha
-    return Guard(RequestWatch(app, state.metrics, state.shelf, state.settings.log_as), state.settings)
+    return Guard(RequestWatch(app, state.metrics, state.registry, state.settings.log_as), state.settings)

@@ -3,7 +3,7 @@
 Requests wait in a queue of their own for each client, and the clients take turns: who sends a hundred at once waits
 behind himself, not before others. Rows are shared likewise: where one client has more than his share and another waits,
 the newest of his texts is put back into his queue and goes on later, as if nothing had been. The queue is bounded; what
-finds it full is told so at once. NewLetters go to whoever
+finds it full is told so at once. Letters go to whoever
 asked for them as they are written; a client that leaves frees its place before the next step.
 """
 
@@ -28,7 +28,7 @@ class QueueFullError(KothaError):
 
 
 @dataclass(frozen=True)
-class NewLetters:
+class StreamChunk:
     """What was written since the last time; with the last of them comes the result."""
 
     text: str
@@ -45,9 +45,9 @@ class Ticket:
         self.left = False  # whether nobody wants it any more
         self._batcher = batcher
         self._loop = asyncio.get_running_loop()
-        self._news: asyncio.Queue[NewLetters | Exception] = asyncio.Queue()
+        self._news: asyncio.Queue[StreamChunk | Exception] = asyncio.Queue()
 
-    async def __aiter__(self) -> AsyncIterator[NewLetters]:
+    async def __aiter__(self) -> AsyncIterator[StreamChunk]:
         try:
             while True:
                 news = await self._news.get()
@@ -70,7 +70,7 @@ class Ticket:
         """Let go of it; nothing happens where it has ended."""
         self._batcher.cancel(self)
 
-    def tell(self, news: NewLetters | Exception) -> None:
+    def publish(self, news: StreamChunk | Exception) -> None:
         """From the engine's thread: hand something over."""
         self._loop.call_soon_threadsafe(self._news.put_nowait, news)
 
@@ -159,7 +159,7 @@ class Batcher:
                     self._at_work.pop(event.number, None)
                     self.tokens_written += event.result.tokens
                 if ticket is not None:
-                    ticket.tell(NewLetters(event.text, event.result, event.written))
+                    ticket.publish(StreamChunk(event.text, event.result, event.written))
 
     def _hand_over(self) -> bool:
         """Let go of who left, and give free rows to who waits, a client after the other; False when all is over."""
@@ -186,7 +186,7 @@ class Batcher:
             try:
                 number = self.engine.submit(ticket.request, streams=True)
             except Exception as error:  # a prompt that this model cannot read
-                ticket.tell(error)
+                ticket.publish(error)
                 continue
             with self._changed:
                 ticket.number, self._at_work[number] = number, ticket
@@ -225,4 +225,4 @@ class Batcher:
             dropped, self._at_work = self._at_work, {}
         for number, ticket in dropped.items():
             self.engine.cancel(number)
-            ticket.tell(error)
+            ticket.publish(error)

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.storage.status import below, is_file, is_link
 
 AT = "/book/"
@@ -51,7 +52,10 @@ class BookPage(NamedTuple):
 def book_pages(folder: Path) -> dict[str, BookPage]:
     """Every file of a built book by its path on the server; the first page also by the folder's own."""
     if not is_file(folder / "index.html"):
-        raise UsageError(f"book={str(folder)!r} holds no index.html; build it with `make docs`, and name build/book")
+        raise UsageError(
+            "{book} holds no index.html; build it with `make docs`, and name build/book",
+            book=Option("book", str(folder)),
+        )
     found = {
         AT + path.relative_to(folder).as_posix(): _page(path)
         for path in below(folder)

@@ -13,12 +13,14 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from kotha.errors import KothaError, TokenizerError, UsageError, is_short_of_memory
+from kotha.i18n.catalogue import Messenger, to_json
+from kotha.i18n.message import Message
 from kotha.server.batching import QueueFullError
 from kotha.server.indexes import NoSuchIndexError
 from kotha.server.jobs.errors import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.server.model_registry import ModelInUseError, NoSuchModelError
 from kotha.server.serial_executor import ClientLeftError, TooLongError
-from kotha.server.validation import in_words
+from kotha.server.validation import first_fault
 
 _log = logging.getLogger("kotha.serve")
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -34,6 +36,8 @@ class ErrorDetail(BaseModel):
     type: str = Field(description="In OpenAI's words.")
     param: str | None = Field(description="The field that is meant, if it is one.")
     code: str | None = Field(description="A word for programs, where there is one.")
+    template: str = Field(description="The message without what is filled in, for who shows it in another language.")
+    values: dict[str, Any] = Field(description="What is filled in, by name.")
 
 
 class ErrorAnswer(BaseModel):
@@ -72,69 +76,62 @@ def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[Non
     try:
         yield
     except kinds as error:
-        raise RefusedError(str(error), param=param) from error
+        refused = RefusedError(error.template, param=param)
+        refused.values = error.values
+        raise refused from error
 
 
-def as_error(message: str, status: int, param: str | None = None, code: str | None = None) -> dict[str, Any]:
+def as_error(message: Messenger, status: int, param: str | None = None, code: str | None = None) -> dict[str, Any]:
     """The body of an answer that refuses."""
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    told = to_json(message)
+    more = {"template": told["template"], "values": told["values"]}
+    return {"error": {"message": told["text"], "type": kind, "param": param, "code": code, **more}}
 
 
 def answer(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Status, body and headers for an error; what nobody foresaw is logged whole and told in one sentence."""
     if isinstance(error, RefusedError):
-        return error.status, as_error(str(error), error.status, error.param, error.code), {}
+        return error.status, as_error(error, error.status, error.param, error.code), {}
     if isinstance(error, NoSuchModelError):
-        return 404, as_error(str(error), 404, "model", "model_not_found"), {}
+        return 404, as_error(error, 404, "model", "model_not_found"), {}
     if isinstance(error, NoSuchJobError | NoSuchIndexError):
-        return 404, as_error(str(error), 404), {}
+        return 404, as_error(error, 404), {}
     if isinstance(error, JobConflictError | ModelInUseError | FilesFullError):
         status = 413 if isinstance(error, FilesFullError) else 409
-        return status, as_error(str(error), status), {}
+        return status, as_error(error, status), {}
     if isinstance(error, TooLongError | ClientLeftError):
         status = 504 if isinstance(error, TooLongError) else 499
-        return status, as_error(str(error), status), {}
+        return status, as_error(error, status), {}
     if isinstance(error, QueueFullError):
         status = 429 if error.of_one else 503
-        return status, as_error(str(error), status, code="queue_full"), _RETRY_AFTER
+        return status, as_error(error, status, code="queue_full"), _RETRY_AFTER
     if isinstance(error, UsageError | TokenizerError):  # a text that no tokenizer reads is the client's too
-        return 400, as_error(str(error), 400), {}
+        return 400, as_error(error, 400), {}
     if isinstance(error, RequestValidationError):
-        message, param = _first_fault(error.errors()[0])
+        message, param = first_fault(error.errors()[0])
         return 400, as_error(message, 400, param), {}
     if isinstance(error, HTTPException):
         status, headers = error.status_code, dict(error.headers or {})
-        told = str(error.detail)
+        told = Message(str(error.detail))
         if status == 404:
-            told = "there is nothing at this address; OpenAI's are under /v1, ours under /api, all are in /openapi.json"
+            told = Message(
+                "there is nothing at this address; OpenAI's are under /v1, ours under /api, all are in /openapi.json"
+            )
         elif status == 405:
-            told = f"this address is asked by {headers.get('Allow', 'another method')}"
+            told = Message("this address is asked by {methods}", methods=headers.get("Allow", "another method"))
         return status, as_error(told, status), headers
     if is_short_of_memory(error):
         _log.warning("there was not enough memory for a request")
-        return 500, as_error("there is not enough memory for this", 500), {}
+        return 500, as_error(Message("there is not enough memory for this"), 500), {}
     if isinstance(error, KothaError):  # a damaged folder, broken weights
-        return 500, as_error(str(error), 500), {}
+        return 500, as_error(error, 500), {}
     if isinstance(error, OSError) and error.errno in _OF_THE_DISK:  # where it was is for the log alone
         _log.error("%s: %s", error.filename or "a file of the server", error.strerror)
-        return 500, as_error(f"the server's disk fails: {error.strerror}; its log says where", 500), {}
+        fails = Message("the server's disk fails: {why}; its log says where", why=error.strerror)
+        return 500, as_error(fails, 500), {}
     _log.error("an unforeseen error", exc_info=error)
-    return 500, as_error("something went wrong in the server; its log says what", 500), {}
-
-
-def _first_fault(fault: dict[str, Any]) -> tuple[str, str | None]:
-    """What pydantic found, in words that say what to do, and the parameter that is meant."""
-    context = fault.get("ctx", {})
-    if fault["type"] == "json_invalid":
-        return f"the body is no JSON: {context.get('error')} at letter {fault['loc'][-1]}", None
-    if fault["type"] in ("model_attributes_type", "dict_type") and len(fault["loc"]) == 1:
-        return "the body must be a JSON object; send it with the header `content-type: application/json`", None
-    where = ".".join(str(part) for part in fault["loc"] if part != "body") or None
-    if "param" in context:
-        return str(fault["msg"]), context["param"] or where
-    message = in_words(fault)
-    return (f"{where}: {message}" if where else message), where
+    return 500, as_error(Message("something went wrong in the server; its log says what"), 500), {}
 
 
 def install(app: FastAPI) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path, PurePath
 from kotha.api.index import Index
 from kotha.api.model import LanguageModel
 from kotha.errors import KothaError, UsageError, nearest
+from kotha.i18n.message import Message
 from kotha.server.naming import by_name
-from kotha.server.serial_executor import OneAtATime
+from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import StartAdvice
 
 
@@ -21,7 +22,7 @@ class ServedIndex:
 
     def __init__(self, name: str, place: str, title: str = "") -> None:
         self.name, self._place, self.title = name, place, title or name
-        self.turns = OneAtATime()  # for questions that need no model
+        self.turns = SerialExecutor()  # for questions that need no model
 
     @contextmanager
     def opened(self, model: LanguageModel | None = None) -> Iterator[Index]:
@@ -33,7 +34,7 @@ class ServedIndex:
 class Indexes:
     """Indexes by name."""
 
-    def __init__(self, places: Iterable[str], advice: str = StartAdvice.index) -> None:
+    def __init__(self, places: Iterable[str], advice: Message = StartAdvice.index) -> None:
         self._advice = advice  # where there are none
         self.made: Callable[[], dict[str, tuple[str, Path]]] = dict  # title and place of those that came of jobs since
         self._made: dict[str, ServedIndex] = {}
@@ -41,7 +42,7 @@ class Indexes:
         for place in places:
             name = PurePath(place).stem
             if name in self._known:
-                raise UsageError(f"two indexes are called {name}; rename one, since clients ask by name")
+                raise UsageError("two indexes are called {name}; rename one, since clients ask by name", name=name)
             self._known[name] = ServedIndex(name, place)
             with Index(place) as index:
                 index.measures  # noqa: B018 - what is no index is said before anyone asks it
@@ -59,7 +60,7 @@ class Indexes:
             return self._known[name]
         known = self.all()
         if not known:
-            raise NoSuchIndexError(f"this server has no indexes; {self._advice}")
+            raise NoSuchIndexError("this server has no indexes; {advice}", advice=self._advice)
         if name not in known:
-            raise NoSuchIndexError(f"there is no index {name!r}{nearest(name, known)}")
+            raise NoSuchIndexError("there is no index {name!r}{nearest}", name=name, nearest=nearest(name, known))
         return known[name]

@@ -24,7 +24,7 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.server.batching import Batcher
 from kotha.server.naming import by_name
-from kotha.server.serial_executor import OneAtATime
+from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import Limits
 from kotha.storage import bundled
 from kotha.storage.status import is_there
@@ -47,7 +47,7 @@ class Served:
     def __init__(self, name: str, model: LanguageModel, limits: Limits, weights: Weights | None = None) -> None:
         self.name, self.model = name, model
         self.users, self.last_used = 0, time.monotonic()
-        self.turns = OneAtATime()  # for all but the batch: looking inside hooks into the model
+        self.turns = SerialExecutor()  # for all but the batch: looking inside hooks into the model
         self.batcher: Batcher | None = None
         if isinstance(model.model, GPT) and not isinstance(model.model, TextClassifier) and model.tokenizer is not None:
             engine = model.engine(limits.rows, weights or as_they_are(model.model), kept_bytes=_KEPT_BYTES)
@@ -86,7 +86,7 @@ class Served:
             self.batcher.close(seconds)
 
 
-class Shelf:
+class ModelRegistry:
     """Models by name."""
 
     def __init__(
@@ -97,9 +97,11 @@ class Shelf:
             place = bundled.place(given)
             name = bundled.NAME if place == bundled.FOLDER else place.resolve().name
             if name in self.places and self.places[name].resolve() != place.resolve():
-                raise UsageError(f"two models are called {name}; rename a folder, since clients ask by name")
+                raise UsageError("two models are called {name}; rename a folder, since clients ask by name", name=name)
             if not is_there(place):
-                raise KothaError(f"there is no {place}; name a run, a model or a Hugging Face folder, or box")
+                raise KothaError(
+                    "there is no {place}; name a run, a model or a Hugging Face folder, or box", place=place
+                )
             self.places[name] = place
         self.trained: Callable[[], dict[str, Path]] = dict  # models that came of jobs since
         self.trained_as: Callable[[str], Path | None] = lambda _: None  # one of them
@@ -128,7 +130,9 @@ class Shelf:
         place = self.trained_as(name)
         if place is None:
             named = self.named
-            raise NoSuchModelError(f"this server has no model {name!r}{nearest(name, named)}")
+            raise NoSuchModelError(
+                "this server has no model {name!r}{nearest}", name=name, nearest=nearest(name, named)
+            )
         return place
 
     @asynccontextmanager
@@ -174,7 +178,7 @@ class Shelf:
         """Close a model whose folder shall be removed; one that is in use is not."""
         served = self._opened.get(name)
         if name in self._opening or (served is not None and served.users):
-            raise ModelInUseError(f"the model {name} is being used; ask again when nobody does")
+            raise ModelInUseError("the model {name} is being used; ask again when nobody does", name=name)
         if served is not None:
             del self._opened[name]
             served.close(0)

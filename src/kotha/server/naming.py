@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import PurePath
 from typing import Any
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message
 
 
 @contextmanager
@@ -27,6 +29,12 @@ def by_name(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def _named(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, list | tuple):
+        return [_named(each, names) for each in value]
+    if isinstance(value, Message):
+        message = copy(value)
+        message.values = {name: _named(each, names) for name, each in value.values.items()}
+        return message
     if not isinstance(value, str | PurePath):
         return value
     text = str(value)

@@ -8,10 +8,13 @@ import json
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from kotha.i18n.message import Message
 from kotha.server.errors import as_error
 from kotha.server.safety import with_headers
 
-_NO_HTTP = "this is no HTTP request that can be read: its first line or a header is malformed, or they are too long"
+_NO_HTTP = Message(
+    "this is no HTTP request that can be read: its first line or a header is malformed, or they are too long"
+)
 
 
 class HttpConnection(H11Protocol):

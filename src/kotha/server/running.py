@@ -6,23 +6,18 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 import uvicorn
 from fastapi import FastAPI
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message, Option
 from kotha.server.app import guarded, make_app
 from kotha.server.protocol import HttpConnection
 from kotha.server.settings import Limits, ServeSettings
 from kotha.server.state import State
-from kotha.server.workers import Supervisor, WorkerOrder, doubts, threads_each
-from kotha.storage.atomic import scratch_folder
-from kotha.training.device.hardware import available_memory, usable_cores
 
 # Connections that the system holds for us, and how long answers may go on after a stop.
 _BACKLOG, _GRACE_SECONDS = 512, 30
-# How long a worker lets others be first, for each connection that it has, and at most.
-_YIELD_SECONDS, _MOST_YIELD_SECONDS = 0.002, 0.03
 # How long nobody is let in when there are too many, or no descriptors.
 _FULL_SECONDS = 0.2
 
@@ -32,38 +27,12 @@ def run(
     settings: ServeSettings,
     device: str,
     on_ready: Callable[[str], None],
-    say: Callable[[str], None],
 ) -> None:
-    """Serve until a signal, once ``on_ready`` was told where; what is being written then is finished first.
-
-    With several workers ``say`` gets a sentence about what befalls them.
-    """
-    if settings.workers > 1:
-        _run_workers(models, settings, device, on_ready, say)
-        return
+    """Serve until a signal, once ``on_ready`` was told where; what is being written then is finished first."""
     app = make_app(models, settings, device)
     listening = listen(settings.host, settings.port)
     on_ready(_address(listening))
     HttpServer(server_config(app), settings.limits).run(sockets=[listening])
-
-
-def _run_workers(
-    models: Sequence[str],
-    settings: ServeSettings,
-    device: str,
-    on_ready: Callable[[str], None],
-    say: Callable[[str], None],
-) -> None:
-    state: State = make_app(models, settings, device).state.kotha  # what cannot be served is told before any begins
-    cores, places = usable_cores(), list(state.shelf.places.values())
-    for doubt in doubts(settings.workers, places, cores, available_memory(torch.device("cpu"))):
-        say(doubt)
-    listening = listen(settings.host, settings.port)
-    on_ready(_address(listening))
-    with scratch_folder() as counters:
-        threads = threads_each(settings.workers, cores)
-        order = WorkerOrder(tuple(models), settings, device, listening, threads, counters)
-        Supervisor(order, say, 2 * _GRACE_SECONDS).run()
 
 
 def _address(listening: socket.socket) -> str:
@@ -73,22 +42,11 @@ def _address(listening: socket.socket) -> str:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's, with an ear of its own: so many connections and no more, and none that waits for its headers for ever.
+    """uvicorn's server with a limit on open connections, and on how long one may stay without a request."""
 
-    Several workers hear alike that somebody waits (``among_others``). Each then waits a moment itself, the longer the
-    more connections it has, so that the one with the fewest is first; otherwise whoever wakes first takes them all, and
-    it is mostly the same.
-    """
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        limits: Limits,
-        among_others: bool = False,
-        on_started: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
         super().__init__(config)
-        self._limits, self._among_others, self._on_started = limits, among_others, on_started
+        self._limits = limits
         self._tasks: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -96,7 +54,6 @@ class HttpServer(uvicorn.Server):
         await super().startup(sockets=[])
         self._tasks = [asyncio.create_task(self._take(each)) for each in sockets or []]
         self._tasks.append(asyncio.create_task(self._hang_up()))
-        self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more, and let what is there finish."""
@@ -110,15 +67,12 @@ class HttpServer(uvicorn.Server):
         listening.setblocking(False)
         while True:
             await _readable(listening)
-            count = len(self.server_state.connections)
-            if count >= self._limits.connections:
+            if len(self.server_state.connections) >= self._limits.connections:
                 await asyncio.sleep(_FULL_SECONDS)
                 continue
-            if self._among_others:
-                await asyncio.sleep(min(count * _YIELD_SECONDS, _MOST_YIELD_SECONDS))
             try:
                 connection, _ = listening.accept()
-            except (BlockingIOError, ConnectionAbortedError):  # another took it, or who waited has left
+            except (BlockingIOError, ConnectionAbortedError):  # who waited has left
                 continue
             except OSError:  # no descriptors left: some must be closed first
                 await asyncio.sleep(_FULL_SECONDS)
@@ -194,7 +148,13 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if found is not None:
             found.close()
-        taken = f"another server may be there, try port={port % 65_535 + 1}, or port=0 for any that is free"
-        advice = taken if error.errno == errno.EADDRINUSE else "try another host or port"
-        raise KothaError(f"cannot listen at {host}:{port}: {error.strerror}; {advice}") from error
+        taken = Message(
+            "another server may be there, try {next}, or {any} for any that is free",
+            next=Option("port", port % 65_535 + 1),
+            any=Option("port", 0),
+        )
+        advice = taken if error.errno == errno.EADDRINUSE else Message("try another host or port")
+        raise KothaError(
+            "cannot listen at {host}:{port}: {why}; {advice}", host=host, port=port, why=error.strerror, advice=advice
+        ) from error
     return found

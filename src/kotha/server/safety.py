@@ -17,8 +17,10 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as AsgiMessage
 
+from kotha.i18n.message import Message
 from kotha.report.built import pages
 from kotha.server.book import book_pages
 from kotha.server.errors import as_error
@@ -98,40 +100,41 @@ class Guard:
             await _refuse(send, receive, 413, _too_large(self._most_bytes(scope)))
             return
         except TimeoutError:
-            await _refuse(send, receive, 408, "the request did not arrive in time; send it again")
+            await _refuse(send, receive, 408, Message("the request did not arrive in time; send it again"))
             return
         if body is None:
             return  # who began it has left
         if _has_half_a_character(body):
-            half = "a text in the request holds half a character (a lone surrogate); send whole ones"
+            half = Message("a text in the request holds half a character (a lone surrogate); send whole ones")
             await _refuse(send, receive, 400, half)
             return
 
-        async def guarded(message: Message) -> None:
+        async def guarded(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = with_headers(message.get("headers", []))
             await send(message)
 
         await self._app(scope, _once(body, receive), guarded)
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, Message] | None:
         """Why a request is not let in: a status and a sentence; None where it is."""
         if not self._is_ours(headers.get("host", "")):
-            return 403, f"this server is not called so; address it by its own name, or {self._settings.advice.name}"
+            name = self._settings.advice.name
+            return 403, Message("this server is not called so; address it by its own name, or {advice}", advice=name)
         origin = headers.get("origin")
         if origin is not None and not self._is_our_page(origin, headers.get("host", "")):
-            return 403, "this page is not one of the server's own, and may not speak with it"
+            return 403, Message("this page is not one of the server's own, and may not speak with it")
         is_page = scope["path"] in pages() or scope["path"] in self._book
         if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
-            return 403, "a page of another site may not speak with this server"
+            return 403, Message("a page of another site may not speak with this server")
         key = self._settings.key
         if key is not None and scope["path"] not in OPEN_PATHS and not is_page:
             scheme, _, given = headers.get("authorization", "").partition(" ")
             if not hmac.compare_digest(given.strip().encode(), key.encode()) or scheme.lower() != "bearer":
-                return 401, "a key is needed here: send the header `Authorization: Bearer KEY`"
+                return 401, Message("a key is needed here: send the header `Authorization: Bearer KEY`")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > _MOST_DIGITS:
-            return 400, "the length of the request is no number"
+            return 400, Message("the length of the request is no number")
         if int(length) > self._most_bytes(scope):
             return 413, _too_large(self._most_bytes(scope))
         return None
@@ -174,8 +177,8 @@ def _name_in(host: str) -> str | None:
         return None
 
 
-def _too_large(most: int) -> str:
-    return f"the request is larger than {most:,} bytes; send less at a time"
+def _too_large(most: int) -> Message:
+    return Message("the request is larger than {n:,} bytes; send less at a time", n=most)
 
 
 async def _whole_body(receive: Receive, most: int) -> bytes | None:
@@ -196,7 +199,7 @@ def _once(body: bytes, receive: Receive) -> Receive:
     """Hand the body on, then whatever comes."""
     waiting = [body]
 
-    async def handed() -> Message:
+    async def handed() -> AsgiMessage:
         if waiting:
             return {"type": "http.request", "body": waiting.pop(), "more_body": False}
         return await receive()
@@ -212,7 +215,7 @@ def with_headers(headers: Any) -> list[tuple[bytes, bytes]]:
     return given + [(name.encode(), value.encode()) for name, value in more.items() if name.encode() not in known]
 
 
-async def _refuse(send: Send, receive: Receive, status: int, message: str) -> None:
+async def _refuse(send: Send, receive: Receive, status: int, message: Message) -> None:
     body = json.dumps(as_error(message, status)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status in (408, 413):

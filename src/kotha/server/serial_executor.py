@@ -43,14 +43,14 @@ class HowFar:
     total: int
 
 
-class OneAtATime:
+class SerialExecutor:
     """Takes one piece of work at a time; ``how_far`` is what the last told of itself, while it is at work."""
 
     def __init__(self) -> None:
         self.how_far: HowFar | None = None
         self._turn, self._held, self._waiting = asyncio.Lock(), False, 0
 
-    async def take(
+    async def run(
         self, request: Request, seconds: float, work: Callable[[OnProgress], T], *, shares: bool = False
     ) -> T:
         """Do some work in a thread when its turn has come; it may tell how far it is, and is then stopped in time.
@@ -78,11 +78,13 @@ class OneAtATime:
                 if self.how_far is mine:
                     self.how_far = None
 
-        working, leaving = asyncio.ensure_future(self._run(begin)), asyncio.ensure_future(gone(request))
+        working, leaving = asyncio.ensure_future(self._execute(begin)), asyncio.ensure_future(gone(request))
         try:
             done, _ = await asyncio.wait({working, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                raise TooLongError(f"this took longer than {seconds:,.0f} s, and was given up; ask for less")
+                raise TooLongError(
+                    "this took longer than {seconds:,.0f} s, and was given up; ask for less", seconds=seconds
+                )
             if not working.done():
                 raise ClientLeftError("the client has left")
             return await working
@@ -91,7 +93,7 @@ class OneAtATime:
             working.cancel()
             leaving.cancel()
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _execute(self, work: Callable[[], T]) -> T:
         await self._acquire()
         thread = asyncio.get_running_loop().run_in_executor(None, work)
         thread.add_done_callback(self._over)  # when the thread ends, and not when nobody waits for it any more

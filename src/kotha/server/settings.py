@@ -8,13 +8,13 @@ from typing import Literal
 
 from kotha.errors import UsageError
 from kotha.generation.weights import Weights
+from kotha.i18n.message import Message, Option
 
 LogKind = Literal["text", "json", "none"]
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # A key that can be guessed keeps nobody out.
 _SHORTEST_KEY = 16
 _LONGEST_KEY_FILE = 4096
-_MOST_WORKERS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Limits:
     file_rest_seconds: float = 600.0  # … before one that no job names may go
     jobs: int = 1000  # kept, with what came of them
     body_seconds: float = 30.0  # within which a request must have arrived; its headers, and then the rest
-    connections: int = 1000  # open at a time, for each worker; who comes then waits
+    connections: int = 1000  # open at a time; who comes then waits
     prompt_characters: int = 400_000  # of all prompts of a request; longer than any context, and quickly encoded
     prompts: int = 64  # in one request
     cut_characters: int = 20_000  # of a text whose letters and tokens are told
@@ -49,13 +49,18 @@ class Limits:
     model_bytes: int = 8 << 30  # that opened models may take together; beyond, the least used is put away
 
 
+_A_FOLDER = Message("start it with a folder for them")
+_AN_INDEX = Message("start it with one")
+_A_NAME = Message("let it know another when it starts")
+
+
 @dataclass(frozen=True, kw_only=True)
 class StartAdvice:
     """How a server is started so that it can do what it is asked for; whoever starts it says it in his own words."""
 
-    jobs: str = "start it with a folder for them"
-    index: str = "start it with one"
-    name: str = "let it know another when it starts"
+    jobs: Message = _A_FOLDER
+    index: Message = _AN_INDEX
+    name: Message = _A_NAME
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,21 +77,20 @@ class ServeSettings:
     indexes: tuple[str, ...] = ()  # index files, asked by their names
     book: Path | None = None  # the folder of the built book; None: it is not served
     log_as: LogKind = "none"
-    workers: int = 1  # processes, each with all models and a batch of its own
     opens_ahead: bool = False  # the first model, as the server begins: who comes first need not wait for it
     advice: StartAdvice = StartAdvice()
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
-            raise UsageError(f"port={self.port} does not exist; use 1 to 65535, or 0 for any that is free")
-        if not 1 <= self.workers <= _MOST_WORKERS:
             raise UsageError(
-                f"workers={self.workers} cannot be; use 1 to {_MOST_WORKERS}, no more than there are cores"
+                "{port} does not exist; use 1 to 65535, or 0 for any that is free", port=Option("port", self.port)
             )
         if not self.is_loopback and self.key is None:
             raise UsageError(
-                f"host={self.host!r} can be reached from other machines, so it needs a key; "
-                "name a file that holds one with key_file=…"
+                "{host} can be reached from other machines, so it needs a key; name a file that "
+                "holds one with {key_file}",
+                host=Option("host", self.host),
+                key_file=Option("key_file", ...),
             )
 
     @property
@@ -109,15 +113,19 @@ def read_key(path: Path) -> str:
     """The key in a file, white space around it aside."""
     try:
         if path.stat().st_size > _LONGEST_KEY_FILE:
-            raise UsageError(f"{path} is far longer than a key")
+            raise UsageError("{path} is far longer than a key", path=path)
         key = path.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise UsageError(f"the key cannot be read: {path}: {error.strerror}") from error
+        raise UsageError("the key cannot be read: {path}: {why}", path=path, why=error.strerror) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} holds more than plain letters and digits, which no header carries") from error
+        raise UsageError(
+            "{path} holds more than plain letters and digits, which no header carries", path=path
+        ) from error
     if len(key) < _SHORTEST_KEY or not key.isprintable() or " " in key:
         raise UsageError(
-            f"the key in {path} must be one word of at least {_SHORTEST_KEY} letters; "
-            "`python -c 'import secrets; print(secrets.token_urlsafe(32))'` makes one"
+            "the key in {path} must be one word of at least {n} letters; `python -c "
+            "'import secrets; print(secrets.token_urlsafe(32))'` makes one",
+            path=path,
+            n=_SHORTEST_KEY,
         )
     return key

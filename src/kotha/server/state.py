@@ -7,8 +7,8 @@ from fastapi import Request
 from kotha.server.indexes import Indexes
 from kotha.server.jobs.store import JobStore
 from kotha.server.metrics import Metrics
-from kotha.server.model_registry import Shelf
-from kotha.server.serial_executor import OneAtATime
+from kotha.server.model_registry import ModelRegistry
+from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import ServeSettings
 
 
@@ -17,12 +17,16 @@ class State:
     """One server's."""
 
     settings: ServeSettings
-    shelf: Shelf
+    registry: ModelRegistry
     metrics: Metrics
     jobs: JobStore | None = None  # None: no folder was named for them
     indexes: Indexes = field(default_factory=lambda: Indexes(()))
-    turns: OneAtATime = field(default_factory=OneAtATime)  # for what takes its time and is about no opened model
-    reading: OneAtATime = field(default_factory=OneAtATime)  # for what reads a few files: it waits for none of that
+    turns: SerialExecutor = field(
+        default_factory=SerialExecutor
+    )  # for what takes its time and is about no opened model
+    reading: SerialExecutor = field(
+        default_factory=SerialExecutor
+    )  # for what reads a few files: it waits for none of that
 
 
 def state_of(request: Request) -> State:

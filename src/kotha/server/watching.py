@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kotha.server.logs import FIELDS
 from kotha.server.metrics import Metrics
-from kotha.server.model_registry import Shelf
+from kotha.server.model_registry import ModelRegistry
 
 _log = logging.getLogger("kotha.serve")
 
@@ -17,8 +17,8 @@ _log = logging.getLogger("kotha.serve")
 class RequestWatch:
     """Around the app, inside the doorkeeper: who was refused at the door is not counted by address."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, shelf: Shelf, log_as: str) -> None:
-        self._app, self._metrics, self._shelf, self._log_as = app, metrics, shelf, log_as
+    def __init__(self, app: ASGIApp, metrics: Metrics, registry: ModelRegistry, log_as: str) -> None:
+        self._app, self._metrics, self._shelf, self._log_as = app, metrics, registry, log_as
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass, and note how it went before its last part leaves: who has an answer finds it counted."""

@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import regex
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from kotha.errors import nearest
+from kotha.i18n.catalogue import Messenger, to_json
+from kotha.i18n.message import Message
+from kotha.server.validation import FieldError
 
 # Marks on one letter that no script needs; a composer of Unicode sorts them in the square of their number.
 _MOST_MARKS = 30
@@ -28,6 +30,27 @@ IdLists = Annotated[list[Ids], Field(max_length=4096, fail_fast=True)]
 TextsOrIds = str | Texts | Ids | IdLists
 
 
+class ToldMessage(BaseModel):
+    """A sentence for a person: in English, and as a template and its values for who shows it in another language."""
+
+    text: str = Field(description="In English.")
+    template: str = Field(description="The same, with names in braces for what is filled in.")
+    values: dict[str, Any] = Field(description="What is filled in, by name.")
+    one: str | None = Field(None, description="The template for one thing, where it differs.")
+
+    @classmethod
+    def of(cls, message: Messenger | str) -> "ToldMessage":
+        """A message of ours."""
+        return cls(**to_json(message))
+
+
+Said = Annotated[
+    ToldMessage, BeforeValidator(lambda given: to_json(given) if isinstance(given, Message | str) else given)
+]
+# A message where a string is expected: its English.
+InEnglish = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Message) else given)]
+
+
 class WireRequest(BaseModel):
     """A request."""
 
@@ -39,11 +62,15 @@ class WireRequest(BaseModel):
         if isinstance(given, dict):
             unknown = next((name for name in given if name not in cls.model_fields), None)
             if unknown is not None:
-                told = f"there is no field {str(unknown)[:60]!r}{nearest(str(unknown)[:60], cls.model_fields)}"
-                raise PydanticCustomError("unknown_field", "{told}", {"told": told, "param": str(unknown)[:60]})
+                name = str(unknown)[:60]
+                known = nearest(name, cls.model_fields)
+                raise FieldError("there is no field {name!r}{nearest}", name, name=name, nearest=known)
             if any(map(_PILE.search, _texts_in(given))):
-                told = f"a letter has more than {_MOST_MARKS} marks, which is no letter of any script; leave some out"
-                raise PydanticCustomError("too_many_marks", "{told}", {"told": told, "param": None})
+                raise FieldError(
+                    "a letter has more than {n} marks, which is no letter of any script; leave some out",
+                    names_field=True,
+                    n=_MOST_MARKS,
+                )
         return given
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from kotha.errors import KothaError
+from kotha.errors import KothaError, reason
 from kotha.i18n.message import Message
 from kotha.storage.destinations import (
     GONE,
@@ -80,7 +80,7 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
     """
     here, place = Path.cwd(), checked_path(out).resolve()
     if place in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
-        raise KothaError(f"{out} is the folder that you are in, or holds it; name a new one")
+        raise KothaError("{path} is the folder that you are in, or holds it; name a new one", path=out)
     with _partial(out, Path.mkdir) as (partial, entry):
         old = out.with_name(f".{out.name}{OLD}")
         _refuse_others(old)
@@ -153,7 +153,7 @@ def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
 def partial_path(target: Path) -> Path:
     """Where something is written before it is moved to its target."""
     if not target.name:
-        raise KothaError(f"{target} is a folder; name what shall be written in it")
+        raise KothaError("{path} is a folder; name what shall be written in it", path=target)
     return target.with_name(f".{target.name}{PARTIAL}")
 
 
@@ -196,7 +196,7 @@ class _Unfinished:
         if self.held is not None:
             self.held.sync()
         if self.held is None or not self.held.is_of(self.partial):
-            raise FileNotFoundError(errno.ENOENT, "somebody took away what was being written")
+            raise FileNotFoundError(Message("somebody took away what was being written"))
 
     def discard(self) -> bool:
         """Leave nothing behind, if that is possible; what another process is writing is left alone."""
@@ -253,8 +253,8 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
     except InUseError as error:
         raise InUseError(target, error.holder) from error
     except OSError as error:
-        why = error.strerror or str(error)
-        raise NotWrittenError(Message("{path} could not be written: {why}", path=target, why=why)) from error
+        what = Message("{path} could not be written: {why}", path=target, why=reason(error))
+        raise NotWrittenError(what) from error
     finally:
         entry.discard()
 
@@ -311,7 +311,7 @@ def _refuse_others(path: Path) -> None:
         return
     with suppress(FileNotFoundError):
         if path.lstat().st_uid != os.geteuid():
-            raise KothaError(f"{path} belongs to another user; have it removed, or choose another place")
+            raise KothaError("{path} belongs to another user; have it removed, or choose another place", path=path)
 
 
 def _make_file(partial: Path) -> None:
@@ -354,8 +354,9 @@ def _sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems have nothing to sync
             raise KothaError(
-                f"{folder}: what was written there is in its place, but the disk does not say that it keeps it: "
-                f"{error.strerror}"
+                "{path}: what was written there is in its place, but the disk does not say that it keeps it: {why}",
+                path=folder,
+                why=reason(error),
             ) from error
 
 

@@ -10,7 +10,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from kotha.errors import KothaError, UsageError
+from kotha.errors import KothaError, UsageError, reason
+from kotha.i18n.message import Option
 from kotha.storage.json_files import read_table
 from kotha.storage.locks import LOCK
 from kotha.storage.status import is_file, is_folder, is_link, is_there
@@ -28,9 +29,11 @@ def check_file_place(path: Path, *endings: str) -> Path:
     """
     with _told_of(path):
         if is_folder(path):
-            raise UsageError(f"{path} is a folder; name a file in it")
+            raise UsageError("{path} is a folder; name a file in it", path=path)
         if endings and path.suffix.lower() not in endings and is_file(path):
-            raise UsageError(f"{path} exists, and is no {endings[0]} file; choose another name")
+            raise UsageError(
+                "{path} exists, and is no {ending} file; choose another name", path=path, ending=endings[0]
+            )
         _check_above(path)
     return path
 
@@ -51,27 +54,31 @@ def _told_of(path: Path) -> Iterator[None]:
             path.lstat()  # or of a name that no file can have it would be said that nothing has it
         yield
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise UsageError("{path} cannot be written: {why}", path=path, why=reason(error)) from error
 
 
 def _check_above(path: Path) -> None:
     """What is missing above it is made; what is there must be a folder in which that can be done."""
     above = next((folder for folder in path.absolute().parents if is_there(folder) or is_link(folder)), None)
     if above is not None and not is_folder(above):
-        raise UsageError(f"{path} cannot be written: {above} is a file, and no folder")
+        raise UsageError("{path} cannot be written: {above} is a file, and no folder", path=path, above=above)
     if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: of a drive that is not there
-        raise UsageError(f"{path} cannot be written: nothing may be made in {above or path.absolute().anchor}")
+        raise UsageError(
+            "{path} cannot be written: nothing may be made in {above}", path=path, above=above or path.absolute().anchor
+        )
 
 
 def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:
     """Refuse a folder's place that is a link or a file, or holds something that is not to be replaced."""
     if is_link(out):
-        raise KothaError(f"{out} is a link to {out.readlink()}; name the folder itself")
+        raise KothaError("{path} is a link to {target}; name the folder itself", path=out, target=out.readlink())
     if is_there(out) and not is_folder(out):
-        raise KothaError(f"{out} is a file, and this makes a folder; choose another name")
+        raise KothaError("{path} is a file, and this makes a folder; choose another name", path=out)
     if is_there(out) and any(out.iterdir()) and not may_replace(out):
         raise KothaError(
-            f"{out} exists; choose another folder, or replace what was made there by the same work with overwrite=True"
+            "{path} exists; choose another folder, or replace what was made there by the same work with {overwrite}",
+            path=out,
+            overwrite=Option("overwrite", True),
         )
 
 
@@ -90,8 +97,10 @@ def is_made_of(
     for name in names_in(folder):
         if not any(fnmatchcase(name, pattern) for pattern in [description, *written]):
             raise KothaError(
-                f"{folder} holds {name}, which was not made by the same work and would be lost; move it away, or "
-                "choose another folder"
+                "{path} holds {name}, which was not made by the same work and would be lost; move it away, or "
+                "choose another folder",
+                path=folder,
+                name=name,
             )
     return True
 
@@ -109,4 +118,4 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
             return Path(path)
     except UnicodeEncodeError:
         pass
-    raise KothaError(f"{str(path)!r} cannot be the name of a file: it holds a NUL, or what is no Unicode")
+    raise KothaError("{path!r} cannot be the name of a file: it holds a NUL, or what is no Unicode", path=str(path))

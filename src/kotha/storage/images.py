@@ -21,7 +21,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kotha.errors import DataError, UsageError
+from kotha.errors import DataError, UsageError, reason
+from kotha.i18n.message import Message
 from kotha.storage.status import is_file, is_folder
 
 # Far more than any picture for a model of this kind.
@@ -61,15 +62,20 @@ class LabelledImages:
 def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
     """Read an image for a model: -> (n_channels, height, width)."""
     if not is_file(path):
-        raise UsageError(f"there is no image {path}; give a PNG, JPEG, PGM, .npy or .json file")
+        raise UsageError("there is no image {path}; give a PNG, JPEG, PGM, .npy or .json file", path=path)
     if path.stat().st_size > _MOST_BYTES:
-        raise UsageError(f"{path} has {path.stat().st_size:,} bytes, more than {_MOST_BYTES:,}; make it smaller")
+        raise UsageError(
+            "{path} has {n:,} bytes, more than {most:,}; make it smaller",
+            path=path,
+            n=path.stat().st_size,
+            most=_MOST_BYTES,
+        )
     if path.suffix.lower() in (".npy", ".json"):
         pixels = _read_array(path)
     elif path.suffix.lower() == ".pgm":
         pixels = _read_pgm(path)
     else:
-        pixels = _read_with_pillow(path, size)
+        pixels = _read_with_pillow(path, path, size)
     return _fit(path, pixels, n_channels)
 
 
@@ -85,9 +91,14 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
         raise UsageError("the image is no PNG")
     width, height = (int.from_bytes(data[start : start + 4], "big") for start in (16, 20))
     if not 0 < width * height <= most_pixels:
-        raise UsageError(f"the image has {width:,} x {height:,} pixels; it may have {most_pixels:,} in all")
-    name = Path("the image")
-    return _fit(name, _read_with_pillow(name, size, io.BytesIO(data), (width, height)), n_channels)
+        raise UsageError(
+            "the image has {width:,} x {height:,} pixels; it may have {most:,} in all",
+            width=width,
+            height=height,
+            most=most_pixels,
+        )
+    name = Message("the image")
+    return _fit(name, _read_with_pillow(name, io.BytesIO(data), size, (width, height)), n_channels)
 
 
 def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
@@ -98,8 +109,12 @@ def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, L
         if each.images.shape[1:] != wanted:
             found = " x ".join(map(str, each.images.shape[1:]))
             raise DataError(
-                f"the {part} images of {place} are {found} (colours, height, width), and the model reads "
-                f"{' x '.join(map(str, wanted))}; scale them, or change image_size and n_channels"
+                "the {part} images of {path} are {found} (colours, height, width), and the model reads {wanted}; "
+                "scale them, or change image_size and n_channels",
+                part=part,
+                path=place,
+                found=found,
+                wanted=" x ".join(map(str, wanted)),
             )
     return parts
 
@@ -129,18 +144,27 @@ def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
     for folder in _folders(place):
         files = [file for file in sorted(folder.iterdir()) if _is_image(file)]
         if not files:
-            raise DataError(f"the class {folder.name!r} of {place} has no image in it; add some, or take it away")
+            raise DataError(
+                "the class {name!r} of {path} has no image in it; add some, or take it away",
+                name=folder.name,
+                path=place,
+            )
         for file in files:
             pixels = read_picture(file, size, n_channels)
             if images and pixels.shape != images[0].shape:
                 raise DataError(
-                    f"{file} has {pixels.shape[1]} x {pixels.shape[2]} pixels, others {images[0].shape[1]} x "
-                    f"{images[0].shape[2]}; scale them to one size"
+                    "{path} has {height} x {width} pixels, others {other_height} x {other_width}; scale them to one "
+                    "size",
+                    path=file,
+                    height=pixels.shape[1],
+                    width=pixels.shape[2],
+                    other_height=images[0].shape[1],
+                    other_width=images[0].shape[2],
                 )
             images.append(((pixels + 1) * 127.5).round().clip(0, 255).astype(np.uint8))
             labels.append(unicodedata.normalize("NFC", folder.name))  # some disks take letters apart
     if not images:
-        raise DataError(f"{place} has no images; put those of each class into a folder of its name")
+        raise DataError("{path} has no images; put those of each class into a folder of its name", path=place)
     return LabelledImages(np.stack(images), tuple(labels))
 
 
@@ -162,7 +186,9 @@ def _is_image(file: Path) -> bool:
 
 def _read_archive(path: Path) -> dict[str, LabelledImages]:
     if path.suffix != ".npz":
-        raise DataError(f"{path} holds no images; give an .npz archive, or a folder with a folder for each class")
+        raise DataError(
+            "{path} holds no images; give an .npz archive, or a folder with a folder for each class", path=path
+        )
     try:
         with zipfile.ZipFile(path) as archive:
             arrays = {}
@@ -170,14 +196,18 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
                 with archive.open(entry) as stream:
                     arrays[entry.filename.removesuffix(".npy").lower()] = _load_array(stream, entry.file_size)
     except _BROKEN_ARRAY as error:
-        raise DataError(f"{path} holds no arrays that can be read: {error}") from error
+        raise DataError("{path} holds no arrays that can be read: {why}", path=path, why=reason(error)) from error
     found = {}
     for part, names in _PARTS.items():
         images, labels = (_array(arrays, kinds, names, part == "train") for kinds in (_IMAGES, _LABELS))
         if images is not None and labels is not None:
             found[part] = _labelled(path, part, images, labels)
     if "train" not in found:
-        raise DataError(f"{path} has the arrays {', '.join(arrays)}; name them images and labels, or x_train, y_train")
+        raise DataError(
+            "{path} has the arrays {names}; name them images and labels, or x_train, y_train",
+            path=path,
+            names=list(arrays),
+        )
     return found
 
 
@@ -192,25 +222,39 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
     labels = labels.reshape(len(labels)) if labels.ndim > 1 and labels.size == len(labels) else labels
     if images.ndim not in (3, 4) or labels.shape != images.shape[:1] or not images.size:
         raise DataError(
-            f"the {part} images of {path} have shape {images.shape} and their labels {labels.shape}; give (N, height, "
-            "width[, colours]) and (N,)"
+            "the {part} images of {path} have shape {shape} and their labels {labels}; give (N, height, "
+            "width[, colours]) and (N,)",
+            part=part,
+            path=path,
+            shape=str(images.shape),
+            labels=str(labels.shape),
         )
     if images.dtype.kind == "f" and np.isfinite(images).all() and 0 <= images.min() <= images.max() <= 1:
         images = (images * 255).round()
     if images.dtype.kind not in "uif" or not (np.isfinite(images).all() and 0 <= images.min() <= images.max() <= 255):
-        raise DataError(f"the {part} images of {path} are not all from 0 to 255; give bytes, or fractions from 0 to 1")
+        raise DataError(
+            "the {part} images of {path} are not all from 0 to 255; give bytes, or fractions from 0 to 1",
+            part=part,
+            path=path,
+        )
     if images.ndim == 3:
         images = images[:, None]
     elif images.shape[-1] in (1, 3) and images.shape[1] not in (1, 3):
         images = images.transpose(0, 3, 1, 2)
     if labels.dtype.kind == "f":
         if not (np.isfinite(labels) & (labels == labels.round())).all():
-            raise DataError(f"the {part} labels of {path} are not all whole numbers or names; give each image a class")
+            raise DataError(
+                "the {part} labels of {path} are not all whole numbers or names; give each image a class",
+                part=part,
+                path=path,
+            )
         labels = labels.astype(np.int64)
     try:
         names = tuple(unicodedata.normalize("NFC", str(label)) for label in labels.tolist())
     except (SystemError, ValueError) as error:  # numpy, of a text that no Unicode has
-        raise DataError(f"the {part} labels of {path} cannot be read: {error}") from error
+        raise DataError(
+            "the {part} labels of {path} cannot be read: {why}", part=part, path=path, why=reason(error)
+        ) from error
     return LabelledImages(images.astype(np.uint8), names)
 
 
@@ -224,19 +268,25 @@ def _read_array(path: Path) -> Pixels:
                 return _load_array(stream, path.stat().st_size)
         return np.asarray(json.loads(path.read_text(encoding="utf-8")))
     except _BROKEN_ARRAY as error:
-        raise UsageError(f"{path} holds no array of pixels: {error}") from error
+        raise UsageError("{path} holds no array of pixels: {why}", path=path, why=reason(error)) from error
 
 
 def _load_array(stream: IO[bytes], n_bytes: int) -> Pixels:
     """An array as numpy stores it, once its header speaks of no more than there is."""
     version = np.lib.format.read_magic(stream)
     if version not in _ARRAY_HEADERS:
-        raise ValueError(f"an array in version {version[0]}.{version[1]} of its format")
+        raise ValueError(Message("an array in version {a}.{b} of its format", a=version[0], b=version[1]))
     shape, _, dtype = _ARRAY_HEADERS[version](stream)
     if dtype.hasobject:
-        raise ValueError("Python objects (a pickle), and those are not opened; save numbers, or names as text")
+        raise ValueError(Message("Python objects (a pickle), and those are not opened; save numbers, or names as text"))
     if math.prod(shape) * dtype.itemsize > n_bytes:
-        raise ValueError(f"its header speaks of {math.prod(shape):,} values, and {n_bytes:,} bytes are there")
+        raise ValueError(
+            Message(
+                "its header speaks of {n:,} values, and {n_bytes:,} bytes are there",
+                n=math.prod(shape),
+                n_bytes=n_bytes,
+            )
+        )
     stream.seek(0)
     return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
@@ -264,14 +314,14 @@ def _read_pgm(path: Path) -> Pixels:
         elif words[0] == b"P2":
             values = np.array(data[place:].split()[: width * height], dtype=np.int64)
         else:
-            raise ValueError("only P2, and P5 of one byte a pixel")
+            raise ValueError(Message("only P2, and P5 of one byte a pixel"))
         return (values.reshape(height, width) * (255 / white)).round().astype(np.uint8)
     except (ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
-        raise UsageError(f"{path} is no grey picture that can be read: {error}") from error
+        raise UsageError("{path} is no grey picture that can be read: {why}", path=path, why=reason(error)) from error
 
 
 def _read_with_pillow(
-    path: Path, size: int, png: io.BytesIO | None = None, told: tuple[int, int] | None = None
+    path: Path | Message, source: Path | io.BytesIO, size: int, told: tuple[int, int] | None = None
 ) -> Pixels:
     """An image file, or a PNG's bytes, which are taken for nothing else.
 
@@ -281,26 +331,44 @@ def _read_with_pillow(
         from PIL import Image
     except ImportError as error:
         raise UsageError(
-            f"{path.suffix or path} needs Pillow (`pip install pillow`); .npy, .json and .pgm files need nothing"
+            "{what} needs Pillow (`pip install pillow`); .npy, .json and .pgm files need nothing",
+            what=path.suffix or path if isinstance(path, Path) else path,
         ) from error
     try:
-        with Image.open(path) if png is None else Image.open(png, formats=["PNG"]) as picture:
+        with Image.open(source, formats=["PNG"] if told else None) as picture:
             if told is not None and picture.size != told:
-                raise ValueError(f"it begins with {told[0]:,} x {told[1]:,} pixels, and then has others")
+                raise ValueError(
+                    Message(
+                        "it begins with {width:,} x {height:,} pixels, and then has others",
+                        width=told[0],
+                        height=told[1],
+                    )
+                )
             if picture.width * picture.height > _MOST_PIXELS:  # known before they are unpacked
-                raise ValueError(f"it has {picture.width:,} x {picture.height:,} pixels; make it smaller")
+                raise ValueError(
+                    Message(
+                        "it has {width:,} x {height:,} pixels; make it smaller",
+                        width=picture.width,
+                        height=picture.height,
+                    )
+                )
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
     except Exception as error:  # whatever broken bytes bring about in one of its many formats
-        raise UsageError(f"{path} is no image that can be read: {error}") from error
+        raise UsageError("{path} is no image that can be read: {why}", path=path, why=reason(error)) from error
 
 
-def _fit(path: Path, pixels: Pixels, n_channels: int) -> NDArray[np.float32]:
+def _fit(path: Path | Message, pixels: Pixels, n_channels: int) -> NDArray[np.float32]:
     if pixels.ndim not in (2, 3) or pixels.dtype.kind not in "uif" or not pixels.size:
-        raise UsageError(f"{path} has shape {pixels.shape} of {pixels.dtype}; an image is (height, width[, colours])")
+        raise UsageError(
+            "{path} has shape {shape} of {dtype}; an image is (height, width[, colours])",
+            path=path,
+            shape=str(pixels.shape),
+            dtype=str(pixels.dtype),
+        )
     whole = pixels.dtype.kind in "ui"
     if not np.isfinite(pixels).all() or (whole and (pixels.min() < 0 or pixels.max() > 255)):
-        raise UsageError(f"{path} has pixels outside 0 to 255; give bytes, or fractions")
+        raise UsageError("{path} has pixels outside 0 to 255; give bytes, or fractions", path=path)
     image = pixels.astype(np.float32)
     image = image[None] if image.ndim == 2 else image.transpose(2, 0, 1) if image.shape[-1] in (1, 3, 4) else image
     image = image[:3] if len(image) == 4 else image  # what is see-through is left out

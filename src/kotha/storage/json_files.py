@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from kotha.errors import KothaError
+from kotha.errors import KothaError, reason
 from kotha.i18n.message import Message
 from kotha.storage.status import is_file, is_there
 
@@ -44,18 +44,23 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
     """The table in a JSON file; what holds none, or a key that comes twice, is refused."""
     try:
         if is_there(path) and not is_file(path):  # a pipe would let us wait for ever
-            raise error(f"{path} is broken: it is no regular file")
+            raise error("{path} is broken: it is no regular file", path=path)
         if path.stat().st_size > most_bytes:
-            raise error(f"{path} has {path.stat().st_size:,} bytes, far more than any {path.name}")
+            raise error(
+                "{path} has {n:,} bytes, far more than any {name}",
+                path=path,
+                n=path.stat().st_size,
+                name=path.name,
+            )
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except OSError as problem:
-        raise error(f"{path} cannot be read: {problem.strerror or problem}") from problem
+        raise error("{path} cannot be read: {why}", path=path, why=reason(problem)) from problem
     except (ValueError, RecursionError) as problem:
-        raise error(f"{path} is broken: {problem}") from problem
+        raise error("{path} is broken: {why}", path=path, why=reason(problem)) from problem
     if not isinstance(found, dict):
-        raise error(f"{path} is broken: it is no table")
+        raise error("{path} is broken: it is no table", path=path)
     if is_deep(found):
-        raise error(f"{path} is broken: it is nested deeper than {_DEEPEST} tables and lists")
+        raise error("{path} is broken: it is nested deeper than {n} tables and lists", path=path, n=_DEEPEST)
     return found
 
 
@@ -78,6 +83,6 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"the key {key[:200]!r} comes twice")
+            raise ValueError(Message("the key {name!r} comes twice", name=key[:200]))
         values[key] = value
     return values

@@ -14,7 +14,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from kotha.errors import KothaError
+from kotha.errors import KothaError, reason
 from kotha.i18n.message import Message
 from kotha.storage.atomic import NotWrittenError
 
@@ -26,13 +26,15 @@ def read_header(file: Path) -> tuple[dict[str, Any], int]:
     with reading_weights(file), file.open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
         if not 2 <= size <= min(_MAX_HEADER_BYTES, file.stat().st_size - 8):
-            raise KothaError(f"{file} is truncated or no safetensors file: its header claims {size:,} bytes")
+            raise KothaError(
+                "{path} is truncated or no safetensors file: its header claims {n:,} bytes", path=file, n=size
+            )
         try:
             header = json.loads(stream.read(size))
         except (ValueError, RecursionError) as error:
-            raise KothaError(f"{file} is no safetensors file: {error}") from error
+            raise KothaError("{path} is no safetensors file: {why}", path=file, why=reason(error)) from error
     if not isinstance(header, dict) or not all(isinstance(entry, dict) for entry in header.values()):
-        raise KothaError(f"{file} is no safetensors file: its header is no table of tensors")
+        raise KothaError("{path} is no safetensors file: its header is no table of tensors", path=file)
     header.pop("__metadata__", None)
     return header, file.stat().st_size - 8 - size
 
@@ -46,12 +48,12 @@ def reading_weights(file: Path, kind: type[KothaError] = KothaError) -> Iterator
     try:
         yield file
     except (SafetensorError, OSError) as error:
-        raise kind(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise kind("{path} cannot be read: {why}", path=file, why=reason(error)) from error
     except RuntimeError as error:
         if f"<{file}>" not in str(error):
             raise
-        why = str(error).rpartition(">")[2].rpartition(": ")[2].strip() or error
-        raise kind(f"{file} cannot be read: {why}") from error
+        why = str(error).rpartition(">")[2].rpartition(": ")[2].strip() or reason(error)
+        raise kind("{path} cannot be read: {why}", path=file, why=why) from error
 
 
 def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
@@ -59,7 +61,9 @@ def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
     try:
         safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
     except SafetensorError as error:
-        raise NotWrittenError(Message("{path} could not be written: {why}", path=file.name, why=str(error))) from error
+        raise NotWrittenError(
+            Message("{path} could not be written: {why}", path=file.name, why=reason(error))
+        ) from error
     file.chmod(file.parent.stat().st_mode & 0o666)  # the library makes it for its owner alone
     with file.open("rb") as stream:
         os.fsync(stream.fileno())

@@ -1,5 +1,6 @@
 /** The server's addresses, typed by its own schema (`schema.d.ts` is made from it); errors as sentences. */
 import { connection } from "@/state/connection.svelte";
+import type { Told as Said } from "@/words/told";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -15,6 +16,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string | null = null,
     readonly param: string | null = null,
+    /** The same as data, to be said in the reader's language. */
+    readonly said: Said | string = message,
   ) {
     super(message);
   }
@@ -55,10 +58,14 @@ export async function request(path: string, how: RequestInit = {}): Promise<Resp
   throw await refusal(answer);
 }
 
+/** What the server said was wrong, in the middle of a stream too. */
+export function asError(error: Schemas["ErrorDetail"], status: number): ApiError {
+  return new ApiError(error.message, status, error.code, error.param, error);
+}
+
 async function refusal(answer: Response): Promise<ApiError> {
   try {
-    const { error } = (await answer.json()) as { error: { message: string; code: string | null; param: string | null } };
-    return new ApiError(error.message, answer.status, error.code, error.param);
+    return asError(((await answer.json()) as Schemas["ErrorAnswer"]).error, answer.status);
   } catch {
     return new ApiError(answer.statusText, answer.status);
   }

@@ -1,41 +1,43 @@
-/** What the server says, in the reader's language: a sentence is known again by its form. One that is not stays as it came. */
+/** What the server says, in the reader's language: an English template and its values, by the catalogues of Python. */
 import words from "@words/told.json";
 import { models } from "@/state/models.svelte";
 import { preferences } from "@/state/preferences.svelte";
-import { formsOf, recognize } from "./forms";
-import { fill, type Filling } from "./index.svelte";
-import { banglaDigits } from "./numbers";
+import { fill } from "./index.svelte";
+import { translate, type Message, type Templates, type Value } from "./message";
 
-const FORMS = formsOf(words, (Object.keys(words) as (keyof typeof words)[]).filter((key) => key !== "english"));
+const BANGLA: Templates = Object.assign({}, ...Object.values(import.meta.glob<Templates>("@messages/*.json", { eager: true, import: "default" })));
 
-/** A sentence of the server's; null where the language has none for it. */
-export function known(sentence: string): string | null {
-  const form = recognize(FORMS, sentence);
-  if (form === null) return null;
-  const filling: Filling = Object.fromEntries(Object.entries(form.found).map(([name, text]) => [name, filled(name, text)]));
-  return fill(words[form.key][preferences.language], filling, preferences.language);
+/** As JSON holds one: its values are what `to_json` writes. */
+export interface Told {
+  template: string;
+  values: Record<string, unknown>;
+  one?: string | null;
 }
 
-/** The same, and where it is not known, as it came. */
-export function told(sentence: string): string {
-  return known(sentence) ?? sentence;
+/** A message of the server's; a mere text stays as it is. */
+export function told(message: Told | string): string {
+  return translate(titled(message), preferences.language, BANGLA);
 }
 
-/** The same as a sentence of its own: one in English is announced to who reads another language. */
-export function toldAloud(sentence: string): string {
-  if (sentence === "") return "";
-  return known(sentence) ?? (preferences.language === "en" ? sentence : fill(words.english.bn, { said: sentence }, "bn"));
+/** The same as a sentence of its own: one that the language has no words for is announced as English. */
+export function toldAloud(message: Told | string): string {
+  const template = typeof message === "string" ? message : message.template;
+  const said = told(message);
+  const inEnglish = /[a-z]/i.test(template.replace(/\{[^}]*\}/g, "")) && !/[\u0980-\u09ff]/.test(template);
+  if (preferences.language === "en" || template in BANGLA || !inEnglish) return said;
+  return fill(words.english.bn, { said }, "bn");
 }
 
-/** Why a command failed: the last of what it said. */
-export function lastWord(said: string): string {
-  return toldAloud((said.trim().split("\n").at(-1) ?? "").replace(/^kotha: /, ""));
+/** Models go by the names that people gave them. */
+function titled(message: Told | string): Message | string {
+  if (typeof message === "string") return message;
+  const { template, one } = message;
+  const values = Object.fromEntries(Object.entries(message.values).map(([name, value]) => [name, named(value as Value)]));
+  return { template, values, ...(one == null ? {} : { one }) };
 }
 
-/** Models by the names that people gave them; numbers as numbers, so that each language writes its own. */
-function filled(name: string, text: string): string | number {
-  if (["names", "one", "other", "model"].includes(name)) return text.split(", ").map((each) => models.title(each)).join(", ");
-  if (/^\d+%$/.test(text)) return preferences.language === "bn" ? banglaDigits(text) : text;
-  const value = Number(text.replaceAll(",", ""));
-  return text !== "" && Number.isFinite(value) && !["x", "y"].includes(name) ? value : text;
+function named(value: Value): Value {
+  if (typeof value === "string") return models.title(value);
+  if (Array.isArray(value)) return value.map(named);
+  return value !== null && typeof value === "object" && "template" in value ? (titled(value) as Message) : value;
 }

@@ -5,9 +5,9 @@ import asyncio
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 from kotha.model.config import TextConfig, ViTConfig
-from kotha.server.api.asking import WireAnswer
+from kotha.server.api.requests import WireAnswer
 from kotha.server.state import state_of
 from kotha.server.wire import NamedModel
 
@@ -38,7 +38,7 @@ class AboutServed(WireAnswer):
 @router.get("/models/{name}")
 async def about(request: Request, name: NamedModel) -> AboutServed:
     """What a model is: its family, its sizes, and the names of its attentions and heads."""
-    async with state_of(request).shelf.use(name) as served:
+    async with state_of(request).registry.use(name) as served:
         model, config = served.model.model, served.model.config
         labels = config.class_names if isinstance(config, ViTConfig) else getattr(config, "labels", ())
         return AboutServed(

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from kotha.api.model import LanguageModel
 from kotha.retrieval.hybrid import Hit
-from kotha.server.api.asking import WireAnswer, in_turn, looked
+from kotha.server.api.requests import WireAnswer, in_turn, looked
 from kotha.server.errors import RefusedError
 from kotha.server.indexes import ServedIndex
 from kotha.server.naming import by_name
 from kotha.server.state import state_of
-from kotha.server.wire import WireRequest
+from kotha.server.wire import InEnglish, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 _TOKENS = 100
@@ -55,7 +55,7 @@ class AskAnswer(WireAnswer):
     found: bool = Field(description="Whether the documents hold an answer.")
     cited: list[int] = Field(description="The passages that the answer stands on, from 1.")
     passages: list[FoundPassage] = Field(description="The best first.")
-    remark: str | None = Field(description="What to know about the answer; null where there is nothing.")
+    remark: InEnglish | None = Field(description="What to know about the answer; null where there is nothing.")
 
 
 class IndexSize(WireAnswer):
@@ -84,14 +84,19 @@ async def indexes(request: Request) -> Response:
 
 
 @router.post("/ask", response_model=AskAnswer)
-async def ask(request: Request, asked: AskRequest) -> Response:
+async def ask(request: Request, body: AskRequest) -> Response:
     """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
     state = state_of(request)
-    index = await asyncio.to_thread(state.indexes.named, asked.index)
+    index = await asyncio.to_thread(state.indexes.named, body.index)
     most = state.settings.limits.tokens
-    if asked.tokens is not None and asked.tokens > most:
-        raise RefusedError(f"{asked.tokens:,} tokens are too many for one answer; {most:,} are allowed", param="tokens")
-    tokens = asked.tokens or min(_TOKENS, most)
+    if body.tokens is not None and body.tokens > most:
+        raise RefusedError(
+            "{tokens:,} tokens are too many for one answer; {most:,} are allowed",
+            param="tokens",
+            tokens=body.tokens,
+            most=most,
+        )
+    tokens = body.tokens or min(_TOKENS, most)
 
     def called(source: str) -> str:
         # Where files are is nobody's business but the server's: their names are told, and no folders.
@@ -100,12 +105,12 @@ async def ask(request: Request, asked: AskRequest) -> Response:
 
     def answer(model: LanguageModel | None) -> AskAnswer:
         # An index knows its model by the place where it was.
-        with by_name({str(place): name for name, place in state.shelf.named.items()}):
-            return _answer(index, asked, model, tokens, called)
+        with by_name({str(place): name for name, place in state.registry.named.items()}):
+            return _answer(index, body, model, tokens, called)
 
-    if asked.model is None:
+    if body.model is None:
         return await in_turn(request, index.turns, lambda _: answer(None))
-    return await looked(request, asked.model, lambda served, _: answer(served.model))
+    return await looked(request, body.model, lambda served, _: answer(served.model))
 
 
 def _size(index: ServedIndex) -> IndexSize:
@@ -116,19 +121,19 @@ def _size(index: ServedIndex) -> IndexSize:
 
 
 def _answer(
-    index: ServedIndex, asked: AskRequest, model: LanguageModel | None, tokens: int, called: Callable[[str], str]
+    index: ServedIndex, body: AskRequest, model: LanguageModel | None, tokens: int, called: Callable[[str], str]
 ) -> AskAnswer:
     with index.opened(model) as opened:
         if not opened.measures.passages:
-            raise RefusedError(f"the index {index.name} is empty; no documents are in it yet", param="index")
-        said = opened.ask(asked.question, asked.limit, asked.by, tokens=tokens)
+            raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=index.name)
+        said = opened.ask(body.question, body.limit, body.by, tokens=tokens)
     return AskAnswer(
         question=said.question,
-        answer=said.answer,
+        answer=str(said.answer),
         found=said.found,
         cited=said.cited,
         passages=[_passage(hit, called(hit.passage.source)) for hit in said.hits],
-        remark=said.remark,
+        remark=None if said.remark is None else str(said.remark),
     )
 
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import EXAMPLE, AboutModel, WireAnswer, looked, tokenizer_of
+from kotha.server.api.requests import EXAMPLE, AboutModel, WireAnswer, looked, tokenizer_of
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
@@ -47,25 +47,27 @@ class TokenizerCard(WireAnswer):
 
 
 @router.post("/card", response_model=TokenizerCard)
-async def card(request: Request, asked: CardRequest) -> Response:
+async def card(request: Request, body: CardRequest) -> Response:
     """Where a tokenizer cuts a text, letter by letter, and its report card."""
     most = state_of(request).settings.limits.cut_characters
-    if len(asked.text) > most:
-        raise RefusedError(f"the text is longer than {most:,} characters; cut a part of it at a time", param="text")
+    if len(body.text) > most:
+        raise RefusedError(
+            "the text is longer than {most:,} characters; cut a part of it at a time", param="text", most=most
+        )
 
     def work(served: Served, _: OnProgress) -> TokenizerCard:
         tokenizer = tokenizer_of(served)
-        ids = tokenizer.encode(asked.text)
-        measured = measure(served.name, tokenizer, [asked.text])
+        ids = tokenizer.encode(body.text)
+        measured = measure(served.name, tokenizer, [body.text])
         pieces = [
             CutPiece(id=token, text=seen.text, part=seen.is_part, bytes=len(tokenizer.token_bytes(token)), cut=cut)
-            for token, cut in zip(ids, ends_inside(tokenizer, asked.text, ids), strict=True)
+            for token, cut in zip(ids, ends_inside(tokenizer, body.text, ids), strict=True)
             for seen in [view_token(tokenizer, token)]
         ]
         return TokenizerCard(
             kind=measured.kind,
             vocab_size=measured.vocab_size,
-            letters=aksharas(asked.text),
+            letters=aksharas(body.text),
             pieces=pieces,
             words=measured.words,
             tokens_per_word=measured.tokens_per_word,
@@ -75,4 +77,4 @@ async def card(request: Request, asked: CardRequest) -> Response:
             round_trip=measured.round_trip == 1.0,
         )
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)

@@ -5,12 +5,12 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from kotha.generation.classes import Classifier
-from kotha.generation.images import classify_pixels
+from kotha.generation.classes import Classifier, classify_pixels
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.classifier import TextClassifier
 from kotha.model.vit import ViT
-from kotha.server.api.asking import AboutModel, Png, WireAnswer, count_tokens, looked, picture, refuse_family
+from kotha.server.api.requests import AboutModel, Png, WireAnswer, count_tokens, looked, picture, refuse_family
 from kotha.server.errors import RefusedError, UnsupportedByModelError
 from kotha.server.model_registry import Served
 from kotha.server.settings import Limits
@@ -50,46 +50,54 @@ class ClassifyAnswer(WireAnswer):
 
 
 @router.post("/classify", response_model=ClassifyAnswer)
-async def classify(request: Request, asked: ClassesRequest) -> Response:
+async def classify(request: Request, body: ClassesRequest) -> Response:
     """Of which class texts or images are, with probabilities; of texts on request why."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, _: OnProgress) -> ClassifyAnswer:
         if isinstance(served.model.model, ViT):
-            found, truncated = _images(asked, served, limits), 0
+            found, truncated = _images(body, served, limits), 0
         elif isinstance(served.model.model, TextClassifier):
-            found, truncated = _texts(asked, served, limits)
+            found, truncated = _texts(body, served, limits)
         else:
-            raise refuse_family(served, "it is no classifier; one can be made of it by an adapt job")
+            raise refuse_family(served, Message("it is no classifier; one can be made of it by an adapt job"))
         return ClassifyAnswer.model_validate({"results": found, "truncated": truncated})
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
-def _images(asked: ClassesRequest, served: Served, limits: Limits) -> list[dict[str, Any]]:
-    if asked.texts or asked.why:
-        raise UnsupportedByModelError(f"{served.name} reads images; where it looks is shown by its attention", "texts")
-    _check_count(len(asked.images), "images", limits)
-    pictures = [picture(served, each, limits, "images") for each in asked.images]
+def _images(body: ClassesRequest, served: Served, limits: Limits) -> list[dict[str, Any]]:
+    if body.texts or body.why:
+        raise UnsupportedByModelError(
+            "{name} reads images; where it looks is shown by its attention", "texts", name=served.name
+        )
+    _check_count(len(body.images), "images", limits)
+    pictures = [picture(served, each, limits, "images") for each in body.images]
     return [classify_pixels(served.model.bundle, each).to_dict() for each in pictures]
 
 
-def _texts(asked: ClassesRequest, served: Served, limits: Limits) -> tuple[list[dict[str, Any]], int]:
-    if asked.images:
-        raise UnsupportedByModelError(f"{served.name} reads texts and no images", "images")
-    _check_count(len(asked.texts), "texts", limits)
-    if sum(map(len, asked.texts)) > limits.prompt_characters:
+def _texts(body: ClassesRequest, served: Served, limits: Limits) -> tuple[list[dict[str, Any]], int]:
+    if body.images:
+        raise UnsupportedByModelError("{name} reads texts and no images", "images", name=served.name)
+    _check_count(len(body.texts), "texts", limits)
+    if sum(map(len, body.texts)) > limits.prompt_characters:
         allowed = limits.prompt_characters
-        raise RefusedError(f"the texts are longer than {allowed:,} letters together", param="texts")
-    if asked.why:  # a pass through the model for each token
+        raise RefusedError("the texts are longer than {allowed:,} letters together", param="texts", allowed=allowed)
+    if body.why:  # a pass through the model for each token
         room = limits.positions
-        for text in asked.texts:
+        for text in body.texts:
             room -= count_tokens(served, text, room, "texts")
     classifier = Classifier(served.model.bundle)
-    found = [each.to_dict() for each in classifier.classify(asked.texts, asked.why)]
+    found = [each.to_dict() for each in classifier.classify(body.texts, body.why)]
     return found, classifier.truncated
 
 
 def _check_count(count: int, what: str, limits: Limits) -> None:
     if not 0 < count <= limits.prompts:
-        raise RefusedError(f"{count:,} {what}; give 1 to {limits.prompts:,} at a time", param=what)
+        raise RefusedError(
+            "{count:,} {what}; give 1 to {prompts:,} at a time",
+            param=what,
+            count=count,
+            what=what,
+            prompts=limits.prompts,
+        )

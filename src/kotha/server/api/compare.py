@@ -9,13 +9,13 @@ from kotha.api.compare import compare as compare_runs
 from kotha.artifacts.run_folder import run_config
 from kotha.errors import CorpusError, DataError
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import RunName, place_of
 from kotha.server.errors import RefusedError, refusing
-from kotha.server.jobs.kinds import Id, brought
+from kotha.server.jobs.kinds import Id, uploaded_file
 from kotha.server.naming import by_name
 from kotha.server.state import state_of
-from kotha.server.wire import WireRequest
+from kotha.server.wire import InEnglish, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
@@ -79,7 +79,7 @@ class CompareAnswer(WireAnswer):
     """The table, and what must be said about it."""
 
     rows: list[ComparedRun] = Field(description="In the order of the question.")
-    remarks: list[str] = Field(description="What keeps the table from being fair, if anything.")
+    remarks: list[InEnglish] = Field(description="What keeps the table from being fair, if anything.")
     best: str | None = Field(description="Null where nobody should name one.")
     undecided: str = Field(description="Why no best one is named.")
     text: Id | None = Field(description="The file that all were measured on.")
@@ -87,35 +87,40 @@ class CompareAnswer(WireAnswer):
 
 
 @router.post("/compare", response_model=CompareAnswer)
-async def compare(request: Request, asked: CompareRequest) -> Response:
+async def compare(request: Request, body: CompareRequest) -> Response:
     """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
     state = state_of(request)
-    if len(asked.runs) > state.settings.limits.runs:
-        raise RefusedError(f"{len(asked.runs):,} runs; {state.settings.limits.runs:,} can be compared", param="runs")
-    if len(set(asked.runs)) < len(asked.runs):
-        raise RefusedError("a run is named twice", param="runs")
-    if asked.text is not None and state.jobs is None:
+    if len(body.runs) > state.settings.limits.runs:
         raise RefusedError(
-            f"this server keeps no files; leave the text out, or {state.settings.advice.jobs}", 404, "text"
+            "{n:,} runs; {runs:,} can be compared", param="runs", n=len(body.runs), runs=state.settings.limits.runs
+        )
+    if len(set(body.runs)) < len(body.runs):
+        raise RefusedError("a run is named twice", param="runs")
+    if body.text is not None and state.jobs is None:
+        raise RefusedError(
+            "this server keeps no files; leave the text out, or {advice}",
+            404,
+            "text",
+            advice=state.settings.advice.jobs,
         )
 
     def work(on_progress: OnProgress) -> CompareAnswer:
-        places = {name: place_of(state, name) for name in asked.runs}
-        text = None if asked.text is None or state.jobs is None else brought(state.jobs, asked.text, "text")
+        places = {name: place_of(state, name) for name in body.runs}
+        text = None if body.text is None or state.jobs is None else uploaded_file(state.jobs, body.text, "text")
         for name, place in places.items():
             if text is None and not run_config(place):
                 raise RefusedError(
-                    f"{name} is no run with figures of its own; bring a text to measure on", param="runs"
+                    "{name} is no run with figures of its own; bring a text to measure on", param="runs", name=name
                 )
         how: dict[str, Any] = {
-            "names": asked.runs,
+            "names": body.runs,
             "text": text,
-            "device": state.shelf.device,
+            "device": state.registry.device,
             "on_progress": on_progress,
         }
-        names = {str(place): name for name, place in places.items()} | {str(text): str(asked.text)}
+        names = {str(place): name for name, place in places.items()} | {str(text): str(body.text)}
         with refusing(CorpusError, DataError, param="text"), by_name(names):
             found = compare_runs(places.values(), **how)
-        return CompareAnswer.model_validate({**found.to_dict(), "text": asked.text})
+        return CompareAnswer.model_validate({**found.to_dict(), "text": body.text})
 
     return await in_turn(request, state.turns, work)

@@ -4,9 +4,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.artifacts.run_folder import METRICS, RunFolder, find_data
-from kotha.evaluation.doctor.examination import examine
+from kotha.evaluation.doctor.diagnosis import examine
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import RunName, place_of
 from kotha.server.errors import RefusedError
 from kotha.server.state import state_of
@@ -42,15 +42,15 @@ class DoctorAnswer(WireAnswer):
 
 
 @router.post("/doctor", response_model=DoctorAnswer)
-async def doctor(request: Request, asked: DoctorRequest) -> Response:
+async def doctor(request: Request, body: DoctorRequest) -> Response:
     """Read the loss curve of a run and say in plain words, English and Bangla, what it shows and what to try."""
     state = state_of(request)
 
     def work(_: OnProgress) -> DoctorAnswer:
-        place = place_of(state, asked.run)
+        place = place_of(state, body.run)
         folder = RunFolder(place)
         if not (folder.exists and is_there(place / METRICS)):
-            raise RefusedError(f"{asked.run} is no run with a curve; a training leaves one", param="run")
+            raise RefusedError("{run} is no run with a curve; a training leaves one", param="run", run=body.run)
         config, metrics = folder.about(), folder.metrics()
         data = find_data(config, place)
         found = examine(config, metrics, None if data is None else Dataset(data, verify=False))

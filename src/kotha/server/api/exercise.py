@@ -18,12 +18,14 @@ from kotha.course.worksheet.papers import Paper, paper_sheet
 from kotha.course.worksheet.sheet import Sheet, recomputed
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.course.worksheet.workshop import Given, sheet_by_hand, workshop_sheet
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.vit import ViT
-from kotha.server.api.asking import EXAMPLE, WireAnswer, check_reads, count_tokens, looked, refuse_family
+from kotha.server.api.requests import EXAMPLE, WireAnswer, check_reads, count_tokens, looked, refuse_family
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
-from kotha.server.wire import ModelName, WireRequest
+from kotha.server.validation import FieldError
+from kotha.server.wire import ModelName, ToldMessage, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -48,9 +50,9 @@ class OwnNumbers(WireRequest):
         width, head_width = len(self.W_Q), len(self.W_Q[0])
         weights = (self.W_Q, self.W_K, self.W_V)
         if any(len(row) != width for row in self.X) or any(len(matrix) != width for matrix in weights):
-            raise ValueError("each row of X has as many numbers as the weights have rows")
+            raise FieldError("each row of X has as many numbers as the weights have rows")
         if any(len(row) != head_width for matrix in weights for row in matrix):
-            raise ValueError("the three weight matrices have one shape")
+            raise FieldError("the three weight matrices have one shape")
         return self
 
 
@@ -74,13 +76,13 @@ class ExerciseRequest(WireRequest):
     @model_validator(mode="after")
     def _go_together(self) -> "ExerciseRequest":
         if (self.model is None) != (self.text is None):
-            raise ValueError("model and text go together: a head needs something to read")
+            raise FieldError("model and text go together: a head needs something to read")
         if self.model is not None and self.size is not None:
-            raise ValueError("size is for a sheet that is drawn; leave it out, or leave out the model")
+            raise FieldError("size is for a sheet that is drawn; leave it out, or leave out the model")
         if self.paper is not None and (self.model is not None or self.size is not None):
-            raise ValueError("a sheet with a name has its own numbers; leave out the model and the size")
+            raise FieldError("a sheet with a name has its own numbers; leave out the model and the size")
         if self.paper not in (None, "block") and self.seed:
-            raise ValueError("only the numbers of a block are drawn; leave the seed out")
+            raise FieldError("only the numbers of a block are drawn; leave the seed out")
         return self
 
 
@@ -95,11 +97,11 @@ class SpreadsheetRequest(ExerciseRequest):
     @model_validator(mode="after")
     def _own_or_model(self) -> "SpreadsheetRequest":
         if self.own is not None and self.model is not None:
-            raise ValueError("own numbers are for a sheet without a model; a head's are its own")
+            raise FieldError("own numbers are for a sheet without a model; a head's are its own")
         if self.given is not None and self.paper is None:
-            raise ValueError("given numbers are for a sheet with a name; own is for the others")
+            raise FieldError("given numbers are for a sheet with a name; own is for the others")
         if any(len({len(row) for row in rows}) != 1 for rows in (self.given or {}).values()):
-            raise ValueError("the rows of a matrix are as long as each other")
+            raise FieldError("the rows of a matrix are as long as each other")
         return self
 
 
@@ -125,19 +127,19 @@ class ExerciseSheet(WireAnswer):
     tokens: list[str] = Field(description="Those that look.")
     key_tokens: list[str] = Field(description="Those that are looked at.")
     steps: list[ExerciseStep] = Field(description="In the order of the arithmetic.")
-    remarks: list[str] = Field(description="What to know about how it was read.")
+    remarks: list[ToldMessage] = Field(description="What to know about how it was read.")
 
 
 @router.post("/exercise", response_model=ExerciseSheet)
-async def exercise(request: Request, asked: ExerciseRequest) -> Response:
+async def exercise(request: Request, body: ExerciseRequest) -> Response:
     """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
-    if asked.model is None:
-        return Response(_told(_by_hand(asked)).model_dump_json(), media_type="application/json")
+    if body.model is None:
+        return Response(_told(_by_hand(body)).model_dump_json(), media_type="application/json")
 
     def work(served: Served, _: OnProgress) -> ExerciseSheet:
-        return _told(for_paper(_of_model(served, asked)))
+        return _told(for_paper(_of_model(served, body)))
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 @router.post(
@@ -145,25 +147,25 @@ async def exercise(request: Request, asked: ExerciseRequest) -> Response:
     response_class=Response,
     responses={200: {"content": {XLSX: {"schema": {"type": "string", "format": "binary"}}}}},
 )
-async def exercise_spreadsheet(request: Request, asked: SpreadsheetRequest) -> Response:
+async def exercise_spreadsheet(request: Request, body: SpreadsheetRequest) -> Response:
     """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
     state = state_of(request)
-    if asked.model is None:
-        sheet = _by_hand(asked) if asked.own is None else _of_own(asked.own)
-        if asked.given is not None:
-            sheet = recomputed(sheet, {name: np.array(rows) for name, rows in asked.given.items()})
+    if body.model is None:
+        sheet = _by_hand(body) if body.own is None else _of_own(body.own)
+        if body.given is not None:
+            sheet = recomputed(sheet, {name: np.array(rows) for name, rows in body.given.items()})
         made = await asyncio.to_thread(spreadsheet, sheet)
     else:
-        async with state.shelf.use(asked.model) as served:
+        async with state.registry.use(body.model) as served:
             seconds = state.settings.limits.seconds
-            made = await served.turns.take(request, seconds, lambda _: spreadsheet(_of_model(served, asked)))
+            made = await served.turns.run(request, seconds, lambda _: spreadsheet(_of_model(served, body)))
     return Response(made, media_type=XLSX, headers={"content-disposition": 'attachment; filename="worksheet.xlsx"'})
 
 
-def _by_hand(asked: ExerciseRequest) -> Sheet:
-    if asked.paper is None:
-        return sheet_by_hand(asked.size, asked.seed)
-    return paper_sheet(asked.paper, asked.seed or None, asked.language)
+def _by_hand(body: ExerciseRequest) -> Sheet:
+    if body.paper is None:
+        return sheet_by_hand(body.size, body.seed)
+    return paper_sheet(body.paper, body.seed or None, body.language)
 
 
 def _of_own(own: OwnNumbers) -> Sheet:
@@ -171,26 +173,26 @@ def _of_own(own: OwnNumbers) -> Sheet:
     return workshop_sheet(Given(tuple(f"token {number}" for number in range(1, len(x) + 1)), x, *weights))
 
 
-def _of_model(served: Served, asked: ExerciseRequest) -> Sheet:
+def _of_model(served: Served, body: ExerciseRequest) -> Sheet:
     check_reads(served)
     if isinstance(served.model.model, ViT):
-        raise refuse_family(served, "a sheet is laid out for models that read text")
-    assert asked.text is not None, "model and text go together"
+        raise refuse_family(served, Message("a sheet is laid out for models that read text"))
+    assert body.text is not None, "model and text go together"
     for name in ("text", "target"):
-        if getattr(asked, name) is not None:
-            count_tokens(served, getattr(asked, name), MOST_TOKENS, name)
-    which = asked.model_dump(include={"layer", "head", "target", "stack", "part"})
-    return model_sheet(served.apart, asked.text, **which)
+        if getattr(body, name) is not None:
+            count_tokens(served, getattr(body, name), MOST_TOKENS, name)
+    which = body.model_dump(include={"layer", "head", "target", "stack", "part"})
+    return model_sheet(served.apart, body.text, **which)
 
 
 def _told(sheet: Sheet) -> ExerciseSheet:
     return ExerciseSheet(
-        text=sheet.text,
+        text=str(sheet.text),
         place=sheet.place,
         layer=sheet.layer,
         head=sheet.head,
-        tokens=list(sheet.tokens),
-        key_tokens=list(sheet.key_tokens),
+        tokens=list(map(str, sheet.tokens)),
+        key_tokens=list(map(str, sheet.key_tokens)),
         steps=[ExerciseStep(**step) for step in steps_of(sheet)],
-        remarks=list(sheet.remarks),
+        remarks=[ToldMessage.of(each) for each in sheet.remarks],
     )

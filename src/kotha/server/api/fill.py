@@ -4,9 +4,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.generation.filling import GAP
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.bert import BERT
-from kotha.server.api.asking import AboutModel, WireAnswer, check_length, looked, refuse_family
+from kotha.server.api.requests import AboutModel, WireAnswer, check_length, looked, refuse_family
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
@@ -37,16 +38,16 @@ class FillAnswer(WireAnswer):
 
 
 @router.post("/fill", response_model=FillAnswer)
-async def fill(request: Request, asked: FillRequest) -> Response:
+async def fill(request: Request, body: FillRequest) -> Response:
     """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, _: OnProgress) -> FillAnswer:
         if not isinstance(served.model.model, BERT):
-            raise refuse_family(served, "only a BERT fills gaps")
-        check_length(asked.text, limits)
-        if asked.text.count(GAP) * asked.words * len(asked.text) > limits.numbers:
+            raise refuse_family(served, Message("only a BERT fills gaps"))
+        check_length(body.text, limits)
+        if body.text.count(GAP) * body.words * len(body.text) > limits.numbers:
             raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")
-        return FillAnswer.model_validate(served.model.fill(asked.text, words=asked.words).to_dict())
+        return FillAnswer.model_validate(served.model.fill(body.text, words=body.words).to_dict())
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)

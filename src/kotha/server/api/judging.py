@@ -14,7 +14,7 @@ from kotha.evaluation.judge.session import Choice, Judging
 from kotha.evaluation.judge.writing import write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.jobs.kinds import Id
 from kotha.server.state import State, state_of
@@ -85,33 +85,38 @@ class JudgingTold(WireAnswer):
 
 
 @router.post("/judgings", response_model=JudgingTold)
-async def begin_judging(request: Request, asked: JudgingRequest) -> Response:
+async def begin_judging(request: Request, body: JudgingRequest) -> Response:
     """Let models write, and make blind pairs of it."""
     state = state_of(request)
-    if len(set(asked.models)) < len(asked.models):
+    if len(set(body.models)) < len(body.models):
         raise RefusedError("a model is named twice; name two different ones", param="models")
 
     def work(on_progress: OnProgress) -> JudgingTold:
         folder = _folder(state)
         if sum(1 for _ in folder.iterdir()) >= _MOST_JUDGINGS:
             raise RefusedError(
-                f"{_MOST_JUDGINGS} judgings are kept, which is the most; remove one that nobody needs", 409
+                "{n} judgings are kept, which is the most; remove one that nobody needs", 409, n=_MOST_JUDGINGS
             )
-        places = {name: state.shelf.place(name) for name in asked.models}
-        settings = SamplingSettings(seed=asked.seed, temperature=asked.temperature)
-        rows = min(len(asked.prompts), state.settings.limits.rows)
-        prompts = list(dict.fromkeys(asked.prompts))
+        places = {name: state.registry.place(name) for name in body.models}
+        settings = SamplingSettings(seed=body.seed, temperature=body.temperature)
+        rows = min(len(body.prompts), state.settings.limits.rows)
+        prompts = list(dict.fromkeys(body.prompts))
 
         def opened(name: str) -> Any:
-            model = load(places[name], device=state.shelf.device)
+            model = load(places[name], device=state.registry.device)
             if model.config.family != "gpt":
-                raise RefusedError(f"{name} is a {model.config.family} and does not go on with a text", param="models")
+                raise RefusedError(
+                    "{name} is a {family} and does not go on with a text",
+                    param="models",
+                    name=name,
+                    family=model.config.family,
+                )
             return model.engine(rows)
 
-        written = write_continuations(asked.models, opened, prompts, asked.tokens, settings, on_progress)
+        written = write_continuations(body.models, opened, prompts, body.tokens, settings, on_progress)
         id = secrets.token_hex(6)
         with refusing(DataError, param="models"):  # both wrote the same everywhere
-            made = Judging.start(folder / id, prompts, written, asked.seed, asked.model_dump(exclude={"prompts"}))
+            made = Judging.start(folder / id, prompts, written, body.seed, body.model_dump(exclude={"prompts"}))
         return _told(made, id, "")
 
     return await in_turn(request, state.turns, work, shares=True)
@@ -136,7 +141,7 @@ async def judged(request: Request, id: JudgingId, said: Judgement) -> Response:
     def work(_: OnProgress) -> JudgingTold:
         found = _opened(state, id)
         if said.pair not in {pair.id for pair in found.pairs}:
-            raise RefusedError(f"there is no pair {said.pair!r} in this judging", 404, "pair")
+            raise RefusedError("there is no pair {pair!r} in this judging", 404, "pair", pair=said.pair)
         found.record(said.judge, said.pair, said.choice)
         return _told(found, id, said.judge)
 
@@ -145,7 +150,7 @@ async def judged(request: Request, id: JudgingId, said: Judgement) -> Response:
 
 def _folder(state: State) -> Path:
     if state.jobs is None:
-        raise RefusedError(f"this server keeps no judgements; {state.settings.advice.jobs}", 404)
+        raise RefusedError("this server keeps no judgements; {advice}", 404, advice=state.settings.advice.jobs)
     folder = state.jobs.folder / _FOLDER
     folder.mkdir(exist_ok=True)
     return folder
@@ -154,7 +159,7 @@ def _folder(state: State) -> Path:
 def _opened(state: State, id: str) -> Judging:
     place = _folder(state) / id
     if not is_folder(place):
-        raise RefusedError(f"there is no judging {id!r}", 404, "id")
+        raise RefusedError("there is no judging {id!r}", 404, "id", id=id)
     return Judging.open(place)
 
 

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from kotha.i18n.wording import OnProgress
 from kotha.model.presets import presets
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.state import state_of
+from kotha.server.wire import InEnglish
 from kotha.training.plan.budget import budget_here
 
 router = APIRouter(prefix="/api", tags=["Uses"])
@@ -33,7 +34,7 @@ class PresetTold(WireAnswer):
     name: str = Field(description="As plans and trainings take it.")
     family: str = Field(description="gpt, bert, seq2seq or vit.")
     parameters: int = Field(description="Numbers that are learned.")
-    purpose: str = Field(description="What it is for.")
+    purpose: InEnglish = Field(description="What it is for.")
     config: dict[str, Any] = Field(description="All of its sizes.")
 
 
@@ -58,4 +59,7 @@ async def machine(request: Request) -> Response:
 @router.get("/presets")
 async def all_presets() -> list[PresetTold]:
     """Every preset, from the smallest use to the published ones."""
-    return [PresetTold(**{**vars(each), "config": each.config.to_dict()}) for each in presets()]
+    return [
+        PresetTold(**{**vars(each), "purpose": str(each.purpose), "config": each.config.to_dict()})
+        for each in presets()
+    ]

@@ -1,18 +1,21 @@
 """``/api/plan``: what a training would need, before it starts."""
 
+import json
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, model_validator
 
 from kotha.errors import ConfigError, CorpusError, DataError
-from kotha.export.targets import doors
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.export.targets import supported_targets
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
-from kotha.server.jobs.kinds import Id, came_of
+from kotha.server.jobs.kinds import Id, job_output
 from kotha.server.naming import by_name
 from kotha.server.state import State, state_of
-from kotha.server.wire import WireRequest
+from kotha.server.validation import FieldError
+from kotha.server.wire import InEnglish, Said, WireRequest
+from kotha.storage.json_files import as_json
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.render import tell_plan
 from kotha.training.plan.text_size import TextSize
@@ -57,15 +60,15 @@ class PlanRequest(WireRequest):
     @model_validator(mode="after")
     def _enough_said(self) -> "PlanRequest":
         if self.preset is None and self.minutes is None:
-            raise ValueError("say what to plan: a preset, or for a design minutes and data")
+            raise FieldError("say what to plan: a preset, or for a design minutes and data")
         if self.data is not None and self.text_bytes is not None:
-            raise ValueError("data have their own size; give data or text_bytes")
+            raise FieldError("data have their own size; give data or text_bytes")
         if (self.minutes is None) != (self.data is None and self.text_bytes is None):
-            raise ValueError("minutes and data go together: what fits depends on both")
+            raise FieldError("minutes and data go together: what fits depends on both")
         if self.memory_gb is not None and self.minutes is None:
-            raise ValueError("memory_gb is for a design; give minutes and data too")
+            raise FieldError("memory_gb is for a design; give minutes and data too")
         if self.minutes is not None and any(getattr(self, name) is not None for name in _SIZES):
-            raise ValueError("sizes follow from minutes and data; give one or the other")
+            raise FieldError("sizes follow from minutes and data; give one or the other")
         return self
 
 
@@ -74,15 +77,15 @@ class ExportDoor(WireAnswer):
 
     name: str = Field(description="The format.")
     open: bool = Field(description="Whether a model of this kind can go there.")
-    because: str = Field(description="As what it opens there, or which settings close it.")
+    because: Said = Field(description="As what it opens there, or which settings close it.")
 
 
 class PlanTable(WireAnswer):
     """A table as it is read."""
 
-    title: str = Field(description="What it shows.")
-    header: list[str] = Field(description="Its columns.")
-    rows: list[list[str]] = Field(description="As they are read.")
+    title: InEnglish = Field(description="What it shows.")
+    header: list[InEnglish] = Field(description="Its columns.")
+    rows: list[list[InEnglish]] = Field(description="As they are read.")
 
 
 class PlanAnswer(WireAnswer):
@@ -101,7 +104,7 @@ class PlanAnswer(WireAnswer):
     tokens_per_step: int = Field(description="That a step learns from.")
     steps: int = Field(description="Of the training.")
     seconds_per_step: float | None = Field(description="Null where nothing was timed and no GPU named.")
-    time_source: str | None = Field(description="Where the seconds come from.")
+    time_source: InEnglish | None = Field(description="Where the seconds come from.")
     peak_flops_per_second: float | None = Field(description="Of the device, if known.")
     memory_bytes: dict[str, int | str] = Field(description="By what takes it.")
     flops_per_token: float = Field(description="Of training.")
@@ -112,31 +115,32 @@ class PlanAnswer(WireAnswer):
     peak_share: float | None = Field(description="How much of the device's peak that uses.")
     doors: list[ExportDoor] = Field(description="Where the model could be exported to.")
     design: dict[str, Any] | None = Field(description="Where the sizes were chosen: which, and why.")
-    words: list[str] = Field(description="The same in sentences.")
+    words: list[InEnglish] = Field(description="The same in sentences.")
     tables: list[PlanTable] = Field(description="… and in tables.")
 
 
 @router.post("/plan", response_model=PlanAnswer)
-async def plan(request: Request, asked: PlanRequest) -> Response:
+async def plan(request: Request, body: PlanRequest) -> Response:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
     state = state_of(request)
-    return await in_turn(request, state.turns, lambda _: _plan(state, asked))
+    return await in_turn(request, state.turns, lambda _: _plan(state, body))
 
 
-def _plan(state: State, asked: PlanRequest) -> PlanAnswer:
-    changes = {name: getattr(asked, name) for name in (*_SIZES, *_TRAINING) if getattr(asked, name) is not None}
-    data = _imagined(asked.text_bytes) if asked.data is None else _data(state, asked.data)
-    with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(asked.data)}):
-        gpu = None if asked.gpu is None else gpu_named(asked.gpu)
-        memory = None if asked.memory_gb is None else int(asked.memory_gb * 1e9)
-        wanted = TrainRequest(asked.preset, asked.recipe, asked.minutes, memory, None, gpu, changes)
+def _plan(state: State, body: PlanRequest) -> PlanAnswer:
+    changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
+    data = _imagined(body.text_bytes) if body.data is None else _data(state, body.data)
+    with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
+        gpu = None if body.gpu is None else gpu_named(body.gpu)
+        memory = None if body.memory_gb is None else int(body.memory_gb * 1e9)
+        wanted = TrainRequest(body.preset, body.recipe, body.minutes, memory, None, gpu, changes)
         # The server's own threads stay as they are, whatever would be fastest for a training.
-        found, text = tell_plan(wanted, data, doors, timed=asked.minutes is not None, before_timing=lambda: None)
+        found, text = tell_plan(
+            wanted, data, supported_targets, timed=body.minutes is not None, before_timing=lambda: None
+        )
     design = found.pop("design", None)
     if design is not None:
-        design = {
-            name: value for name, value in design.items() if name not in ("data", "commands")
-        }  # they name folders
+        shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders
+        design = json.loads(as_json(shown))  # its reasons are messages
     tables = [{"title": title, "header": header, "rows": rows} for title, header, rows in text.tables]
     return PlanAnswer.model_validate({**found, "design": design, "words": text.words, "tables": tables})
 
@@ -152,7 +156,9 @@ def _data(state: State, id: str) -> str:
     """Where data are that a job prepared, or a text that was brought."""
     if state.jobs is None:
         advice = state.settings.advice.jobs
-        raise RefusedError(f"this server keeps no files and no jobs; plan a preset, or {advice}", 404, "data")
+        raise RefusedError(
+            "this server keeps no files and no jobs; plan a preset, or {advice}", 404, "data", advice=advice
+        )
     if state.jobs.has(id):
-        return str(came_of(state.jobs, id, "prepare", "data"))
+        return str(job_output(state.jobs, id, "prepare", "data"))
     return str(state.jobs.uploads.place(id))

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from kotha.server.api.asking import WireAnswer
+from kotha.server.api.requests import WireAnswer
 from kotha.server.state import state_of
 from kotha.server.wire import ModelName
 
@@ -27,7 +27,7 @@ async def progress(
 ) -> ProgressTold:
     """How far it is: heads being tried one by one, models writing for a judgement."""
     state = state_of(request)
-    served = None if model is None else state.shelf.opened.get(model)
+    served = None if model is None else state.registry.opened.get(model)
     turns = state.turns if model is None else None if served is None else served.turns
     found = None if turns is None else turns.how_far
     if found is None:

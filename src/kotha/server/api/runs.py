@@ -15,12 +15,14 @@ RunName = Annotated[str, Field(max_length=300, description="A model of this serv
 
 def place_of(state: State, name: str) -> Path:
     """The folder of a run; a training's also before it has a model."""
-    if name in state.shelf.places or state.jobs is None:
-        return state.shelf.place(name)
+    if name in state.registry.places or state.jobs is None:
+        return state.registry.place(name)
     try:
         kind = state.jobs.status(name).kind
     except NoSuchJobError as error:
-        raise RefusedError(f"there is no model and no job {name!r}", 404, "run") from error
+        raise RefusedError("there is no model and no job {name!r}", 404, "run", name=name) from error
     if kind not in TRAININGS:
-        raise RefusedError(f"{name} is a {kind} job and no training, so it has no run", param="run")
+        raise RefusedError(
+            "{name} is a {kind} job and no training, so it has no run", param="run", name=name, kind=kind
+        )
     return state.jobs.result(name)

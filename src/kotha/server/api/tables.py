@@ -13,13 +13,13 @@ from pydantic import Field
 
 from kotha.errors import KothaError
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
-from kotha.server.jobs.kinds import Id, TwoColumnNames, brought_table
+from kotha.server.jobs.kinds import Id, TwoColumnNames, uploaded_table
 from kotha.server.jobs.uploads import Ending
 from kotha.server.naming import by_name
 from kotha.server.state import state_of
-from kotha.server.wire import WireRequest
+from kotha.server.wire import ToldMessage, WireRequest
 from kotha.text.corpus.columns import Named
 from kotha.text.corpus.documents import OnProblem, field_names
 from kotha.text.corpus.labelled import read_labelled
@@ -55,7 +55,7 @@ class TableProblem(WireAnswer):
 
     line: int | None = Field(description="On which line of the file, from 1.")
     field: str | None = Field(description="In which column; null where it is the whole row.")
-    reason: str = Field(description="What is wrong, in words.")
+    reason: ToldMessage = Field(description="What is wrong, in words.")
 
 
 class TableTold(WireAnswer):
@@ -78,18 +78,18 @@ class ExampleTable(WireAnswer):
 
 
 @router.post("/table", response_model=TableTold)
-async def table(request: Request, asked: TableRequest) -> Response:
+async def table(request: Request, body: TableRequest) -> Response:
     """The first rows of a table, its classes, and what is wrong with it, by line and column."""
     state = state_of(request)
     if state.jobs is None:
-        raise RefusedError(f"this server takes no jobs; {state.settings.advice.jobs}", 404)
+        raise RefusedError("this server takes no jobs; {advice}", 404, advice=state.settings.advice.jobs)
     store = state.jobs
 
     def work(_: OnProgress) -> TableTold:
-        place = brought_table(store, asked.file, "file")
-        name = store.uploads.name(asked.file) or place.name
+        place = uploaded_table(store, body.file, "file")
+        name = store.uploads.name(body.file) or place.name
         with refusing(KothaError, param="file"), by_name({str(place): name}):
-            return _told(place, asked.use, asked.fields or (None, None))
+            return _told(place, body.use, body.fields or (None, None))
 
     return await in_turn(request, state.reading, work)
 
@@ -101,7 +101,9 @@ def _told(place: Path, use: Use, named: Named) -> TableTold:
     except KothaError as error:
         if not problems:
             raise
-        raise KothaError(str(problems[0])) from error  # nothing is left since this is wrong with every row
+        raise KothaError(
+            "{problem}", problem=problems[0]
+        ) from error  # nothing is left since this is wrong with every row
     fields = field_names(place)
     return TableTold(
         fields=fields if set(chosen) <= set(fields) else list(chosen),  # columns without a header go by number
@@ -111,7 +113,7 @@ def _told(place: Path, use: Use, named: Named) -> TableTold:
         classes=dict(Counter(label for _, label in rows).most_common(_CLASSES)) if use == "classify" else {},
         broken=len(problems),
         problems=[
-            TableProblem(line=each.line or each.row, field=each.field, reason=str(each.reason))
+            TableProblem(line=each.line or each.row, field=each.field, reason=ToldMessage.of(each.reason))
             for each in problems[:_PROBLEMS]
         ],
     )

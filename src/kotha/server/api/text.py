@@ -10,7 +10,7 @@ from kotha.generation.answers import Chance
 from kotha.generation.answers import Request as WritingRequest
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import AboutModel, TokenPiece, count_tokens, looked, tokenizer_of
+from kotha.server.api.requests import AboutModel, TokenPiece, count_tokens, looked, tokenizer_of
 from kotha.server.errors import RefusedError, UnsupportedByModelError
 from kotha.server.model_registry import Served
 from kotha.server.state import client_of, state_of
@@ -72,48 +72,57 @@ class LikelyTokens(BaseModel):
 
 
 @router.post("/tokenize", response_model=Tokenized)
-async def tokenize(request: Request, asked: TokenizeRequest) -> Response:
+async def tokenize(request: Request, body: TokenizeRequest) -> Response:
     """A text as letters and as tokens."""
     most = state_of(request).settings.limits.cut_characters
-    if len(asked.text) > most:
-        raise RefusedError(f"the text is longer than {most:,} characters; cut a part of it at a time", param="text")
+    if len(body.text) > most:
+        raise RefusedError(
+            "the text is longer than {most:,} characters; cut a part of it at a time", param="text", most=most
+        )
 
     def work(served: Served, _: OnProgress) -> Tokenized:
-        pieces = view(tokenizer_of(served), asked.text)
+        pieces = view(tokenizer_of(served), body.text)
         tokens = [TokenPiece(id=piece.id, text=piece.text, part=piece.is_part) for piece in pieces]
-        return Tokenized(letters=aksharas(asked.text), tokens=tokens, bytes=len(asked.text.encode()))
+        return Tokenized(letters=aksharas(body.text), tokens=tokens, bytes=len(body.text.encode()))
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 @router.post("/detokenize")
-async def detokenize(request: Request, asked: DetokenizeRequest) -> Detokenized:
+async def detokenize(request: Request, body: DetokenizeRequest) -> Detokenized:
     """The text of some tokens."""
     state = state_of(request)
-    async with state.shelf.use(asked.model) as served:
+    async with state.registry.use(body.model) as served:
         tokenizer = tokenizer_of(served)
-    wrong = next((token for token in asked.tokens if not 0 <= token < tokenizer.vocab_size), None)
+    wrong = next((token for token in body.tokens if not 0 <= token < tokenizer.vocab_size), None)
     if wrong is not None:
-        raise RefusedError(f"token id {wrong} is outside the vocabulary of {tokenizer.vocab_size:,}", param="tokens")
-    return Detokenized(text=tokenizer.decode(asked.tokens, skip_special=False))
+        raise RefusedError(
+            "token id {wrong} is outside the vocabulary of {vocab_size:,}",
+            param="tokens",
+            wrong=wrong,
+            vocab_size=tokenizer.vocab_size,
+        )
+    return Detokenized(text=tokenizer.decode(body.tokens, skip_special=False))
 
 
 @router.post("/next")
-async def next_token(request: Request, asked: NextRequest) -> LikelyTokens:
+async def next_token(request: Request, body: NextRequest) -> LikelyTokens:
     """What could come after a text, and how likely the model finds it."""
     state = state_of(request)
-    async with state.shelf.use(asked.model) as served:
+    async with state.registry.use(body.model) as served:
         if served.batcher is None:
-            raise UnsupportedByModelError(f"{served.name} is a {served.model.config.family} and writes no text")
+            raise UnsupportedByModelError(
+                "{name} is a {family} and writes no text", name=served.name, family=served.model.config.family
+            )
         context = served.batcher.engine.model.config.context_length
-        count_tokens(served, asked.text, context - 1)  # one place is for the mark that begins a document
+        count_tokens(served, body.text, context - 1)  # one place is for the mark that begins a document
         # Whatever token is written: a text that ended here would tell nothing.
         special = set(tokenizer_of(served).special.values())
         plain = next(token for token in itertools.count() if token not in special)
         forced = SamplingSettings(forced=(plain,), repetition_penalty=None)
-        one = WritingRequest(prompt=asked.text, tokens=1, settings=forced, alternatives=asked.count)
+        one = WritingRequest(prompt=body.text, tokens=1, settings=forced, alternatives=body.count)
         result = await served.batcher.submit(one, client_of(request)).result()
-    return LikelyTokens(tokens=_at_temperature(list(result.written[0].alternatives), asked.temperature))
+    return LikelyTokens(tokens=_at_temperature(list(result.written[0].alternatives), body.temperature))
 
 
 def _at_temperature(found: list[Chance], temperature: float) -> list[Likely]:

@@ -14,13 +14,14 @@ from kotha.evaluation.doctor.curve import read_curve
 from kotha.evaluation.doctor.drawing import evaluations_of, points_of
 from kotha.finetune.examples import EXAMPLES, PARTS
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import WireAnswer, in_turn
+from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import place_of
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.job import JOB
 from kotha.server.jobs.notes import JobNote, read_note
 from kotha.server.jobs.store import DAMAGED, TRAININGS, JobStatus
 from kotha.server.state import State, state_of
+from kotha.server.wire import ToldMessage
 from kotha.storage.status import is_file
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
@@ -77,6 +78,7 @@ class RunTold(WireAnswer):
     tags: list[str] = Field(description="Words that people find it by; none of a run that is no job.")
     state: str = Field(description="running, done, failed, stopped or killed.")
     said: str = Field(description="The last of what its command said; empty of a run that is no job.")
+    error: ToldMessage | None = Field(description="Why it failed; null where it did not.")
     stages: dict[str, bool] = Field(description="What is made before it learns, and whether it is there already.")
     family: str | None = Field(description="Of the model, once it is known.")
     sizes: dict[str, int] = Field(description="Layers, heads, widths and the like.")
@@ -136,7 +138,7 @@ async def run(
         place, job = place_of(state, name), _job(state, name)
         folder = RunFolder(place)
         if job is None and not is_file(place / METRICS):
-            raise RefusedError(f"{name} is a model without a training to look back at", 404, "name")
+            raise RefusedError("{name} is a model without a training to look back at", 404, "name", name=name)
         stages = {} if job is None or job.kind == DAMAGED else read_note(place.parent / JOB, JobNote).stages
         return _told(name, folder, job, stages, after)
 
@@ -153,9 +155,11 @@ async def score(request: Request, name: NamedRun) -> Response:
         summary = folder.summary() if folder.exists else None
         held_out = folder.path / EXAMPLES / f"{PARTS[-1]}.jsonl"
         if not is_file(held_out):
-            raise RefusedError(f"{name} did not learn from a table of examples, so none were held out", 404, "name")
+            raise RefusedError(
+                "{name} did not learn from a table of examples, so none were held out", 404, "name", name=name
+            )
         if summary is None or summary.get("stopped"):
-            raise RefusedError(f"{name} has not come to its end yet; its score is measured then", 409, "name")
+            raise RefusedError("{name} has not come to its end yet; its score is measured then", 409, "name", name=name)
         return _score(summary, _pairs(held_out))
 
     return await in_turn(request, state.reading, work)
@@ -188,12 +192,12 @@ def _pairs(examples: Path) -> list[tuple[str, str]]:
 def _all(state: State) -> list[RunRow]:
     jobs = [] if state.jobs is None else [job for job in state.jobs.all() if job.kind in TRAININGS]
     found = [_row(job.id, state.jobs.result(job.id), job) for job in jobs] if state.jobs is not None else []
-    served = [(name, place) for name, place in state.shelf.places.items() if is_file(place / METRICS)]
+    served = [(name, place) for name, place in state.registry.places.items() if is_file(place / METRICS)]
     return found + [_row(name, place, None) for name, place in served]
 
 
 def _job(state: State, name: str) -> JobStatus | None:
-    if state.jobs is None or name in state.shelf.places:
+    if state.jobs is None or name in state.registry.places:
         return None
     return state.jobs.status(name)
 
@@ -229,6 +233,7 @@ def _told(name: str, folder: RunFolder, job: JobStatus | None, stages: dict[str,
         tags=[] if job is None else list(job.tags),
         state="done" if job is None else job.state,
         said="" if job is None else job.said,
+        error=None if job is None or job.error is None else ToldMessage(**job.error),
         stages=stages,
         family=mapping(config, "model").get("family"),
         sizes=sizes | {"batch_size": int(figure(config, "training", "batch_size") or 0)} if sizes else {},

@@ -25,8 +25,9 @@ from kotha.generation.answers import Request as WritingRequest
 from kotha.generation.answers import StopReason, Written
 from kotha.generation.plain import NO_NUMBERS
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.server.api.asking import (
+from kotha.server.api.requests import (
     AboutModel,
     TokenPiece,
     WireAnswer,
@@ -168,35 +169,41 @@ class LogitsHead(WireAnswer):
     response_class=StreamingResponse,
     responses={200: {"model": WritingNews, "content": {"text/event-stream": {}}}},
 )
-async def write(request: Request, asked: WriteRequest) -> StreamingResponse:
+async def write(request: Request, body: WriteRequest) -> StreamingResponse:
     """Go on with a text, as server-sent events: each token, its probability, and what else could have stood there."""
     state = state_of(request)
     limits = state.settings.limits
     for param, count, most in (
-        ("max_tokens", asked.max_tokens, limits.tokens),
-        ("others", asked.others, limits.alternatives),
+        ("max_tokens", body.max_tokens, limits.tokens),
+        ("others", body.others, limits.alternatives),
     ):
         if count > most:
-            raise RefusedError(f"{param}={count:,} is more than {most:,}, which is the most", param=param)
+            raise RefusedError(
+                "{field}={count:,} is more than {most:,}, which is the most",
+                param=param,
+                field=param,
+                count=count,
+                most=most,
+            )
     async with AsyncExitStack() as stack:
-        served = await stack.enter_async_context(state.shelf.use(asked.model))
+        served = await stack.enter_async_context(state.registry.use(body.model))
         batcher = _writer(served)
-        ids = await asyncio.to_thread(_ids, served, batcher, asked.prompt)
-        seed = secrets.randbelow(_SEEDS) if asked.seed is None else asked.seed
-        how = asked.settings(seed)
-        one = WritingRequest(prompt=tuple(ids), tokens=asked.max_tokens, settings=how, alternatives=asked.others)
+        ids = await asyncio.to_thread(_ids, served, batcher, body.prompt)
+        seed = secrets.randbelow(_SEEDS) if body.seed is None else body.seed
+        how = body.settings(seed)
+        one = WritingRequest(prompt=tuple(ids), tokens=body.max_tokens, settings=how, alternatives=body.others)
         ticket = batcher.submit(one, client_of(request))
         news = in_time(_news(tokenizer_of(served), ids, seed, ticket), limits.seconds)
         return StreamingResponse(_held(news, ticket, stack.pop_all()), media_type="text/event-stream; charset=utf-8")
 
 
 @router.post("/read", response_model=ReadTold)
-async def read(request: Request, asked: ReadRequest) -> Response:
+async def read(request: Request, body: ReadRequest) -> Response:
     """How likely a model finds each token of a text, given those before it."""
 
     def work(served: Served, _: OnProgress) -> ReadTold:
         batcher = _writer(served)
-        tokenizer, ids = tokenizer_of(served), _ids(served, batcher, asked.prompt)
+        tokenizer, ids = tokenizer_of(served), _ids(served, batcher, body.prompt)
         characters, found = tokenizer.characters(), [(None, None), *_likelihoods(batcher, ids, tokenizer.vocab_size)]
         return ReadTold(
             tokens=[
@@ -205,7 +212,7 @@ async def read(request: Request, asked: ReadRequest) -> Response:
             ]
         )
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 @router.post(
@@ -213,22 +220,22 @@ async def read(request: Request, asked: ReadRequest) -> Response:
     response_class=Response,
     responses={200: {"model": LogitsHead, "content": {"application/octet-stream": {}}}},
 )
-async def logits(request: Request, asked: LogitsRequest) -> Response:
+async def logits(request: Request, body: LogitsRequest) -> Response:
     """The scores of every token that could come next: a head in JSON, then float32, all of it little-endian.
 
     The head's length comes first, in four bytes; the head is filled up with spaces so that the numbers are aligned.
     """
     state = state_of(request)
-    async with state.shelf.use(asked.model) as served:
+    async with state.registry.use(body.model) as served:
         batcher = _writer(served)
 
         def work(_: OnProgress) -> bytes:
-            ids = _ids(served, batcher, asked.prompt)
+            ids = _ids(served, batcher, body.prompt)
             scores = _scores(batcher, ids, tokenizer_of(served).vocab_size)
-            checked_size(len(scores), state.settings.limits, "no vocabulary should be as large")
+            checked_size(len(scores), state.settings.limits, Message("no vocabulary should be as large"))
             return _packed(_head(tokenizer_of(served), ids, scores), scores)
 
-        content = await served.turns.take(request, state.settings.limits.seconds, work)
+        content = await served.turns.run(request, state.settings.limits.seconds, work)
     return Response(content, media_type="application/octet-stream")
 
 
@@ -236,7 +243,13 @@ def _writer(served: Served) -> Batcher:
     """The batch of a model that writes."""
     if served.batcher is None:
         family = served.model.config.family
-        raise RefusedError(f"{served.name} is a {family} and writes no text", param="model", code="model_not_found")
+        raise RefusedError(
+            "{name} is a {family} and writes no text",
+            param="model",
+            code="model_not_found",
+            name=served.name,
+            family=family,
+        )
     return served.batcher
 
 
@@ -250,7 +263,12 @@ def _ids(served: Served, batcher: Batcher, prompt: str | Sequence[int]) -> list[
         ids = list(prompt[-context:])
     wrong = next((token for token in ids if token >= tokenizer.vocab_size), None)
     if wrong is not None:
-        raise RefusedError(f"token id {wrong} is outside the vocabulary of {tokenizer.vocab_size:,}", param="prompt")
+        raise RefusedError(
+            "token id {wrong} is outside the vocabulary of {vocab_size:,}",
+            param="prompt",
+            wrong=wrong,
+            vocab_size=tokenizer.vocab_size,
+        )
     if not ids:
         raise RefusedError(
             "the prompt is empty, and this vocabulary has no mark to begin with; write one", param="prompt"

@@ -3,6 +3,7 @@
 import signal
 from typing import Literal
 
+from kotha.i18n.message import Message
 from kotha.server.jobs.notes import ExitNote
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
@@ -19,15 +20,16 @@ def state_of(code: int) -> JobState:
     return "stopped" if code in _STOPPED_CODES else "failed"
 
 
-def unsaid(state: JobState, exit: ExitNote | None, saved: bool) -> str:
+def unsaid(state: JobState, exit: ExitNote | None, saved: bool) -> Message | None:
     """What to add to the last words of a command; ``saved`` says whether it left something to go on from."""
     if exit and exit.why:  # of whoever looked after the command
-        return f"what it had to say could not be written: {exit.why}; make room, and begin it again"
+        return Message("what it had to say could not be written: {why}; make room, and begin it again", why=exit.why)
     if state == "killed":
-        how = "was killed, or the machine went down" if not exit else "was killed (SIGKILL)"
-        advice = "; go on with it from what it saved last" if saved else "; begin it again"
-        return f"it {how}: by hand, or by a system that had no memory left{advice}"
+        how = Message("was killed (SIGKILL)") if exit else Message("was killed, or the machine went down")
+        advice = Message("go on with it from what it saved last") if saved else Message("begin it again")
+        return Message("it {how}: by hand, or by a system that had no memory left; {advice}", how=how, advice=advice)
     if exit and state == "failed" and exit.code < 0:
         known = -exit.code in set(signal.Signals)
-        return f"its command was ended by {signal.Signals(-exit.code).name if known else f'signal {-exit.code}'}"
-    return ""
+        name = signal.Signals(-exit.code).name if known else Message("signal {number}", number=-exit.code)
+        return Message("its command was ended by {signal}", signal=name)
+    return None

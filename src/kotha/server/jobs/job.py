@@ -22,6 +22,8 @@ from kotha.storage.atomic import write_whole
 from kotha.storage.processes import end_with_parent
 
 JOB, PROCESS, LOG, EXIT = "job.json", "process.json", "log.txt", "exit.json"
+ERROR = "error.json"  # why the last command failed, as a message
+ERROR_VARIABLE = "KOTHA_ERROR_FILE"  # by which a command knows where to leave it
 STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
 RESERVED, _RESERVED_BYTES = "reserved.txt", 4096
 
@@ -40,9 +42,13 @@ def main(folder: Path, server: int) -> None:
             if code:
                 break
             with (folder / LOG).open("ab") as log:
-                command = [sys.executable, "-m", "kotha", *words]
                 process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_end_with_this_one
+                    [sys.executable, "-m", "kotha", *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, ERROR_VARIABLE: str(folder / ERROR)},
+                    preexec_fn=_end_with_this_one,
                 )
                 told.hand_on_to(process)
                 code = process.wait()

@@ -8,10 +8,12 @@ from pydantic import Field, model_validator
 
 from kotha.errors import nearest
 from kotha.finetune.pairs import USUAL_PRESET
+from kotha.i18n.message import Message
 from kotha.model.presets import PRESETS, preset
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.labels import SeenName, Tags
 from kotha.server.jobs.store import DAMAGED, JOB_PLACE, OUT_PLACE, JobStore
+from kotha.server.validation import FieldError
 from kotha.server.wire import ModelName, WireRequest
 from kotha.training.plan.rules import choose_vocabulary
 
@@ -26,42 +28,69 @@ Id = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
 # What begins as a flag does is no name of a column.
 ColumnName = Annotated[str, Field(pattern="^[^-]", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]
-_ENDED = {"failed": "failed", "stopped": "was stopped", "killed": "was killed"}
+_ENDED = {"failed": Message("failed"), "stopped": Message("was stopped"), "killed": Message("was killed")}
 
 
-def came_of(store: JobStore, id: str, kind: str, param: str) -> Path:
+def job_output(store: JobStore, id: str, kind: str, param: str) -> Path:
     """Where what came of a job is, once it is known to be of this kind, and done."""
     if store.uploads.has(id):
         raise RefusedError(
-            f"{id} is a file; {param} takes the id of a {kind} job, which is made from files", 400, param
+            "{id} is a file; {field} takes the id of a {kind} job, which is made from files",
+            400,
+            param,
+            id=id,
+            field=param,
+            kind=kind,
         )
     status = store.status(id)
     if status.kind == DAMAGED:
-        raise RefusedError(f"the job {id} cannot be used: {status.said}", 409, param)
+        raise RefusedError("the job {id} cannot be used: {said}", 409, param, id=id, said=status.said)
     if status.kind != kind:
-        raise RefusedError(f"{id} is a {status.kind} job; {param} takes the id of a {kind} job", 400, param)
+        raise RefusedError(
+            "{id} is a {kind} job; {field} takes the id of a {wanted} job",
+            400,
+            param,
+            id=id,
+            kind=status.kind,
+            field=param,
+            wanted=kind,
+        )
     if status.state == "running":
-        told = f"the {kind} job {id} is not done yet; wait until GET /api/jobs/{id} says so, or watch its events"
-        raise RefusedError(told, 409, param)
+        raise RefusedError(
+            "the {kind} job {id} is not done yet; wait until GET /api/jobs/{id} says so, or watch its events",
+            409,
+            param,
+            kind=kind,
+            id=id,
+        )
     if status.state != "done":
-        told = f"the {kind} job {id} {_ENDED[status.state]}, see GET /api/jobs/{id}; begin it again and use the new id"
-        raise RefusedError(told, 409, param)
+        raise RefusedError(
+            "the {kind} job {id} {ended}, see GET /api/jobs/{id}; begin it again and use the new id",
+            409,
+            param,
+            kind=kind,
+            id=id,
+            ended=_ENDED[status.state],
+        )
     return store.result(id)
 
 
-def brought(store: JobStore, id: str, param: str) -> Path:
+def uploaded_file(store: JobStore, id: str, param: str) -> Path:
     """Where a file is that was brought, once it is known that the id is a file's."""
     if not store.uploads.has(id) and store.has(id):
-        raise RefusedError(f"{id} is a job; {param} takes ids of files, which POST /api/files gives", 400, param)
+        raise RefusedError(
+            "{id} is a job; {field} takes ids of files, which POST /api/files gives", 400, param, id=id, field=param
+        )
     return store.uploads.place(id)
 
 
-def brought_table(store: JobStore, id: str, param: str) -> Path:
+def uploaded_table(store: JobStore, id: str, param: str) -> Path:
     """Where a file is that was brought, once it is known to have columns."""
-    table = brought(store, id, param)
+    table = uploaded_file(store, id, param)
     if table.suffix == ".txt":
-        told = f"{id} was brought as txt, which has no fields; bring the table as jsonl, csv or tsv"
-        raise RefusedError(told, param=param)
+        raise RefusedError(
+            "{id} was brought as txt, which has no fields; bring the table as jsonl, csv or tsv", param=param, id=id
+        )
     return table
 
 
@@ -75,7 +104,7 @@ class _Job(WireRequest):
         for name, value in self:
             words = value if isinstance(value, list | tuple) else [value]
             if any(isinstance(word, str) and "\0" in word for word in words):
-                raise ValueError(f"{name} has a letter that cannot be seen, U+0000; leave it out")
+                raise FieldError("{name} has a letter that cannot be seen, U+0000; leave it out", name=name)
         return self
 
 
@@ -102,7 +131,7 @@ class TokenizerJob(_Job):
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(brought(store, id, "texts")) for id in self.texts]
+        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
         sizes = ["--kind", self.tokenizer_kind, "--vocab-size", str(self.vocab_size)]
         return [["tokenizer", "train", *texts, *sizes, "--out", OUT_PLACE]]
 
@@ -117,8 +146,8 @@ class PrepareJob(_Job):
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(brought(store, id, "texts")) for id in self.texts]
-        tokenizer = str(came_of(store, self.tokenizer, "tokenizer", "tokenizer"))
+        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
+        tokenizer = str(job_output(store, self.tokenizer, "tokenizer", "tokenizer"))
         validation = ["--validation", str(self.validation)]
         return [["prepare", *texts, "--tokenizer", tokenizer, *validation, "--out", OUT_PLACE]]
 
@@ -133,7 +162,7 @@ class TrainJob(_Job):
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        data = str(came_of(store, self.data, "prepare", "data"))
+        data = str(job_output(store, self.data, "prepare", "data"))
         return [["train", data, "--minutes", str(self.minutes), "--seed", str(self.seed), "--out", OUT_PLACE]]
 
 
@@ -162,17 +191,19 @@ class LearnJob(_Job):
         if self.start is not None and (
             self.preset is not None or self.vocab_size is not None or self.sizes is not None
         ):
-            raise ValueError(
+            raise FieldError(
                 "a model that goes on keeps its sizes and its tokenizer; leave out preset, sizes, vocab_size"
             )
         if self.sizes is not None and self.preset is None:
-            raise ValueError("sizes are changes to a preset; name one")
+            raise FieldError("sizes are changes to a preset; name one")
         if self.preset is not None and self.preset not in PRESETS:
-            raise ValueError(f"preset {self.preset!r} does not exist{nearest(self.preset, PRESETS)}")
+            raise FieldError(
+                "preset {preset!r} does not exist{nearest}", preset=self.preset, nearest=nearest(self.preset, PRESETS)
+            )
         if self.preset is not None and preset(self.preset).family not in ("gpt", "bert"):
-            raise ValueError(f"preset {self.preset!r} does not learn from texts")
+            raise FieldError("preset {preset!r} does not learn from texts", preset=self.preset)
         if (self.minutes is None) == (self.steps is None):
-            raise ValueError("say how long: minutes or steps, one of them")
+            raise FieldError("say how long: minutes or steps, one of them")
         return self
 
     @property
@@ -184,8 +215,8 @@ class LearnJob(_Job):
         """Stories, a tokenizer, data, the training."""
         texts, n_bytes, found = [f"{JOB_PLACE}/stories.jsonl"], self.stories * _STORY_BYTES, []
         if self.texts:
-            brought_texts = [brought(store, id, "texts") for id in self.texts]
-            texts, n_bytes = [str(text) for text in brought_texts], sum(text.stat().st_size for text in brought_texts)
+            texts_here = [uploaded_file(store, id, "texts") for id in self.texts]
+            texts, n_bytes = [str(text) for text in texts_here], sum(text.stat().st_size for text in texts_here)
         else:
             count = ["--documents", str(self.stories), "--seed", str(self.seed)]
             found.append(["corpus", "stories", *count, "--out", texts[0]])
@@ -213,7 +244,7 @@ class _FromTable(_Job):
 
     def read(self, store: JobStore) -> str:
         """Where the table is."""
-        return str(brought_table(store, self.table, "table"))
+        return str(uploaded_table(store, self.table, "table"))
 
 
 class AdaptJob(_FromTable):
@@ -250,7 +281,7 @@ class PairsJob(_FromTable):
     @model_validator(mode="after")
     def _has_one_length(self) -> "PairsJob":
         if (self.minutes is None) == (self.steps is None):
-            raise ValueError("say how long: minutes or steps, one of them")
+            raise FieldError("say how long: minutes or steps, one of them")
         return self
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
@@ -274,7 +305,7 @@ class IndexJob(_Job):
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(brought(store, id, "texts")) for id in self.texts]
+        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
         model = [] if self.model is None else ["--model", str(place(self.model))]
         return [["index", *texts, *model, "--errors", "replace", "--out", OUT_PLACE]]
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from kotha.server.validation import FieldError
+
 LABEL = "label.json"
 LONGEST_NAME, LONGEST_TAG, MOST_TAGS = 200, 40, 12
 # Bangla needs them inside words, as in র‍্যাম; nothing else that is invisible is needed by any.
@@ -33,10 +35,12 @@ def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
     """
     for letter in name:
         if _unseen(letter) and not letter.isspace():
-            raise ValueError(f"it has a letter that cannot be seen, U+{ord(letter):04X}; leave it out")
+            raise FieldError(
+                "it has a letter that cannot be seen, {letter}; leave it out", letter=f"U+{ord(letter):04X}"
+            )
     tidy = unicodedata.normalize("NFC", " ".join(name.split()))  # which makes two of some letters, as of য়
     if len(tidy) > longest:
-        raise ValueError(f"it has {len(tidy)} letters, and may have {longest}; shorten it")
+        raise FieldError("it has {n} letters, and may have {longest}; shorten it", n=len(tidy), longest=longest)
     return tidy
 
 
@@ -46,13 +50,13 @@ def tidy_tag(tag: str) -> str:
     >>> tidy_tag("ছোট, বড়")
     Traceback (most recent call last):
     ...
-    ValueError: a tag has no comma: commas part one tag from the next
+    kotha.server.validation.FieldError: a tag has no comma: commas part one tag from the next
     """
     tidy = tidy_name(tag, LONGEST_TAG)
     if not tidy.strip(_JOINERS):
-        raise ValueError("a tag is empty; leave it out")
+        raise FieldError("a tag is empty; leave it out")
     if _BETWEEN in tidy:
-        raise ValueError("a tag has no comma: commas part one tag from the next")
+        raise FieldError("a tag has no comma: commas part one tag from the next")
     return tidy
 
 

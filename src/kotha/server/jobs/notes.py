@@ -6,6 +6,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kotha.errors import is_of_the_machine
+from kotha.i18n.message import Message
 from kotha.server.jobs.errors import DamagedJobError
 from kotha.server.jobs.labels import LABEL, Name, Tags
 from kotha.server.naming import by_name
@@ -90,7 +91,9 @@ def read_note(path: Path, kind: type[N]) -> N:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))
-        raise DamagedJobError(f"{path.name} is broken: {field}: {first['msg']}") from error
+        raise DamagedJobError(
+            "{name} is broken: {field}: {why}", name=path.name, field=field, why=first["msg"]
+        ) from error
 
 
 def read_label(folder: Path) -> LabelNote:
@@ -103,12 +106,12 @@ def read_label(folder: Path) -> LabelNote:
         return LabelNote()
 
 
-def label_of(folder: Path) -> tuple[LabelNote, str]:
+def label_of(folder: Path) -> tuple[LabelNote, Message | None]:
     """A job's label, and what is wrong with it: a broken one takes nothing from the job but its tags."""
     try:
-        return _label_in(folder), ""
+        return _label_in(folder), None
     except DamagedJobError as error:
-        return LabelNote(), f"its label is not shown: {error}"
+        return LabelNote(), Message("its label is not shown: {why}", why=error)
 
 
 def _label_in(folder: Path) -> LabelNote:

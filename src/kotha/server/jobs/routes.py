@@ -15,7 +15,7 @@ from kotha.server.jobs.labels import Name, SeenName, Tags
 from kotha.server.jobs.store import JobStore
 from kotha.server.jobs.uploads import Ending
 from kotha.server.state import state_of
-from kotha.server.wire import WireRequest
+from kotha.server.wire import ToldMessage, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
 _HEARD: dict[int | str, dict[str, Any]] = {204: {"description": "It has ended, and all of it was heard."}}
@@ -82,20 +82,23 @@ class Job(BaseModel):
     )
     said: str = Field(description="The last of what its command said; where it could not say how it ended, that.")
     tags: list[str] = Field(description="Words that people find it by.")
+    error: ToldMessage | None = Field(
+        description="Why it failed, to be shown in the reader's language; null where it did not."
+    )
 
 
 def _store(request: Request) -> JobStore:
     state = state_of(request)
     if state.jobs is None:
-        raise RefusedError(f"this server takes no jobs; {state.settings.advice.jobs}", 404)
+        raise RefusedError("this server takes no jobs; {advice}", 404, advice=state.settings.advice.jobs)
     return state.jobs
 
 
 @router.post("/files")
-async def bring(request: Request, brought: BroughtText) -> FileId:
+async def bring(request: Request, body: BroughtText) -> FileId:
     """Bring a text; where there is no room for it, the oldest that no job needs go."""
     store = _store(request)
-    return FileId(id=await asyncio.to_thread(store.bring, brought.text, brought.ending, brought.name or ""))
+    return FileId(id=await asyncio.to_thread(store.bring, body.text, body.ending, body.name or ""))
 
 
 @router.get("/files")
@@ -127,12 +130,12 @@ async def jobs(request: Request) -> list[Job]:
 
 
 @router.post("/jobs")
-async def begin(request: Request, asked: JobRequest) -> JobId:
+async def begin(request: Request, body: JobRequest) -> JobId:
     """Begin a job."""
-    store, shelf = _store(request), state_of(request).shelf
+    store, registry = _store(request), state_of(request).registry
 
     def work() -> str:
-        return store.begin(asked.kind, asked.name, *asked.commands(store, shelf.place), tags=asked.tags or ())
+        return store.begin(body.kind, body.name, *body.commands(store, registry.place), tags=body.tags or ())
 
     return JobId(id=await asyncio.to_thread(work))
 
@@ -144,10 +147,10 @@ async def job(request: Request, id: NamedJob) -> Job:
 
 
 @router.patch("/jobs/{id}")
-async def label(request: Request, id: NamedJob, asked: LabelRequest) -> Job:
+async def label(request: Request, id: NamedJob, body: LabelRequest) -> Job:
     """Call a job something else, or give it other tags; whether it runs or not."""
     store = _store(request)
-    await asyncio.to_thread(store.label, id, asked.name, asked.tags)
+    await asyncio.to_thread(store.label, id, body.name, body.tags)
     return await _told(store, id)
 
 
@@ -155,7 +158,7 @@ async def label(request: Request, id: NamedJob, asked: LabelRequest) -> Job:
 async def remove(request: Request, id: NamedJob) -> JobId:
     """Remove a job that does not run, with what came of it and texts brought for it alone; its model is closed."""
     store = _store(request)
-    state_of(request).shelf.let_go(id)
+    state_of(request).registry.let_go(id)
     await asyncio.to_thread(store.remove, id)
     return JobId(id=id)
 

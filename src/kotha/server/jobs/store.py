@@ -14,6 +14,7 @@ Everything is on disk, so that a server that was killed and started again knows 
 know the same. One at a time begins a job, held by a lock on the folder: so no two of them begin the last that may run.
 """
 
+import json
 import os
 import secrets
 import shutil
@@ -30,9 +31,11 @@ from typing import Any, TypeVar
 from kotha.artifacts.model_folder import RUN_MODEL
 from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError, UsageError
+from kotha.i18n.catalogue import Messenger, to_json
+from kotha.i18n.message import Message
 from kotha.server.jobs.endings import JobState, state_of, unsaid
 from kotha.server.jobs.errors import DamagedJobError, JobConflictError, NoSuchJobError
-from kotha.server.jobs.job import EXIT, JOB, LOG, PROCESS, RESERVED, STOPPING, began, note_process
+from kotha.server.jobs.job import ERROR, EXIT, JOB, LOG, PROCESS, RESERVED, STOPPING, began, note_process
 from kotha.server.jobs.keeping import making_room, needed, spare
 from kotha.server.jobs.labels import LABEL
 from kotha.server.jobs.notes import ExitNote, JobNote, LabelNote, ProcessNote, label_of, read_label, read_note
@@ -63,6 +66,7 @@ class JobStatus:
     ended: float | None
     said: str  # the last of what its command said, and how it ended where it could not say so itself
     tags: tuple[str, ...] = ()
+    error: dict[str, Any] | None = None  # why it failed, as a message of JSON
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -126,18 +130,19 @@ class JobStore:
         with alone(self.folder):
             folder, status = self._folder(id), self.status(id)
             if status.state == "running":
-                raise JobConflictError(f"the job {id} is running")
+                raise JobConflictError("the job {id} is running", id=id)
             if status.kind == DAMAGED:
-                raise JobConflictError(f"the job {id} cannot go on: {status.said}")
+                raise JobConflictError("the job {id} cannot go on: {said}", id=id, said=status.said)
             job = read_note(folder / JOB, JobNote)
             if job.kind not in TRAININGS:
-                raise JobConflictError(f"the job {id} is no training; begin it anew")
+                raise JobConflictError("the job {id} is no training; begin it anew", id=id)
             self._check_room()
             if status.state == "done":
-                raise JobConflictError(f"the job {id} is done")
+                raise JobConflictError("the job {id} is done", id=id)
             if not _has_saved(folder):
-                raise JobConflictError(f"the job {id} had saved nothing yet; begin it anew")
-            (folder / EXIT).unlink(missing_ok=True)
+                raise JobConflictError("the job {id} had saved nothing yet; begin it anew", id=id)
+            for note in (EXIT, ERROR):
+                (folder / note).unlink(missing_ok=True)
             command = job.commands[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
             words = [*command, "--out", str(folder / OUT), "--resume"]
             write_whole(folder / JOB, job.model_copy(update={"commands": [words]}).model_dump_json())
@@ -155,9 +160,9 @@ class JobStore:
         jobs = self.all()
         running = sum(each.state == "running" for each in jobs)
         if running >= self._most:
-            raise JobConflictError(f"{running} jobs run already; wait for one, or stop it")
+            raise JobConflictError("{running} jobs run already; wait for one, or stop it", running=running)
         if len(jobs) + new > self._limits.jobs:
-            raise JobConflictError(f"{len(jobs):,} jobs are kept, which is the most; remove one that nobody needs")
+            raise JobConflictError("{n:,} jobs are kept, which is the most; remove one that nobody needs", n=len(jobs))
 
     def stop(self, id: str) -> None:
         """Tell a job to stop; a training saves first."""
@@ -171,8 +176,8 @@ class JobStore:
         with alone(self.folder):
             folder = self._folder(id)
             if self.status(id).state == "running":
-                raise JobConflictError(f"the job {id} is running; stop it first")
-            self._check_unused(folder, f"what came of the job {id}")
+                raise JobConflictError("the job {id} is running; stop it first", id=id)
+            self._check_unused(folder, Message("what came of the job {id}", id=id))
             files = needed(self.folder, [each.id for each in self.uploads.all()])
             _try(lambda: remove_whole(folder))
             for file in files - needed(self.folder, files):
@@ -205,17 +210,19 @@ class JobStore:
     def remove_file(self, id: str) -> None:
         """Remove a file that was brought and that no job works on."""
         with alone(self.folder):
-            self._check_unused(self.uploads.place(id), f"the file {id}")
+            self._check_unused(self.uploads.place(id), Message("the file {id}", id=id))
             _try(lambda: self.uploads.remove(id))
 
-    def _check_unused(self, place: Path, what: str) -> None:
+    def _check_unused(self, place: Path, what: Message) -> None:
         """Refuse to take away what a job reads that is running."""
         for each in self.all():
             if each.state != "running" or each.kind == DAMAGED:
                 continue
             words = read_note(self.folder / each.id / JOB, JobNote).words
             if any(word.startswith(str(place)) for word in words):
-                raise JobConflictError(f"{what} is used by the job {each.id}; wait until it has ended, or stop it")
+                raise JobConflictError(
+                    "{what} is used by the job {id}; wait until it has ended, or stop it", what=what, id=each.id
+                )
 
     def all(self) -> list[JobStatus]:
         """Every job, the newest first."""
@@ -231,7 +238,9 @@ class JobStore:
         try:
             return self.status(id)
         except OSError as error:
-            return _damaged(id, self.folder / id, f"it cannot be read: {error.strerror or type(error).__name__}")
+            return _damaged(
+                id, self.folder / id, Message("it cannot be read: {why}", why=error.strerror or type(error).__name__)
+            )
 
     def status(self, id: str) -> JobStatus:
         """One job as it stands."""
@@ -239,7 +248,7 @@ class JobStore:
         try:
             return self._read(id, folder)
         except FileNotFoundError as error:  # it was removed while we looked
-            raise NoSuchJobError(f"there is no job {id!r}") from error
+            raise NoSuchJobError("there is no job {id!r}", id=id) from error
 
     def _read(self, id: str, folder: Path) -> JobStatus:
         lives = False
@@ -248,15 +257,30 @@ class JobStore:
             job = read_note(folder / JOB, JobNote)
             exit = read_note(folder / EXIT, ExitNote) if is_file(folder / EXIT) else None
         except DamagedJobError as error:
-            return _damaged(id, folder, str(error), "running" if lives else "failed")
+            return _damaged(id, folder, error, "running" if lives else "failed")
         state: JobState = state_of(exit.code) if exit else "running" if lives else "killed"
-        label, unread = _told(lambda: label_of(folder), (LabelNote(), "its label cannot be read"))
+        unlabelled: tuple[LabelNote, Message | None] = LabelNote(), Message("its label cannot be read")
+        label, unread = _told(lambda: label_of(folder), unlabelled)
         saved = job.kind in TRAININGS and _told(lambda: _has_saved(folder), False)
         last_words = _told(lambda: _end_of(folder / LOG), "")
-        parts = (self._without_places(last_words, job.words), unsaid(state, exit, saved), unread)
-        said = "\n".join(part.rstrip() for part in parts if part)
+        silent = unsaid(state, exit, saved)
+        parts = (self._without_places(last_words, job.words), silent, unread)
+        said = "\n".join(str(part).rstrip() for part in parts if part)
+        failure = to_json(silent) if silent else None
+        if silent is None and state == "failed":
+            failure = _told(lambda: self._error(folder, job), None)
         ended = exit.ended if exit else None
-        return JobStatus(id, job.kind, label.name or job.name, state, job.began, ended, said, tuple(label.tags))
+        name, tags = label.name or job.name, tuple(label.tags)
+        return JobStatus(id, job.kind, name, state, job.began, ended, said, tags, failure)
+
+    def _error(self, folder: Path, job: JobNote) -> dict[str, Any] | None:
+        """Why its command failed, as it left it."""
+        try:
+            text = (folder / ERROR).read_text(encoding="utf-8") if is_file(folder / ERROR) else "null"
+            found = json.loads(self._without_places(text, job.words))
+        except ValueError:  # a full disk broke it off
+            return None
+        return found if isinstance(found, dict) and isinstance(found.get("values"), dict) else None
 
     def _without_places(self, said: str, words: Sequence[str]) -> str:
         """What a command said, with ids and names instead of where things are on this machine."""
@@ -289,12 +313,16 @@ class JobStore:
         except NoSuchJobError:
             return None
         if status.kind == DAMAGED:
-            raise JobConflictError(f"the job {id} cannot be asked: {status.said}")
+            raise JobConflictError("the job {id} cannot be asked: {said}", id=id, said=status.said)
         if status.kind not in TRAININGS:
-            raise UsageError(f"{id} is a {status.kind} job, of which no model comes; name a training")
+            raise UsageError("{id} is a {kind} job, of which no model comes; name a training", id=id, kind=status.kind)
         if not is_folder(run / RUN_MODEL):
-            advice = "ask again when it has saved one" if status.state == "running" else f"it ended as {status.state}"
-            raise JobConflictError(f"the {status.kind} job {id} has no model yet; {advice}")
+            advice = Message("it ended as {state}", state=status.state)
+            if status.state == "running":
+                advice = Message("ask again when it has saved one")
+            raise JobConflictError(
+                "the {kind} job {id} has no model yet; {advice}", kind=status.kind, id=id, advice=advice
+            )
         return run
 
     def has(self, id: str) -> bool:
@@ -303,7 +331,7 @@ class JobStore:
 
     def _folder(self, id: str) -> Path:
         if not self.has(id):
-            raise NoSuchJobError(f"there is no job {id!r}")
+            raise NoSuchJobError("there is no job {id!r}", id=id)
         return self.folder / id
 
     def _start(self, folder: Path) -> None:
@@ -347,7 +375,7 @@ def _check_system() -> None:
         )
 
 
-def _damaged(id: str, folder: Path, why: str, state: JobState = "failed") -> JobStatus:
+def _damaged(id: str, folder: Path, why: Messenger, state: JobState = "failed") -> JobStatus:
     began = 0.0
     try:
         began = folder.stat().st_mtime
@@ -355,7 +383,8 @@ def _damaged(id: str, folder: Path, why: str, state: JobState = "failed") -> Job
         raise
     except OSError:  # a disk that is broken there
         pass
-    return JobStatus(id, DAMAGED, "", state, began, None, f"its folder is damaged: {why}")
+    damage = Message("its folder is damaged: {why}", why=why)
+    return JobStatus(id, DAMAGED, "", state, began, None, str(damage), error=to_json(damage))
 
 
 def _told(part: Callable[[], T], otherwise: T) -> T:
@@ -383,7 +412,7 @@ def _try(remove: Callable[[], object]) -> None:
     try:
         remove()
     except OSError as error:
-        raise KothaError(f"it cannot be removed: {error.strerror}") from error
+        raise KothaError("it cannot be removed: {why}", why=error.strerror) from error
 
 
 def _end_of(log: Path) -> str:

@@ -80,21 +80,25 @@ class Uploads:
         files, most = self.all(), self._limits.files_bytes
         if len(files) >= self._limits.files:
             raise JobConflictError(
-                f"{len(files):,} files are kept, which is the most; remove a job that nobody needs, and its files go "
-                "with it"
+                "{n:,} files are kept, which is the most; remove a job that nobody needs, and its files go with it",
+                n=len(files),
             )
         kept = sum(each.n_bytes for each in files)
         if kept + n_bytes > most:
             raise FilesFullError(
-                f"the files that are kept take {kept:,} bytes, and this one {n_bytes:,} more; {most:,} together are "
-                "allowed: remove a job that nobody needs, and its files go with it, or bring less"
+                "the files that are kept take {kept:,} bytes, and this one {n_bytes:,} more; {most:,} "
+                "together are allowed: remove a job that nobody needs, and its files go with it, or "
+                "bring less",
+                kept=kept,
+                n_bytes=n_bytes,
+                most=most,
             )
 
     def place(self, id: str) -> Path:
         """The file with an id."""
         found = self._find(id)
         if found is None:
-            raise NoSuchJobError(f"there is no file {id!r}; bring it first")
+            raise NoSuchJobError("there is no file {id!r}; bring it first", id=id)
         return found
 
     def has(self, id: str) -> bool:

@@ -18,37 +18,37 @@ KIND, PART = "chat.completion", "chat.completion.chunk"
 _ROLES = {"developer": "system"}
 
 
-def prompt_of(asked: ChatRequest, served: Served) -> tuple[int, ...]:
+def prompt_of(body: ChatRequest, served: Served) -> tuple[int, ...]:
     """What the model reads: its template, or all that was said as one text; old turns go where it is too long."""
     assert served.batcher is not None, "looked at before"
-    turns = [Turn(_ROLES.get(message.role, message.role), message.text) for message in asked.messages]
-    return tuple(conversation_prompt(served.batcher.engine, turns, asked.most_tokens, plain=not served.takes_turns))
+    turns = [Turn(_ROLES.get(message.role, message.role), message.text) for message in body.messages]
+    return tuple(conversation_prompt(served.batcher.engine, turns, body.most_tokens, plain=not served.takes_turns))
 
 
-def whole(asked: ChatRequest, texts: Texts, results: Sequence[Result]) -> dict[str, Any]:
+def whole(body: ChatRequest, texts: Texts, results: Sequence[Result]) -> dict[str, Any]:
     """The answer in one piece."""
     choices = [
         {
             "index": place,
             "message": {"role": "assistant", "content": result.text, "refusal": None},
-            "logprobs": _probabilities(result.written) if asked.logprobs else None,
+            "logprobs": _probabilities(result.written) if body.logprobs else None,
             "finish_reason": finish_reason(result),
         }
         for place, result in enumerate(results)
     ]
-    return {**texts.head(KIND), "choices": choices, "usage": usage(results, asked.n), **_remark(texts)}
+    return {**texts.head(KIND), "choices": choices, "usage": usage(results, body.n), **_remark(texts)}
 
 
-async def parts(asked: ChatRequest, texts: Texts) -> AsyncIterator[dict[str, Any]]:
+async def parts(body: ChatRequest, texts: Texts) -> AsyncIterator[dict[str, Any]]:
     """The answer as it is written."""
-    with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+    with_usage = body.stream_options is not None and body.stream_options.include_usage
     more = {"usage": None} if with_usage else {}
     results: dict[int, Result] = {}
     for place in range(len(texts.tickets)):
         first = {"role": "assistant", "content": "", "refusal": None}
         yield {**texts.head(PART), "choices": [_part(place, first, None, None)], **_remark(texts), **more}
     async for place, letters in texts.letters():
-        told = _probabilities(letters.written) if asked.logprobs else None
+        told = _probabilities(letters.written) if body.logprobs else None
         if letters.text or told:
             yield {**texts.head(PART), "choices": [_part(place, {"content": letters.text}, told, None)], **more}
         if letters.result is not None:
@@ -57,7 +57,7 @@ async def parts(asked: ChatRequest, texts: Texts) -> AsyncIterator[dict[str, Any
             yield {**texts.head(PART), "choices": [_part(place, {}, None, reason)], **more}
     if with_usage:
         in_order = [results[place] for place in sorted(results)]
-        yield {**texts.head(PART), "choices": [], "usage": usage(in_order, asked.n)}
+        yield {**texts.head(PART), "choices": [], "usage": usage(in_order, body.n)}
 
 
 def _part(place: int, delta: dict[str, Any], told: dict[str, Any] | None, reason: str | None) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _part(place: int, delta: dict[str, Any], told: dict[str, Any] | None, reason
 
 
 def _remark(texts: Texts) -> dict[str, Any]:
-    return {} if texts.served.takes_turns else {"kotha": {"remark": UNTAUGHT}}
+    return {} if texts.served.takes_turns else {"kotha": {"remark": str(UNTAUGHT)}}
 
 
 def _probabilities(written: Sequence[Written]) -> dict[str, Any]:

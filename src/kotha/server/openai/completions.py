@@ -10,31 +10,31 @@ from kotha.server.openai.writing import Texts, finish_reason, usage
 KIND = "text_completion"
 
 
-def whole(asked: CompletionRequest, texts: Texts, results: Sequence[Result]) -> dict[str, Any]:
+def whole(body: CompletionRequest, texts: Texts, results: Sequence[Result]) -> dict[str, Any]:
     """The answer in one piece."""
     choices = [
         {
             "index": place,
-            "text": _echoed(asked, texts, place) + result.text,
-            "logprobs": None if asked.logprobs is None else _probabilities(result.written, 0),
+            "text": _echoed(body, texts, place) + result.text,
+            "logprobs": None if body.logprobs is None else _probabilities(result.written, 0),
             "finish_reason": finish_reason(result),
         }
         for place, result in enumerate(results)
     ]
-    return {**texts.head(KIND), "choices": choices, "usage": usage(results, asked.n)}
+    return {**texts.head(KIND), "choices": choices, "usage": usage(results, body.n)}
 
 
-async def parts(asked: CompletionRequest, texts: Texts) -> AsyncIterator[dict[str, Any]]:
+async def parts(body: CompletionRequest, texts: Texts) -> AsyncIterator[dict[str, Any]]:
     """The answer as it is written."""
-    with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+    with_usage = body.stream_options is not None and body.stream_options.include_usage
     more = {"usage": None} if with_usage else {}
     results: dict[int, Result] = {}
     sizes = [0] * len(texts.tickets)  # letters of the tokens told so far, for each text
-    if asked.echo:
+    if body.echo:
         for place in range(len(texts.tickets)):
-            yield {**texts.head(KIND), "choices": [_part(place, _echoed(asked, texts, place), None, None)], **more}
+            yield {**texts.head(KIND), "choices": [_part(place, _echoed(body, texts, place), None, None)], **more}
     async for place, letters in texts.letters():
-        told = None if asked.logprobs is None else _probabilities(letters.written, sizes[place])
+        told = None if body.logprobs is None else _probabilities(letters.written, sizes[place])
         sizes[place] += sum(len(token.text) for token in letters.written)
         reason = None if letters.result is None else finish_reason(letters.result)
         if letters.result is not None:
@@ -42,18 +42,18 @@ async def parts(asked: CompletionRequest, texts: Texts) -> AsyncIterator[dict[st
         yield {**texts.head(KIND), "choices": [_part(place, letters.text, told, reason)], **more}
     if with_usage:
         in_order = [results[place] for place in sorted(results)]
-        yield {**texts.head(KIND), "choices": [], "usage": usage(in_order, asked.n)}
+        yield {**texts.head(KIND), "choices": [], "usage": usage(in_order, body.n)}
 
 
 def _part(place: int, text: str, told: dict[str, Any] | None, reason: str | None) -> dict[str, Any]:
     return {"index": place, "text": text, "logprobs": told, "finish_reason": reason}
 
 
-def _echoed(asked: CompletionRequest, texts: Texts, place: int) -> str:
+def _echoed(body: CompletionRequest, texts: Texts, place: int) -> str:
     """The prompt before its text, if asked for."""
-    if not asked.echo:
+    if not body.echo:
         return ""
-    prompt = asked.prompts[place // asked.n]
+    prompt = body.prompts[place // body.n]
     tokenizer = texts.served.model.tokenizer
     assert tokenizer is not None, "what writes has one"
     return prompt if isinstance(prompt, str) else tokenizer.decode(prompt)

@@ -35,10 +35,10 @@ def _changed(place: Path) -> int:
 @router.get("/models")
 async def models(request: Request) -> dict[str, Any]:
     """The models of this server."""
-    shelf = state_of(request).shelf
+    registry = state_of(request).registry
 
     def described() -> list[dict[str, Any]]:
-        return [_described(name, place) for name, place in shelf.named.items()]
+        return [_described(name, place) for name, place in registry.named.items()]
 
     return {"object": "list", "data": await asyncio.to_thread(described)}
 
@@ -46,47 +46,47 @@ async def models(request: Request) -> dict[str, Any]:
 @router.get("/models/{name}")
 async def model(request: Request, name: NamedModel) -> dict[str, Any]:
     """One of them."""
-    shelf = state_of(request).shelf
-    return _described(name, await shelf.find(name))
+    registry = state_of(request).registry
+    return _described(name, await registry.find(name))
 
 
 @router.post("/completions")
-async def complete(request: Request, asked: CompletionRequest) -> Any:
+async def complete(request: Request, body: CompletionRequest) -> Any:
     """Go on with a text."""
     state = state_of(request)
     async with AsyncExitStack() as stack:
-        served = await stack.enter_async_context(state.shelf.use(asked.model))
+        served = await stack.enter_async_context(state.registry.use(body.model))
         id = f"cmpl-{secrets.token_hex(12)}"
         limits, client = state.settings.limits, client_of(request)
-        texts = begin(served, asked.prompts, asked, asked.most_tokens, asked.logprobs, limits, client, id)
-        if asked.stream:
-            return _stream(completions.parts(asked, texts), texts, limits.seconds, stack.pop_all())
-        return JSONResponse(completions.whole(asked, texts, await until_gone(request, texts, limits.seconds)))
+        texts = begin(served, body.prompts, body, body.most_tokens, body.logprobs, limits, client, id)
+        if body.stream:
+            return _stream(completions.parts(body, texts), texts, limits.seconds, stack.pop_all())
+        return JSONResponse(completions.whole(body, texts, await until_gone(request, texts, limits.seconds)))
 
 
 @router.post("/chat/completions")
-async def converse(request: Request, asked: ChatRequest) -> Any:
+async def converse(request: Request, body: ChatRequest) -> Any:
     """Go on with a conversation."""
     state = state_of(request)
     async with AsyncExitStack() as stack:
-        served = await stack.enter_async_context(state.shelf.use(asked.model))
+        served = await stack.enter_async_context(state.registry.use(body.model))
         id = f"chatcmpl-{secrets.token_hex(12)}"
         limits, client = state.settings.limits, client_of(request)
-        prompts = [] if served.batcher is None else [await asyncio.to_thread(chat.prompt_of, asked, served)]
-        alternatives = (asked.top_logprobs or 0) if asked.logprobs else None
-        texts = begin(served, prompts, asked, asked.most_tokens, alternatives, limits, client, id)
-        if asked.stream:
-            return _stream(chat.parts(asked, texts), texts, limits.seconds, stack.pop_all())
-        return JSONResponse(chat.whole(asked, texts, await until_gone(request, texts, limits.seconds)))
+        prompts = [] if served.batcher is None else [await asyncio.to_thread(chat.prompt_of, body, served)]
+        alternatives = (body.top_logprobs or 0) if body.logprobs else None
+        texts = begin(served, prompts, body, body.most_tokens, alternatives, limits, client, id)
+        if body.stream:
+            return _stream(chat.parts(body, texts), texts, limits.seconds, stack.pop_all())
+        return JSONResponse(chat.whole(body, texts, await until_gone(request, texts, limits.seconds)))
 
 
 @router.post("/embeddings")
-async def embeddings(request: Request, asked: EmbeddingRequest) -> Any:
+async def embeddings(request: Request, body: EmbeddingRequest) -> Any:
     """Make texts into vectors."""
     state = state_of(request)
-    async with state.shelf.use(asked.model) as served:
+    async with state.registry.use(body.model) as served:
         limits = state.settings.limits
-        return JSONResponse(await served.turns.take(request, limits.seconds, lambda _: embed(asked, served, limits)))
+        return JSONResponse(await served.turns.run(request, limits.seconds, lambda _: embed(body, served, limits)))
 
 
 def _stream(

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kotha.generation.settings import SamplingSettings
+from kotha.server.validation import FieldError
 from kotha.server.wire import ModelName, Texts, TextsOrIds, WireRequest, as_list
 
 # What is drawn by, where a request does not say: the settings of `kotha generate`.
@@ -63,11 +64,11 @@ class Sampled(WireRequest):
     @model_validator(mode="after")
     def _only_what_is_offered(self) -> "Sampled":
         if self.presence_penalty or self.frequency_penalty:
-            raise ValueError("penalties by presence and by frequency are not offered; use repetition_penalty")
+            raise FieldError("penalties by presence and by frequency are not offered; use repetition_penalty")
         if self.logit_bias:
-            raise ValueError("logit_bias is not offered")
+            raise FieldError("logit_bias is not offered")
         if self.stream_options is not None and not self.stream:
-            raise ValueError("stream_options are for streams; ask for stream too")
+            raise FieldError("stream_options are for streams; ask for stream too")
         return self
 
     @property
@@ -100,11 +101,11 @@ class CompletionRequest(Sampled):
     @model_validator(mode="after")
     def _plain_completions(self) -> "CompletionRequest":
         if self.best_of not in (None, self.n):
-            raise ValueError("best_of is not offered; ask for n texts and choose")
+            raise FieldError("best_of is not offered; ask for n texts and choose")
         if self.suffix:
-            raise ValueError("suffix is not offered; these models write forwards")
+            raise FieldError("suffix is not offered; these models write forwards")
         if self.echo and self.logprobs is not None:
-            raise ValueError("echo with logprobs is not offered; `kotha evaluate` tells how likely a text is")
+            raise FieldError("echo with logprobs is not offered; `kotha evaluate` tells how likely a text is")
         return self
 
     @property
@@ -168,13 +169,13 @@ class ChatRequest(Sampled):
     @model_validator(mode="after")
     def _only_text(self) -> "ChatRequest":
         if self.tools:
-            raise ValueError("tools are not offered; these models only write")
+            raise FieldError("tools are not offered; these models only write")
         if self.response_format not in (None, {"type": "text"}):
-            raise ValueError("response_format is not offered; the answer is text")
+            raise FieldError("response_format is not offered; the answer is text")
         if self.modalities not in (None, ["text"]):
-            raise ValueError("only text is offered")
+            raise FieldError("only text is offered")
         if self.top_logprobs is not None and not self.logprobs:
-            raise ValueError("top_logprobs needs logprobs: true")
+            raise FieldError("top_logprobs needs logprobs: true")
         return self
 
     @property

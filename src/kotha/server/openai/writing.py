@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import Request as HttpRequest
 
 from kotha.generation.answers import Request, Result
-from kotha.server.batching import NewLetters, Ticket
+from kotha.server.batching import StreamChunk, Ticket
 from kotha.server.errors import RefusedError, UnsupportedByModelError, answer
 from kotha.server.model_registry import Served
 from kotha.server.openai.schema import Sampled
@@ -44,9 +44,9 @@ class Texts:
         """All of them, whole."""
         return list(await asyncio.gather(*(ticket.result() for ticket in self.tickets)))
 
-    async def letters(self) -> AsyncIterator[tuple[int, NewLetters]]:
+    async def letters(self) -> AsyncIterator[tuple[int, StreamChunk]]:
         """All of them, letters as they come, each with the number of its text."""
-        news: asyncio.Queue[tuple[int, NewLetters] | Exception] = asyncio.Queue()
+        news: asyncio.Queue[tuple[int, StreamChunk] | Exception] = asyncio.Queue()
 
         async def listen(place: int, ticket: Ticket) -> None:
             try:
@@ -78,7 +78,7 @@ class Texts:
 def begin(
     served: Served,
     prompts: Sequence[str | tuple[int, ...]],
-    asked: Sampled,
+    body: Sampled,
     tokens: int,
     alternatives: int | None,
     limits: Limits,
@@ -87,19 +87,21 @@ def begin(
 ) -> Texts:
     """Put a request's texts into the batch, n for each prompt, or none of them."""
     if served.batcher is None:
-        raise UnsupportedByModelError(f"{served.name} is a {served.model.config.family} and writes no text")
-    _check(prompts, asked, tokens, alternatives, limits)
+        raise UnsupportedByModelError(
+            "{name} is a {family} and writes no text", name=served.name, family=served.model.config.family
+        )
+    _check(prompts, body, tokens, alternatives, limits)
     tokenizer = served.model.tokenizer
     assert tokenizer is not None, "what writes has one"
-    seed = secrets.randbelow(_SEEDS) if asked.seed is None else asked.seed
+    seed = secrets.randbelow(_SEEDS) if body.seed is None else body.seed
     texts = Texts(served, [], id)
     try:
         for prompt in prompts:
             ids = _fitting(prompt, served, tokenizer)
-            for place in range(asked.n):
-                settings = asked.settings(seed + place)
+            for place in range(body.n):
+                settings = body.settings(seed + place)
                 request = Request(
-                    prompt=ids, tokens=tokens, settings=settings, stop=asked.stops, alternatives=alternatives
+                    prompt=ids, tokens=tokens, settings=settings, stop=body.stops, alternatives=alternatives
                 )
                 texts.tickets.append(served.batcher.submit(request, client))
     except Exception:
@@ -109,28 +111,36 @@ def begin(
 
 
 def _check(
-    prompts: Sequence[str | tuple[int, ...]], asked: Sampled, tokens: int, alternatives: int | None, limits: Limits
+    prompts: Sequence[str | tuple[int, ...]], body: Sampled, tokens: int, alternatives: int | None, limits: Limits
 ) -> None:
     """Refuse what is beyond the limits, each in words."""
     most = {
         "prompt": ("prompts", len(prompts), limits.prompts),
-        "n": ("texts", asked.n * len(prompts), limits.choices),
-        "stop": ("stop strings", len(asked.stops), limits.stops),
+        "n": ("texts", body.n * len(prompts), limits.choices),
+        "stop": ("stop strings", len(body.stops), limits.stops),
         "max_tokens": ("tokens", tokens, limits.tokens),
         "logprobs": ("alternatives", alternatives or 0, limits.alternatives),
     }
     for param, (what, count, allowed) in most.items():
         if count > allowed:
-            raise RefusedError(f"{count:,} {what} are too many for one request; {allowed:,} are allowed", param=param)
+            raise RefusedError(
+                "{count:,} {what} are too many for one request; {allowed:,} are allowed",
+                param=param,
+                count=count,
+                what=what,
+                allowed=allowed,
+            )
     if not prompts:
         raise RefusedError("there is no prompt; give a text, which may be empty", param="prompt")
     length = sum(map(len, prompts))
     if length > limits.prompt_characters:
         allowed = limits.prompt_characters
         raise RefusedError(
-            f"the prompt is {length:,} long, and {allowed:,} is the most",
+            "the prompt is {length:,} long, and {allowed:,} is the most",
             param="prompt",
             code="string_above_max_length",
+            length=length,
+            allowed=allowed,
         )
 
 
@@ -140,9 +150,11 @@ def _fitting(prompt: str | tuple[int, ...], served: Served, tokenizer: Tokenizer
     count = len(tokenizer.encode(prompt)) + 1 if isinstance(prompt, str) else len(prompt)
     if count > context:
         raise RefusedError(
-            f"this model's context is {context:,} tokens, and the prompt has {count:,}; shorten it",
+            "this model's context is {context:,} tokens, and the prompt has {count:,}; shorten it",
             param="prompt",
             code="context_length_exceeded",
+            context=context,
+            count=count,
         )
     return prompt
 
@@ -178,7 +190,9 @@ async def until_gone(request: HttpRequest, texts: Texts, seconds: float) -> list
 
 def too_long(seconds: float) -> RefusedError:
     """A request that was given up."""
-    return RefusedError(f"this took longer than {seconds:,.0f} s, and was given up; ask for fewer tokens", 504)
+    return RefusedError(
+        "this took longer than {seconds:,.0f} s, and was given up; ask for fewer tokens", 504, seconds=seconds
+    )
 
 
 async def in_time(parts: AsyncIterator[dict[str, Any]], seconds: float) -> AsyncIterator[dict[str, Any]]:

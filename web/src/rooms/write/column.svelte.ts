@@ -1,5 +1,5 @@
 /** One text that a model writes, with all its branches: what streams in is shown once a frame, and Stop keeps it. */
-import { ApiError, isAbort, post, request, type Schemas } from "@/api/client";
+import { ApiError, asError, isAbort, post, request, type Schemas } from "@/api/client";
 import { events } from "@/api/stream";
 import type { Sampling } from "@/math/sampling";
 import { same } from "./settings";
@@ -156,8 +156,8 @@ export class Column {
     try {
       for await (const { data } of events("/api/write", { method: "POST", body: asked(prompt, order), signal: mine.signal })) {
         if (data === "[DONE]") break;
-        const news = JSON.parse(data) as News & { error?: { message: string } };
-        if (news.error !== undefined) throw new ApiError(news.error.message, 500);
+        const news = JSON.parse(data) as News & { error?: Schemas["ErrorDetail"] };
+        if (news.error !== undefined) throw asError(news.error, 500);
         show.take(news, typeof prompt === "string");
         if (news.ends.length > 0) this.ends = news.ends;
       }

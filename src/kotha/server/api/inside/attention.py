@@ -8,16 +8,16 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.inside.asked import Asked, read_asked
 from kotha.inside.attention.alignment import alignment_view
 from kotha.inside.attention.maps import AttentionMap, summarize
 from kotha.inside.attention.page import attention_view
 from kotha.inside.heads.importance import silence
-from kotha.inside.sites import attentions, choose_layers
+from kotha.inside.hook_points import attentions, choose_layers
+from kotha.inside.request import Asked, read_asked
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
-from kotha.server.api.asking import AboutModel, WireAnswer, checked_size, count_tokens, looked, refuse_family
 from kotha.server.api.inside.looking import (
     LayerName,
     LikelyAnswer,
@@ -29,12 +29,14 @@ from kotha.server.api.inside.looking import (
     read_as,
     spelling,
 )
+from kotha.server.api.requests import AboutModel, WireAnswer, checked_size, count_tokens, looked, refuse_family
 from kotha.server.model_registry import Served
 from kotha.server.settings import Limits
 from kotha.server.state import state_of
+from kotha.server.wire import InEnglish
 
 router = inside_router()
-_ADVICE = "use a shorter text, or name fewer layers, such as 0 and 1"
+_ADVICE = Message("use a shorter text, or name fewer layers, such as 0 and 1")
 
 
 class AttentionRequest(WatchRequest):
@@ -91,16 +93,16 @@ class AttentionTold(Looked):
 
 
 @router.post("/attention", response_model=AttentionTold)
-async def attention(request: Request, asked: AttentionRequest) -> Response:
+async def attention(request: Request, body: AttentionRequest) -> Response:
     """Who looks at whom over a text or an image: the weights of every head, to six places."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, on_progress: OnProgress) -> AttentionTold:
-        how = {} if asked.generate is None else {"temperature": asked.temperature, "seed": asked.seed}
-        wanted, bundle = asked.asked(served, limits, asked.generate, **how), served.apart
-        _check_size(bundle, wanted, asked.layers, limits)
-        with silence(bundle.model, asked.silenced), looking_up(bundle.model, on_progress):
-            view = attention_view(bundle, wanted, asked.layers)
+        how = {} if body.generate is None else {"temperature": body.temperature, "seed": body.seed}
+        wanted, bundle = body.to_input(served, limits, body.generate, **how), served.apart
+        _check_size(bundle, wanted, body.layers, limits)
+        with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
+            view = attention_view(bundle, wanted, body.layers)
         checked_size(sum(each.weights.numel() for each in view.found.maps), limits, _ADVICE)
         spell, found = spelling(bundle), view.to_dict()
         for step in found["steps"]:
@@ -110,7 +112,7 @@ async def attention(request: Request, asked: AttentionRequest) -> Response:
             told |= {"shape": each.weights.shape, "summaries": _summaries(each)}
         return AttentionTold.model_validate({**found, **read_as(bundle, view.found.given)})
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 def _check_size(bundle: Bundle, wanted: Asked, named: Sequence[str | int], limits: Limits) -> None:
@@ -125,7 +127,7 @@ def _check_size(bundle: Bundle, wanted: Asked, named: Sequence[str | int], limit
         if chosen is None or name.rpartition(".")[0] in chosen
     )
     n_positions = len(given.lines["tokens"]) + wanted.generate
-    checked_size(n_heads * n_positions**2, limits, f"generate fewer tokens, {_ADVICE}")
+    checked_size(n_heads * n_positions**2, limits, Message("generate fewer tokens, {advice}", advice=_ADVICE))
 
 
 def _summaries(each: AttentionMap) -> list[dict[str, Any]]:
@@ -151,23 +153,23 @@ class AlignmentTable(WireAnswer):
     )
     strongest: list[int] = Field(description="The place in the source that each looked at most.")
     layer: int = Field(description="The decoder's layer that was looked at.")
-    remarks: list[str] = Field(description="What to know about how it was taken.")
+    remarks: list[InEnglish] = Field(description="What to know about how it was taken.")
 
 
 @router.post("/alignment", response_model=AlignmentTable)
-async def alignment(request: Request, asked: AlignmentRequest) -> Response:
+async def alignment(request: Request, body: AlignmentRequest) -> Response:
     """Which pieces of a text its translation was written from: a Seq2Seq's cross-attention, mean of a layer's heads."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, on_progress: OnProgress) -> AlignmentTable:
         if not isinstance(served.model.model, Seq2Seq):
-            raise refuse_family(served, "only a Seq2Seq has a source to look at")
-        count_tokens(served, asked.text, limits.positions)
-        if asked.target is not None:
-            count_tokens(served, asked.target, limits.positions, "target")
+            raise refuse_family(served, Message("only a Seq2Seq has a source to look at"))
+        count_tokens(served, body.text, limits.positions)
+        if body.target is not None:
+            count_tokens(served, body.target, limits.positions, "target")
         with looking_up(served.apart.model, on_progress):
-            view = alignment_view(served.apart, asked.text, asked.target, asked.layer, asked.beams)
+            view = alignment_view(served.apart, body.text, body.target, body.layer, body.beams)
         pieces = {name: [vars(piece) for piece in getattr(view.found, name)] for name in ("source", "written")}
-        return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": view.remarks})
+        return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": list(map(str, view.remarks))})
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)

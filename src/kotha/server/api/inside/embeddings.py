@@ -5,11 +5,12 @@ from weakref import WeakKeyDictionary
 from fastapi import Request, Response
 from pydantic import Field
 
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.embeddings.near import nearest_words, word_map
 from kotha.inside.embeddings.words import Embeddings, open_table
-from kotha.server.api.asking import AboutModel, WireAnswer, check_reads, looked, refuse_family
 from kotha.server.api.inside.looking import inside_router
+from kotha.server.api.requests import AboutModel, WireAnswer, check_reads, looked, refuse_family
 from kotha.server.model_registry import Served
 
 router = inside_router()
@@ -61,27 +62,27 @@ class EmbeddingsMap(WireAnswer):
 
 
 @router.post("/embeddings", response_model=EmbeddingsMap)
-async def embeddings(request: Request, asked: EmbeddingsRequest) -> Response:
+async def embeddings(request: Request, body: EmbeddingsRequest) -> Response:
     """A map of the most frequent words (PCA), and the neighbours of one of them by cosine, less what all share."""
 
     def work(served: Served, _: OnProgress) -> EmbeddingsMap:
         check_reads(served)
         if served.model.tokenizer is None:
-            raise refuse_family(served, "it has no words; ask a model that reads text")
+            raise refuse_family(served, Message("it has no words; ask a model that reads text"))
         if served not in _tables:
             _tables[served] = open_table(served.apart, served.model.path)
         table = _tables[served]
         word, chosen = None, []
-        if asked.word is not None:
-            found = table.find(asked.word)
-            near = nearest_words(table, found, asked.neighbours)
+        if body.word is not None:
+            found = table.find(body.word)
+            near = nearest_words(table, found, body.neighbours)
             chosen = [found, *(table.find(each.text) for each in near)]
             word = EmbeddingWord(
                 text=found.text,
                 pieces=list(found.pieces),
                 neighbours=[EmbeddingNeighbour.model_validate(vars(each)) for each in near],
             )
-        laid = word_map(table, chosen, asked.count)
+        laid = word_map(table, chosen, body.count)
         return EmbeddingsMap(
             width=int(table.vectors.shape[1]),
             vocabulary=int(table.vectors.shape[0]),
@@ -90,4 +91,4 @@ async def embeddings(request: Request, asked: EmbeddingsRequest) -> Response:
             word=word,
         )
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)

@@ -6,8 +6,8 @@ from pydantic import Field
 from kotha.i18n.wording import OnProgress
 from kotha.inside.flow.page import flow_view
 from kotha.inside.heads.importance import silence
-from kotha.server.api.asking import WireAnswer, looked
 from kotha.server.api.inside.looking import Looked, ToldAnswer, WatchRequest, inside_router, read_as, spelling
+from kotha.server.api.requests import WireAnswer, looked
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
 
@@ -40,15 +40,15 @@ class FlowStations(Looked):
 
 
 @router.post("/flow", response_model=FlowStations)
-async def flow(request: Request, asked: WatchRequest) -> Response:
+async def flow(request: Request, body: WatchRequest) -> Response:
     """A text's or an image's way through the model: shapes and figures at every station of the residual stream."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, _: OnProgress) -> FlowStations:
-        wanted, bundle = asked.asked(served, limits), served.apart
-        with silence(bundle.model, asked.silenced):
+        wanted, bundle = body.to_input(served, limits), served.apart
+        with silence(bundle.model, body.silenced):
             view = flow_view(bundle, wanted)
         found = view.found.to_dict(spelling(bundle))
         return FlowStations.model_validate({**found, **read_as(bundle, view.found.given)})
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)

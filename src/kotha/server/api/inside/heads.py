@@ -5,13 +5,14 @@ from pydantic import Field
 
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import DataError
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
-from kotha.server.api.asking import AboutModel, WireAnswer, check_length, check_reads, looked, refuse_family
 from kotha.server.api.inside.looking import inside_router
+from kotha.server.api.requests import AboutModel, WireAnswer, check_length, check_reads, looked, refuse_family
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
@@ -94,28 +95,30 @@ class HeadsStudied(WireAnswer):
 
 
 @router.post("/heads", response_model=HeadsStudied)
-async def heads(request: Request, asked: HeadsRequest) -> Response:
+async def heads(request: Request, body: HeadsRequest) -> Response:
     """What each head does, how much it matters, and which one it resembles; a pass over the text for each head."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, on_progress: OnProgress) -> HeadsStudied:
         check_reads(served)
         if not isinstance(served.model.model, GPT | BERT):
-            raise refuse_family(served, "heads are measured on a text, by a GPT or a BERT")
-        tokens = asked.tokens or min(_TOKENS, limits.studied)
+            raise refuse_family(served, Message("heads are measured on a text, by a GPT or a BERT"))
+        tokens = body.tokens or min(_TOKENS, limits.studied)
         if tokens > limits.studied:
-            raise RefusedError(f"heads are measured on {limits.studied:,} tokens at most", param="tokens")
-        if asked.text is not None:
-            check_length(asked.text, limits)
+            raise RefusedError(
+                "heads are measured on {studied:,} tokens at most", param="tokens", studied=limits.studied
+            )
+        if body.text is not None:
+            check_length(body.text, limits)
         path = served.model.path
-        if asked.text is None and (path is None or find_data(run_config(path), path) is None):
-            raise RefusedError(f"{served.name} knows no data that is still there; give a text", param="text")
+        if body.text is None and (path is None or find_data(run_config(path), path) is None):
+            raise RefusedError("{name} knows no data that is still there; give a text", param="text", name=served.name)
         with refusing(DataError, param="text"):  # an empty text
-            source = TextSource(text=asked.text, run=path, tokens=tokens)
+            source = TextSource(text=body.text, run=path, tokens=tokens)
             view = heads_view(
                 served.apart, source, name=served.name, weights=served.head_weights, on_progress=on_progress
             )
-        where = "the text" if asked.text is not None else "what the run held out"
+        where = "the text" if body.text is not None else "what the run held out"
         return HeadsStudied.model_validate({**view.to_dict(), "text": where})
 
-    return await looked(request, asked.model, work, shares=True)  # between two heads nothing is hooked in
+    return await looked(request, body.model, work, shares=True)  # between two heads nothing is hooked in

@@ -3,14 +3,16 @@
 from fastapi import Request, Response
 from pydantic import Field
 
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.importance import silence
-from kotha.inside.lens.lens import lens_view
+from kotha.inside.lens import lens_view
 from kotha.model.vit import ViT
-from kotha.server.api.asking import WireAnswer, looked, refuse_family
 from kotha.server.api.inside.looking import LikelyAnswer, LinePiece, WatchRequest, inside_router
+from kotha.server.api.requests import WireAnswer, looked, refuse_family
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
+from kotha.server.wire import InEnglish
 
 router = inside_router()
 
@@ -39,20 +41,22 @@ class LogitLens(WireAnswer):
     question: str = Field(description="What each position is asked.")
     positions: list[LinePiece] = Field(description="The line that speaks.")
     layers: list[LensLayer] = Field(description="From the embedding to the last.")
-    remarks: list[str] = Field(description="What to know about how it was taken.")
+    remarks: list[InEnglish] = Field(description="What to know about how it was taken.")
 
 
 @router.post("/lens", response_model=LogitLens)
-async def lens(request: Request, asked: WatchRequest) -> Response:
+async def lens(request: Request, body: WatchRequest) -> Response:
     """What each layer would say next, as if the model ended there: the logit lens, at every position."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, _: OnProgress) -> LogitLens:
         if isinstance(served.model.model, ViT):
-            raise refuse_family(served, "the lens reads words, and it has classes; look at its attention instead")
-        wanted, bundle = asked.asked(served, limits), served.apart
-        with silence(bundle.model, asked.silenced):
+            raise refuse_family(
+                served, Message("the lens reads words, and it has classes; look at its attention instead")
+            )
+        wanted, bundle = body.to_input(served, limits), served.apart
+        with silence(bundle.model, body.silenced):
             view = lens_view(bundle, wanted)
-        return LogitLens.model_validate({**view.to_dict(), "remarks": view.remarks})
+        return LogitLens.model_validate({**view.to_dict(), "remarks": list(map(str, view.remarks))})
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)

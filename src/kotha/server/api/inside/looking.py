@@ -9,16 +9,17 @@ from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.wording import OnProgress
-from kotha.inside.asked import Asked
+from kotha.inside.hook_points import layers
 from kotha.inside.inputs import ModelInput, speller
-from kotha.inside.sites import layers
+from kotha.inside.request import Asked
 from kotha.model.config import ViTConfig
 from kotha.model.family import Model
 from kotha.model.vit import ViT
-from kotha.server.api.asking import EXAMPLE, AboutModel, Png, WireAnswer, check_reads, count_tokens, picture
+from kotha.server.api.requests import EXAMPLE, AboutModel, Png, WireAnswer, check_reads, count_tokens, picture
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
 from kotha.server.settings import Limits
+from kotha.server.wire import InEnglish
 
 HeadName = Annotated[str, Field(max_length=80, examples=["blocks.0.attention.0"])]
 LayerName = Annotated[str, Field(max_length=80)] | Annotated[int, Field(ge=0, le=100_000)]
@@ -38,7 +39,7 @@ class LookRequest(AboutModel):
     target: str | None = Field(None, description="A Seq2Seq's translation; left out, it writes one.")
     image: Png | None = Field(None, description="A PNG in base64, for a ViT.")
 
-    def asked(self, served: Served, limits: Limits, generate: int | None = None, **how: Any) -> Asked:
+    def to_input(self, served: Served, limits: Limits, generate: int | None = None, **how: Any) -> Asked:
         """As the library is asked, once it is known to be short enough to be shown."""
         check_reads(served)
         if self.image is not None:
@@ -47,7 +48,11 @@ class LookRequest(AboutModel):
             return Asked(self.text, self.second, self.target, pixels, generate, **how)
         room = limits.positions - (generate or 0)
         if room < 1:
-            raise RefusedError(f"{limits.positions:,} positions can be shown at once; generate fewer", param="generate")
+            raise RefusedError(
+                "{positions:,} positions can be shown at once; generate fewer",
+                param="generate",
+                positions=limits.positions,
+            )
         if not isinstance(served.model.model, ViT):  # which says itself that it reads no text
             for name, given in (("text", self.text), ("second", self.second)):
                 room -= 0 if given is None else count_tokens(served, given, room, name)
@@ -93,7 +98,7 @@ class Looked(WireAnswer):
     family: str = Field(description="Of the model.")
     lines: dict[str, list[LinePiece]] = Field(description="Every position as it reads, by the name of its line.")
     grid: tuple[int, int] | None = Field(description="Rows and columns of an image's patches.")
-    remarks: list[str] = Field(description="What to know about how it was taken.")
+    remarks: list[InEnglish] = Field(description="What to know about how it was taken.")
 
 
 def read_as(bundle: Bundle, given: ModelInput) -> dict[str, Any]:
@@ -102,7 +107,7 @@ def read_as(bundle: Bundle, given: ModelInput) -> dict[str, Any]:
         "family": bundle.config.family,
         "lines": given.lines_to_dict(),
         "grid": given.grid,
-        "remarks": given.remarks,
+        "remarks": list(map(str, given.remarks)),
     }
 
 
@@ -132,4 +137,9 @@ def _check_patches(served: Served, limits: Limits) -> None:
     assert isinstance(config, ViTConfig), "the picture was read for one"
     count = 1 + (config.image_size // config.patch_size) ** 2
     if count > limits.positions:
-        raise RefusedError(f"{served.name} cuts an image into {count:,} patches; {limits.positions:,} can be shown")
+        raise RefusedError(
+            "{name} cuts an image into {count:,} patches; {positions:,} can be shown",
+            name=served.name,
+            count=count,
+            positions=limits.positions,
+        )

@@ -15,15 +15,15 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.inside.asked import read_asked
 from kotha.inside.flow.flow import final_answers
 from kotha.inside.heads.importance import silence
 from kotha.inside.inputs import ModelInput
 from kotha.inside.numbers.arithmetic import CellLine, Entry, Recipe
 from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.inside.numbers.weave import WeaveColumn, weave
-from kotha.server.api.asking import WireAnswer, checked_size, looked
+from kotha.inside.numbers.residual_stream import WeaveColumn, weave
+from kotha.inside.request import read_asked
 from kotha.server.api.inside.looking import (
     LikelyAnswer,
     Looked,
@@ -34,6 +34,7 @@ from kotha.server.api.inside.looking import (
     read_as,
     spelling,
 )
+from kotha.server.api.requests import WireAnswer, checked_size, looked
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
 from kotha.server.settings import Limits
@@ -113,13 +114,13 @@ class PassTold(Looked):
 
 
 @router.post("/pass", response_model=PassTold)
-async def read_pass(request: Request, asked: WatchRequest) -> Response:
+async def read_pass(request: Request, body: WatchRequest) -> Response:
     """A text or an image through the whole model: every matrix that is made on the way, and a weave of it."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, on_progress: OnProgress) -> PassTold:
-        ledger, bundle = _ledger(served, asked, limits, on_progress), served.apart
-        with silence(bundle.model, asked.silenced), looking_up(bundle.model, on_progress):
+        ledger, bundle = _ledger(served, body, limits, on_progress), served.apart
+        with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
             columns = weave(ledger)
         spell = spelling(bundle)
         answers = [
@@ -139,7 +140,7 @@ async def read_pass(request: Request, asked: WatchRequest) -> Response:
             }
         )
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 class ValuesRequest(WatchRequest):
@@ -160,24 +161,24 @@ class ValuesRequest(WatchRequest):
         200: {"content": {"application/octet-stream": {}}, "description": "float32, little-endian, row by row."}
     },
 )
-async def values(request: Request, asked: ValuesRequest) -> Response:
+async def values(request: Request, body: ValuesRequest) -> Response:
     """A window of a matrix as float32, little-endian, row by row; what a mask hides is −∞. Headers tell its shape."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, on_progress: OnProgress) -> tuple[bytes, tuple[int, int]]:
-        ledger = _ledger(served, asked, limits, on_progress)
-        entry = _entry(ledger, asked.site, asked.head)
+        ledger = _ledger(served, body, limits, on_progress)
+        entry = _entry(ledger, body.site, body.head)
         rows, columns = (
             slice(start, None if count is None else start + count)
-            for start, count in ((asked.row, asked.rows), (asked.column, asked.columns))
+            for start, count in ((body.row, body.rows), (body.column, body.columns))
         )
-        tile = entry.matrix(_head(entry, asked.head))[rows, columns]
-        checked_size(tile.numel(), limits, "ask for fewer rows or columns")
+        tile = entry.matrix(_head(entry, body.head))[rows, columns]
+        checked_size(tile.numel(), limits, Message("ask for fewer rows or columns"))
         return np.ascontiguousarray(tile.float().numpy(), dtype="<f4").tobytes(), (tile.shape[0], tile.shape[1])
 
     state = state_of(request)
-    async with state.shelf.use(asked.model) as served:
-        told, (rows, columns) = await served.turns.take(request, limits.seconds, lambda report: work(served, report))
+    async with state.registry.use(body.model) as served:
+        told, (rows, columns) = await served.turns.run(request, limits.seconds, lambda report: work(served, report))
     headers = {"X-Rows": str(rows), "X-Columns": str(columns)}
     return Response(told, media_type="application/octet-stream", headers=headers)
 
@@ -236,47 +237,51 @@ class RecipeTold(WireAnswer):
 
 
 @router.post("/recipe", response_model=RecipeTold)
-async def recipe(request: Request, asked: RecipeRequest) -> Response:
+async def recipe(request: Request, body: RecipeRequest) -> Response:
     """What made one number: the row and the column it came from, each term, and every step up to the value."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, on_progress: OnProgress) -> RecipeTold:
-        ledger = _ledger(served, asked, limits, on_progress)
-        entry = _entry(ledger, asked.site, asked.head)
-        head = _head(entry, asked.head)
+        ledger = _ledger(served, body, limits, on_progress)
+        entry = _entry(ledger, body.site, body.head)
+        head = _head(entry, body.head)
         n_rows, n_columns = entry.shape
-        if asked.row >= n_rows or asked.column >= n_columns:
+        if body.row >= n_rows or body.column >= n_columns:
             raise RefusedError(
-                f"{asked.site} has {n_rows:,} rows and {n_columns:,} columns, counted from 0", param="row"
+                "{site} has {n_rows:,} rows and {n_columns:,} columns, counted from 0",
+                param="row",
+                site=body.site,
+                n_rows=n_rows,
+                n_columns=n_columns,
             )
         made = Recipe((), ())
         if entry.operation is not None:
-            made = entry.operation.recipe(ledger.entries, head, asked.row, asked.column)
+            made = entry.operation.recipe(ledger.entries, head, body.row, body.column)
         return RecipeTold(
-            site=asked.site,
+            site=body.site,
             head=head,
-            row=asked.row,
-            column=asked.column,
-            value=_finite(float(entry.matrix(head)[asked.row, asked.column])),
+            row=body.row,
+            column=body.column,
+            value=_finite(float(entry.matrix(head)[body.row, body.column])),
             operation=None if entry.operation is None else entry.operation.name,
             sources=[RecipeSource.model_validate(vars(each)) for each in made.sources],
             lines=[_line(line) for line in made.lines],
-            uses=ledger.uses(asked.site),
+            uses=ledger.uses(body.site),
         )
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
-def _ledger(served: Served, asked: WatchRequest, limits: Limits, on_progress: OnProgress) -> Ledger:
+def _ledger(served: Served, body: WatchRequest, limits: Limits, on_progress: OnProgress) -> Ledger:
     """The pass of what was asked, kept or made."""
-    key = asked.model_dump_json(include=set(WatchRequest.model_fields))
+    key = body.model_dump_json(include=set(WatchRequest.model_fields))
 
     def make() -> Ledger:
-        wanted, bundle = asked.asked(served, limits), served.apart
+        wanted, bundle = body.to_input(served, limits), served.apart
         with looking_up(bundle.model, on_progress):
             given = read_asked(bundle, wanted)
             _check_bytes(bundle, given, limits)
-            return keep(bundle.model, given, asked.silenced)
+            return keep(bundle.model, given, body.silenced)
 
     return _passes.find(served, key, make)
 
@@ -285,15 +290,23 @@ def _check_bytes(bundle: Bundle, given: ModelInput, limits: Limits) -> None:
     """Refuse a translation that came out longer than can be shown."""
     longest = max(len(line) for line in given.lines.values())
     if longest > limits.positions:
-        raise RefusedError(f"{longest:,} positions are more than can be shown at once ({limits.positions:,})")
+        raise RefusedError(
+            "{longest:,} positions are more than can be shown at once ({positions:,})",
+            longest=longest,
+            positions=limits.positions,
+        )
 
 
 def _entry(ledger: Ledger, site: str, head: int | None) -> Entry:
     if site not in ledger.entries:
-        raise RefusedError(f"there is no place {site!r} in this pass; /api/inside/pass lists them", param="site")
+        raise RefusedError(
+            "there is no place {site!r} in this pass; /api/inside/pass lists them", param="site", site=site
+        )
     entry = ledger[site]
     if entry.heads and head is not None and head not in entry.heads:
-        raise RefusedError(f"{site} has no head {head}; it has {', '.join(map(str, entry.heads))}", param="head")
+        raise RefusedError(
+            "{site} has no head {head}; it has {heads}", param="head", site=site, head=head, heads=list(entry.heads)
+        )
     return entry
 
 

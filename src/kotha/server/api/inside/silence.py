@@ -6,10 +6,10 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.silencing import Spoken, without_heads
 from kotha.model.gpt import GPT
-from kotha.server.api.asking import WireAnswer, looked, refuse_family
 from kotha.server.api.inside.looking import (
     Heads,
     Looked,
@@ -20,6 +20,7 @@ from kotha.server.api.inside.looking import (
     read_as,
     spelling,
 )
+from kotha.server.api.requests import WireAnswer, looked, refuse_family
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
 
@@ -51,16 +52,16 @@ class Silenced(Looked):
 
 
 @router.post("/silence", response_model=Silenced)
-async def silence(request: Request, asked: SilenceRequest) -> Response:
+async def silence(request: Request, body: SilenceRequest) -> Response:
     """Switch heads off and see: what the model then says next, how well it foretells the text, how it goes on."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, on_progress: OnProgress) -> Silenced:
         bundle = served.apart
-        if asked.generate is not None and not isinstance(bundle.model, GPT):
-            raise refuse_family(served, "only a GPT goes on with a text; leave generate out")
+        if body.generate is not None and not isinstance(bundle.model, GPT):
+            raise refuse_family(served, Message("only a GPT goes on with a text; leave generate out"))
         with looking_up(bundle.model, on_progress):
-            found = without_heads(bundle, asked.asked(served, limits, asked.generate), asked.heads)
+            found = without_heads(bundle, body.to_input(served, limits, body.generate), body.heads)
         return Silenced(
             **read_as(bundle, found.given),
             heads=list(found.heads),
@@ -68,7 +69,7 @@ async def silence(request: Request, asked: SilenceRequest) -> Response:
             without=_heard(bundle, found.without),
         )
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 def _heard(bundle: Bundle, spoken: Spoken) -> Heard:

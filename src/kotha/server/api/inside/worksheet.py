@@ -8,9 +8,11 @@ from pydantic import Field
 
 from kotha.course.worksheet.model import worksheet_view
 from kotha.course.worksheet.page import SheetView
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.vit import ViT
-from kotha.server.api.asking import (
+from kotha.server.api.inside.looking import inside_router
+from kotha.server.api.requests import (
     EXAMPLE,
     AboutModel,
     WireAnswer,
@@ -20,9 +22,9 @@ from kotha.server.api.asking import (
     looked,
     refuse_family,
 )
-from kotha.server.api.inside.looking import inside_router
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
+from kotha.server.wire import InEnglish
 
 router = inside_router()
 
@@ -54,7 +56,7 @@ class WorksheetStep(WireAnswer):
     header: list[str] = Field(description="Of what is written.")
     written: list[list[str]] = Field(description="Each row with its label first; of a large matrix a part.")
     sums: list[str] = Field(description="The arithmetic of some cells.")
-    remark: str = Field(description="Where only a part is written.")
+    remark: InEnglish = Field(description="Where only a part is written.")
 
 
 class Worksheet(WireAnswer):
@@ -68,27 +70,27 @@ class Worksheet(WireAnswer):
     tokens: list[str] = Field(description="That look.")
     key_tokens: list[str] = Field(description="That are looked at.")
     steps: list[WorksheetStep] = Field(description="In the order of the arithmetic.")
-    remarks: list[str] = Field(description="What to know about how it was taken.")
+    remarks: list[InEnglish] = Field(description="What to know about how it was taken.")
 
 
 @router.post("/worksheet", response_model=Worksheet)
-async def worksheet(request: Request, asked: WorksheetRequest) -> Response:
+async def worksheet(request: Request, body: WorksheetRequest) -> Response:
     """One attention head as arithmetic: every product, sum and exponential, to be done again by hand."""
     limits = state_of(request).settings.limits
 
     def work(served: Served, _: OnProgress) -> Worksheet:
         check_reads(served)
         if isinstance(served.model.model, ViT):
-            raise refuse_family(served, "a worksheet is laid out for models that read text")
+            raise refuse_family(served, Message("a worksheet is laid out for models that read text"))
         for name in ("text", "target"):
-            if getattr(asked, name) is not None:
-                count_tokens(served, getattr(asked, name), limits.positions, name)
-        view = worksheet_view(served.apart, **asked.model_dump(exclude={"model"}))
+            if getattr(body, name) is not None:
+                count_tokens(served, getattr(body, name), limits.positions, name)
+        view = worksheet_view(served.apart, **body.model_dump(exclude={"model"}))
         count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
-        checked_size(count, limits, "use a shorter text, or write out fewer rows")
+        checked_size(count, limits, Message("use a shorter text, or write out fewer rows"))
         return _told(view)
 
-    return await looked(request, asked.model, work)
+    return await looked(request, body.model, work)
 
 
 def _told(view: SheetView) -> Worksheet:
@@ -96,10 +98,10 @@ def _told(view: SheetView) -> Worksheet:
     steps = [
         WorksheetStep(
             name=step.name,
-            title=step.title,
+            title=str(step.title),
             given=shown.is_given,
-            rows=list(step.rows),
-            columns=list(step.columns),
+            rows=list(map(str, step.rows)),
+            columns=list(map(str, step.columns)),
             values=[[None if value == -math.inf else value for value in row] for row in step.values.tolist()],
             header=shown.header,
             written=shown.rows,
@@ -109,13 +111,13 @@ def _told(view: SheetView) -> Worksheet:
         for step, shown in zip(sheet.steps.values(), view.steps, strict=True)
     ]
     return Worksheet(
-        text=sheet.text,
+        text=str(sheet.text),
         target=sheet.target,
         place=sheet.place,
         layer=sheet.layer,
         head=sheet.head,
-        tokens=list(sheet.tokens),
-        key_tokens=list(sheet.key_tokens),
+        tokens=list(map(str, sheet.tokens)),
+        key_tokens=list(map(str, sheet.key_tokens)),
         steps=steps,
-        remarks=list(sheet.remarks),
+        remarks=list(map(str, sheet.remarks)),
     )

@@ -1,0 +1,18 @@
+import { describe, expect, it } from "vitest";
+import { type Message, numberText, translate } from "@/words/message";
+import told from "./data/messages.json";
+
+describe("a message", () => {
+  for (const { message, en, bn } of told.cases as unknown as { message: Message; en: string; bn: string }[]) {
+    it(`reads as Python has it: ${en}`, () => {
+      expect(translate(message, "en", told.bangla)).toBe(en);
+      expect(translate(message, "bn", told.bangla)).toBe(bn);
+      expect(message.text).toBe(en);
+    });
+  }
+
+  it("has Latin digits in a table", () => {
+    expect(translate({ template: "{t}", values: { t: { duration: 64 } } }, "bn", {}, true)).toBe("64 সেকেন্ড");
+    expect(numberText("58,139,648", "bn")).toBe("৫,৮১,৩৯,৬৪৮");
+  });
+});
