@@ -143,6 +143,13 @@ def test_a_message_may_hold_messages_and_lists() -> None:
     assert to_json(Message("{n}", n=Count(3)))["values"] == {"n": {"count": 3}}
 
 
+def test_a_sentence_may_convert_a_value_and_begin_with_a_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(catalogue("bn"), "no {name!r}{more}", "{name!r} নেই{more}")
+    monkeypatch.setitem(catalogue("bn"), "; take {n}", "। {n}টি নিন।")
+    message = Message("no {name!r}{more}", name="a", more=Message("; take {n}", n=3))
+    assert translate(message, "bn") == "'a' নেই। ৩টি নিন।"
+
+
 def test_a_template_without_values_is_literal() -> None:
     assert str(KothaError('not valid JSON: {"a": 1}')) == 'not valid JSON: {"a": 1}'
 

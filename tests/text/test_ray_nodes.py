@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 from tests.text.conftest import SENTENCES, trained
-from tests.text.test_on_ray import contents
+from tests.text.test_ray_pool import contents
 
 import kotha
 from kotha.errors import KothaError

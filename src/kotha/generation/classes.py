@@ -5,7 +5,7 @@ hidden from the model, and what the probability of its answer loses is what that
 for a hidden word; for a GPT, which never saw one, the token is left out. Tokens work together, so what they are worth
 alone does not add up to the whole.
 
-A text that does not fit into the context is read in stretches (``text/tokenizer/marked.py``): the probabilities are the
+A text that does not fit into the context is read in stretches (``text/tokenizer/prompt.py``): the probabilities are the
 mean of theirs, and a token is worth what it is worth to its stretch, divided by their number.
 """
 

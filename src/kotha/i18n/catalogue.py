@@ -18,7 +18,7 @@ from kotha.i18n.numbers import Language, in_words, number
 
 FOLDER = Path(__file__).parent
 # A sentence ends with its mark, or with the line; a field (``{name!r}``) has none, and a part may begin with one.
-_SENTENCE = re.compile(r"(?:\{[^{}]*\}|[^।?!\n])*[।?!\n]+\s*|(?:\{[^{}]*\}|[^।?!\n])+")
+_SENTENCE = re.compile(r"(?:\{\{|\{[^{}]*\}|[^।?!\n{])*[।?!\n]+\s*|(?:\{\{|\{[^{}]*\}|[^।?!\n{])+")
 # What makes a sentence one of formulas: code, a sign of arithmetic, a shape, a power of ten.
 _FORMULA = re.compile(r"[`=×/^√→[\]]|\(\{\w+[^}]*\}, |\(\d[\d,]*, |\de[-+]?\d")
 

@@ -87,7 +87,7 @@ class NearDuplicates:
     """Texts so far, to ask whether a new one is nearly one of them. About 2 KB a text that is remembered.
 
     The similarity is the estimated Jaccard similarity of 5-word shingles; its standard error is 0.04 at 0.7. The same
-    texts in the same order give the same answers. ``near_copies.py`` gives them for a whole corpus.
+    texts in the same order give the same answers. ``copies.py`` gives them for a whole corpus.
 
     >>> near = NearDuplicates(threshold=0.5)
     >>> near.find_or_add("আজ সকালে ঢাকায় অনেক বৃষ্টি হয়েছে এবং রাস্তা ডুবে গেছে")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import CorpusError, DataError
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Message
 from kotha.text.corpus.documents import MAX_DOCUMENT_BYTES, OnProblem, field_names, open_source, read_records
 from kotha.text.corpus.problems import Complaints, Errors, Unreadable, empty_field
 from kotha.text.corpus.records import json_lines
@@ -121,11 +121,9 @@ def _pair_fields(path: str | Path, instruction: str | None, answer: str | None) 
     if chosen is None or reply is None:
         raise DataError(
             "{path} has {fields}, and none that is known as an instruction with its answer; name them with "
-            "{instruction} and {answer}, or give {messages}",
+            "instruction and answer, or give {messages}",
             path=path,
             fields=names or Message("no fields"),
-            instruction=Option("instruction"),
-            answer=Option("answer"),
             messages=MESSAGES,
         )
     return (chosen, _MORE, reply) if chosen != _MORE and _MORE in names else (chosen, reply)

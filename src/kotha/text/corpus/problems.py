@@ -8,11 +8,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from kotha.errors import CorpusError
+from kotha.errors import CorpusError, closest
 from kotha.i18n.message import Message, Option, Text, english
 
 Errors = Literal["stop", "skip", "replace"]
@@ -165,15 +164,6 @@ def unopened(error: OSError) -> Message:
 def empty_field(name: str) -> Message:
     """Say that a row lacks a value."""
     return Message("the field {name!r} is empty", name=name)
-
-
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The name that was probably meant.
-
-    >>> closest("txt", ["id", "text"]), closest("txt", ["body"])
-    ('text', None)
-    """
-    return next(iter(get_close_matches(name, sorted(set(known)), n=1)), None)
 
 
 def missing(what: Literal["field", "column"], name: str, known: Iterable[str], alone: bool = True) -> Message:

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kotha.errors import CorpusError, UsageError, nearest
+from kotha.errors import CorpusError, UsageError, closest, nearest
 from kotha.i18n.message import Message, Option, Text
 from kotha.storage.status import is_folder, is_link, is_there
 from kotha.text.corpus.hub import Hub, choose_files, parse_hub_name
-from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable, closest, shown, unopened
+from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable, shown, unopened
 from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")

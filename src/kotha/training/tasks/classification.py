@@ -1,7 +1,7 @@
 """Classes: what an image shows, or of which kind a text is.
 
 Both tasks are the same but for what is read; ``_Classes`` has what they share. A text longer than the context is
-learned from in stretches, each an example by itself (``text/tokenizer/marked.py``); at work what they say is averaged.
+learned from in stretches, each an example by itself (``text/tokenizer/prompt.py``); at work what they say is averaged.
 
 Where classes are unequal, a model may learn each example with the weight of its class (``class_weights="balanced"``:
 their mean is 1, as in scikit-learn), and of texts the model that is kept may be the one with the best macro-F1 (the
