@@ -55,7 +55,7 @@ def training_of(
         if on_event is not None:
             on_event({**event, "steps": training.config.steps})
 
-    training = Training(model, config, task, folder, tokenizer=tokenizer, sampler=sampler, on_event=hear, fill=fill)
+    training = Training(model, config, task, folder, sampler=sampler, on_event=hear, initialize=fill)
     return training
 
 

@@ -161,7 +161,7 @@ def _start(
     counts: dict[str, int] = {}
     if origin is not None:
         origin.check(choice.model, data.tokenizer)
-        about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
+        about |= {"initialize": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
     check_lora(choice.settings, data.tokenizer, str(data.path), origin)
     training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
     training.most_steps = None if choice.design is None else choice.design.most_steps
@@ -198,17 +198,19 @@ def start_run(
     ranks: Ranks = ALONE,
     timed: bool = False,
     seconds_per_step: float | None = None,
-    fill: Callable[[Any], Any] | None = None,
+    initialize: Callable[[Any], Any] | None = None,
     **about: Any,
 ) -> Training:
     """A run in a new folder, ready to ``run()``; ``about`` is what else its config.json should tell.
 
-    ``fill`` may put other weights into the new model than those of chance.
+    ``initialize`` may put other weights into the new model than those of chance.
     With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
     """
     if ranks.writes:
         folder.claim()
-    training = _training(model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks, fill=fill)
+    training = _training(
+        model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks, initialize=initialize
+    )
     if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
         arithmetic, fitting = training.arithmetic, training.fitting
         if timed and seconds_per_step is None and ranks.alone:
@@ -285,4 +287,4 @@ def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: Ru
         )
     check_settings(model, config)
     task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
-    return Training(model, config, task, folder, tokenizer=data.tokenizer, **how)
+    return Training(model, config, task, folder, **how)

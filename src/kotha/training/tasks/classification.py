@@ -177,6 +177,7 @@ class TextClasses(_Classes):
             )
         check_vocabulary(model, tokenizer)
         self.context_length = config.context_length or model.context_length
+        self.tokenizer = tokenizer
         self._reader, n_classes = MarkedTexts(tokenizer, model.marks, self.context_length), len(model.labels)
         self._text_of, *learned = self._encode(TRAINING, texts, labels, n_classes)
         _, *held_out = self._encode(VALIDATION, validation_texts, validation_labels, n_classes)

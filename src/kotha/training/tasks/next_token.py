@@ -47,7 +47,7 @@ class NextToken(Task):
                 "a {family} model cannot be trained on next tokens; use a gpt preset", family=model.family
             )
         check_vocabulary(model, data.tokenizer, DataError)
-        self.data = data
+        self.data, self.tokenizer = data, data.tokenizer
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
         self.context_length = config.context_length or model.context_length
