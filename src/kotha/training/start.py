@@ -208,10 +208,9 @@ def start_run(
     """
     if ranks.writes:
         folder.claim()
-    training = _training(
-        model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks, initialize=initialize
-    )
-    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
+
+    def record(training: Training) -> None:
+        nonlocal seconds_per_step
         arithmetic, fitting = training.arithmetic, training.fitting
         if timed and seconds_per_step is None and ranks.alone:
             shape = (fitting.micro_batch_size, fitting.context_length)
@@ -236,8 +235,9 @@ def start_run(
             **({LAUNCH: ranks.launch} if ranks.launch is not None else {}),
             **about,
         )
-    ranks.wait()
-    return training
+
+    how = {"sampler": sampler, "on_event": on_event, "initialize": initialize}
+    return _open(model, config, data, folder, record, ranks, **how)
 
 
 def resume_run(
@@ -264,18 +264,30 @@ def resume_run(
     if same != model:
         raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
     config = config.change(**changes)
-    training = _training(model, config, data, folder, ranks=ranks, **how)
-    if ranks.writes:
+
+    def record(_: Training) -> None:
         folder.remember_data(data)
         if changes:
             folder.change(config.to_dict())
-    ranks.wait()
+
+    training = _open(model, config, data, folder, record, ranks, **how)
     training.resume()
     return training
 
 
-def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
-    """What a data folder of plain text offers: next tokens to a GPT, masked words to a BERT."""
+def _open(
+    model: ModelConfig,
+    config: TrainConfig,
+    data: Dataset,
+    folder: RunFolder,
+    record: Callable[[Training], None],
+    ranks: Ranks,
+    **how: Any,
+) -> Training:
+    """The training of a run, new or resumed, written down by ``record``.
+
+    A data folder of plain text offers next tokens to a GPT, masked words to a BERT.
+    """
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         needs, instead = _OTHERS.get(model.family, _CLASSES)
         raise ConfigError(
@@ -287,4 +299,8 @@ def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: Ru
         )
     check_settings(model, config)
     task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
-    return Training(model, config, task, folder, **how)
+    training = Training(model, config, task, folder, ranks=ranks, **how)
+    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
+        record(training)
+    ranks.wait()
+    return training
