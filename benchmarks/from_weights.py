@@ -55,7 +55,7 @@ def learn(
     config = recipe("modern", **HOW, **rates, **pace, seed=seed)
     model = preset("pocket").replace(vocab_size=data.tokenizer.vocab_size, context_length=128)
     fill = None if origin is None else lambda new: origin.fill(new, data.tokenizer)
-    return float(start_run(model, config, data, RunFolder(folder), fill=fill).run()["bits_per_byte"])
+    return float(start_run(model, config, data, RunFolder(folder), initialize=fill).run()["bits_per_byte"])
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
 
     start = asked.get("start")
     fill = None if start is None else lambda fresh: fresh.load_state_dict(bundle.load(work / start).model.state_dict())
-    training = start_run(model, config, data, run, on_event=tell, fill=fill)
+    training = start_run(model, config, data, run, on_event=tell, initialize=fill)
     if asked.get("hide"):
         hide_inputs(training, asked["hide"])
     began = time.time()

@@ -1,6 +1,7 @@
 """Training speed: the loop that ``kotha train`` runs, beside nanoGPT's model and Hugging Face's GPT-2, on one GPU.
 
     python benchmarks/train_speed.py --nanogpt FOLDER [--only NAME] [--out FOLDER]
+    python benchmarks/train_speed.py --only tiny --steps 8 --out FOLDER  # on any machine, in seconds
 
 Ours is ``Training.run`` on shards: batches, clipping, logging and all, evaluations aside. Theirs is a step as users
 write it (bfloat16, compiled, fused AdamW, clipping), on random tokens that lie on the device. FOLDER holds nanoGPT's
@@ -29,13 +30,18 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
 from kotha.training.config import TrainConfig
+from kotha.training.device.hardware import peak_memory
 from kotha.training.loop import Training
 from kotha.training.objectives import next_token, next_token_sum
 from kotha.training.recipes import recipe
-from kotha.training.tasks.task import Batch
+from kotha.training.tasks.task import Batch, Task
+
+# Logged stretches that do not count.
+WARM_UP = 4
+TINY = "tiny"  # to see in seconds that all of this works, wherever it is
 
 
-class Shards:
+class Shards(Task):
     """Tokens in memory, read as PackedBatches reads shards: a stretch at a time, cut into rows."""
 
     name = "next-token"
@@ -50,7 +56,7 @@ class Shards:
         rows = line[np.arange(count)[:, None] * self._length + np.arange(self._length + 1)]
         return Batch({"sequences": torch.from_numpy(rows)}, {"tokens": count * self._length}, count * self._length)
 
-    def sources(self, step: int) -> list[int]:
+    def document_ids(self, step: int) -> list[int]:
         return [step]
 
     def losses(self, model: Any, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -71,7 +77,8 @@ class Shards:
 
 def ours(model: GPTConfig, settings: TrainConfig) -> dict[str, Any]:
     """Tokens a second of a run, by its own log."""
-    torch.cuda.reset_peak_memory_stats()
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
     first: list[float] = []
     speeds: list[float] = []
@@ -87,9 +94,9 @@ def ours(model: GPTConfig, settings: TrainConfig) -> dict[str, Any]:
     summary = training.run()
     recorded = getattr(getattr(training, "_recording", None), "_graph", None) is not None
     return {
-        "tokens_per_second": statistics.median(speeds[4:]),
+        "tokens_per_second": statistics.median(speeds[WARM_UP:]),
         "first_step_seconds": first[0],
-        "peak_gib": torch.cuda.max_memory_allocated() / 2**30,
+        "peak_gib": peak_memory(training.arithmetic.device) / 2**30,
         "micro_batch_size": training.fitting.micro_batch_size,
         "recorded": recorded,
         "loss_nats": summary["loss_nats"],
@@ -144,8 +151,9 @@ def nanogpt(folder: str, model: GPTConfig, batch_size: int, steps: int) -> dict[
 
 def clean() -> None:
     gc.collect()
-    torch._dynamo.reset()
-    torch.cuda.empty_cache()
+    if torch.cuda.is_available():
+        torch._dynamo.reset()
+        torch.cuda.empty_cache()
 
 
 def main() -> None:
@@ -165,10 +173,11 @@ def main() -> None:
         "58m-b512": (course, plain.change(batch_size=512), True),
         "gpt2-b32": (preset("gpt2").replace(dropout=0.0, attention_dropout=0.0), plain.change(batch_size=32), True),
         "modern": (best.replace(dropout=modern.dropout or 0.0), modern, False),
+        TINY: (preset("mini"), plain.change(batch_size=2, precision="float32"), False),
     }
     rows = []
     for name, (model, settings, beside) in cases.items():
-        if options.only and name not in options.only.split(","):
+        if name not in (options.only.split(",") if options.only else set(cases) - {TINY}):
             continue
         settings = settings.change(dropout=None)
         rows.append({"case": name, "who": "kotha", **ours(model, settings)})

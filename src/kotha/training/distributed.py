@@ -39,6 +39,7 @@ class Ranks:
     restarts: int = 0
     shard: bool = field(default=False, kw_only=True)
     launch: str | None = field(default=None, kw_only=True)  # what torchrun calls all its processes together
+    device: str | None = field(default=None, kw_only=True)  # that this process computes on; None: the machine's best
     keeper: int = field(default=0, kw_only=True)  # the process that writes to the disk that this one sees
     apart: bool = field(default=False, kw_only=True)  # are there several disks? (see disks.py)
 

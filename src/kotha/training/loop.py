@@ -7,10 +7,8 @@ moved goes on as if it had never stopped, bit for bit on the CPU.
 
 import math
 import time
-from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from statistics import median_high
 from typing import Any
 
 import numpy as np
@@ -20,20 +18,17 @@ from torch import Tensor, nn
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, ConfigError, TrainingError
-from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
-from kotha.model.evaluating import evaluating
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.storage.atomic import NotWrittenError
-from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.checkpointer import Checkpointer, Progress
 from kotha.training.config import TrainConfig
 from kotha.training.device.fitting import Fitting, OutOfMemory
 from kotha.training.device.hardware import largest_memory, peak_flops_per_second, peak_memory, share_of_peak
-from kotha.training.device.precision import Arithmetic, choose_arithmetic
+from kotha.training.device.precision import choose_arithmetic
 from kotha.training.device.recording import Recording
-from kotha.training.distributed import ALONE, Ranks, distribute, gathering, let_go, whole
+from kotha.training.distributed import ALONE, Ranks, distribute, gathering, whole
 from kotha.training.optim.averaging import Average, swapped_weights
 from kotha.training.optim.optimizer import Optimizers
 from kotha.training.optim.schedule import learning_rate_share
@@ -42,11 +37,11 @@ from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
 from kotha.training.stragglers import Stragglers
 from kotha.training.tasks.task import Batch, Learner, Task, Tensors
-from kotha.training.watch import Clock, Interrupts, Watch
+from kotha.training.validation import validate
+from kotha.training.watch import Clock, Interrupts, Watch, steps_changed
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
-_LAST_SPEEDS = 200
 _ASKED_SOON = 5.0  # seconds in which torchrun asks all of its processes to stop, if it asks one
 
 Sampler = Callable[[Any], str]
@@ -63,26 +58,25 @@ class Training:
         task: Task,
         folder: RunFolder,
         *,
-        tokenizer: Tokenizer | None = None,
         sampler: Sampler | None = None,
         on_event: OnEvent | None = None,
-        device: str | None = None,
         ranks: Ranks = ALONE,
-        fill: Callable[[Model], Any] | None = None,
+        initialize: Callable[[Model], Any] | None = None,
     ) -> None:
+        """Build the model; ``initialize`` may put other weights into it than those of chance."""
         self.config, self.task, self.folder, self.ranks = config, task, folder, ranks
         self.sampler, self._on_event = sampler, on_event
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
             raise ConfigError("lora learns so few numbers that none are sharded; leave shard out")
-        self.arithmetic = choose_arithmetic(config.precision, device, folder.machine())
+        self.arithmetic = choose_arithmetic(config.precision, ranks.device, folder.machine())
         self.arithmetic.settle()
         how = how_planned(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
         check_room(model_config, config, largest_memory(self.arithmetic.device), how)
         torch.manual_seed(config.seed)
         self.model: Model = build(model_config).to(self.arithmetic.device)
-        if fill is not None:  # other weights than those of chance
-            fill(self.model)
+        if initialize is not None:
+            initialize(self.model)
         lora = None if config.lora is None else (config.lora, config.lora_alpha)
         if lora is not None:
             add_low_rank(self.model, *lora, whole=learned_whole(model_config.family))
@@ -91,7 +85,7 @@ class Training:
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
         lasting = (self.optimizers, self.average, ranks, lora, task.chat_template)
-        self.checkpointer = Checkpointer(folder, self.model, tokenizer, *lasting)
+        self.checkpointer = Checkpointer(folder, self.model, task.tokenizer, *lasting)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
         self.fitting = Fitting(self.model, config, self.arithmetic, ranks, task.auxiliary_models)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
@@ -107,7 +101,6 @@ class Training:
         fitting = self.fitting  # not this run: one that holds itself would not let go of its folder
         timed = [learner] if fitting.compiled else fitting.blocks()  # no compiler likes a clock inside
         self._pace = Stragglers(ranks, timed, self.arithmetic.device, lambda remark: fitting.on_remark(remark))
-        self._speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens a second, of the last steps
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -169,22 +162,11 @@ class Training:
         if math.isinf(self.deadline):
             return
         done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
-        usual = self.progress.tokens / done / median_high(self._speeds)
+        usual = self.progress.tokens / done / self._clock.usual_speed
         pace = usual + (spent - self.progress.seconds) / done  # with its share of evaluations, samples and saving
         config = fit_to_time(self._planned, self.config.steps, done, spent, pace, seconds, self.most_steps)
         if config.steps != self.config.steps:
-            slower = Message("slower than when this machine was timed")
-            how = slower if config.steps < self.config.steps else Message("faster again")
-            if config.steps > self._planned.steps:
-                how = Message("faster than when this machine was timed")
-            self.fitting.on_remark(
-                Message(
-                    "{how}: {steps:,} steps instead of {before:,}",
-                    how=how,
-                    steps=config.steps,
-                    before=self.config.steps,
-                )
-            )
+            self.fitting.on_remark(steps_changed(self.config.steps, config.steps, self._planned.steps))
             self.config = config
             self.task.set_total_steps(config.steps)
             self.folder.change(config.to_dict())
@@ -202,10 +184,7 @@ class Training:
         """
         if self.ranks.on_one_machine:
             return
-        until = time.monotonic() + _ASKED_SOON
-        while not self.interrupts.asked and time.monotonic() < until:
-            time.sleep(0.05)
-        if not self.interrupts.asked:
+        if not self.interrupts.comes_within(_ASKED_SOON):
             raise TrainingError(
                 "another machine was asked to stop, so all have saved at step {step:,}; torchrun starts those "
                 "that are left again, if it may",
@@ -299,7 +278,6 @@ class Training:
                 last_good=self.checkpointer.last_good(),
             )
         self._clock.stop(self.progress)
-        self._speeds.append(self._clock.tokens_per_second)
         peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype) * self.ranks.world
         self._emit(
             step=step,
@@ -416,36 +394,3 @@ class Training:
             self.folder.write(runs.SUMMARY, summary)
         self.ranks.wait()
         return summary
-
-
-@torch.no_grad()
-def validate(
-    learner: nn.Module,
-    batches: Sequence[Batch],
-    arithmetic: Arithmetic,
-    ranks: Ranks,
-    until: Callable[[], bool] | None = None,
-) -> tuple[dict[str, float], dict[str, int]] | None:
-    """What a score is made from: the sums of ``measure`` and of targets; each process takes its turn with the batches.
-
-    None if ``until`` says, before it is done, that there is no more time.
-    """
-    sums: defaultdict[str, float] = defaultdict(float)
-    targets: Counter[str] = Counter()
-    hurried = False
-    with evaluating(learner):
-        for mine in range(ranks.rank, len(batches) + ranks.rank, ranks.world):
-            hurried = until is not None and until()
-            if hurried:
-                break
-            counts = mine < len(batches)
-            batch = batches[mine if counts else 0]  # all compute, or who gathers weights would wait
-            with arithmetic.autocast():
-                found = learner(batch.to(arithmetic.device))
-            for name, each in found.items():
-                sums[name] += float(each) * counts
-            targets.update({name: count * counts for name, count in batch.targets.items()})
-    let_go(learner)
-    if hurried:
-        return None
-    return ranks.totals(sums), {name: round(count) for name, count in ranks.totals(targets).items()}

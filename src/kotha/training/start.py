@@ -161,7 +161,7 @@ def _start(
     counts: dict[str, int] = {}
     if origin is not None:
         origin.check(choice.model, data.tokenizer)
-        about |= {"fill": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
+        about |= {"initialize": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
     check_lora(choice.settings, data.tokenizer, str(data.path), origin)
     training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
     training.most_steps = None if choice.design is None else choice.design.most_steps
@@ -198,18 +198,19 @@ def start_run(
     ranks: Ranks = ALONE,
     timed: bool = False,
     seconds_per_step: float | None = None,
-    fill: Callable[[Any], Any] | None = None,
+    initialize: Callable[[Any], Any] | None = None,
     **about: Any,
 ) -> Training:
     """A run in a new folder, ready to ``run()``; ``about`` is what else its config.json should tell.
 
-    ``fill`` may put other weights into the new model than those of chance.
+    ``initialize`` may put other weights into the new model than those of chance.
     With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
     """
     if ranks.writes:
         folder.claim()
-    training = _training(model, config, data, folder, sampler=sampler, on_event=on_event, ranks=ranks, fill=fill)
-    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
+
+    def record(training: Training) -> None:
+        nonlocal seconds_per_step
         arithmetic, fitting = training.arithmetic, training.fitting
         if timed and seconds_per_step is None and ranks.alone:
             shape = (fitting.micro_batch_size, fitting.context_length)
@@ -234,8 +235,9 @@ def start_run(
             **({LAUNCH: ranks.launch} if ranks.launch is not None else {}),
             **about,
         )
-    ranks.wait()
-    return training
+
+    how = {"sampler": sampler, "on_event": on_event, "initialize": initialize}
+    return _open(model, config, data, folder, record, ranks, **how)
 
 
 def resume_run(
@@ -262,18 +264,30 @@ def resume_run(
     if same != model:
         raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
     config = config.change(**changes)
-    training = _training(model, config, data, folder, ranks=ranks, **how)
-    if ranks.writes:
+
+    def record(_: Training) -> None:
         folder.remember_data(data)
         if changes:
             folder.change(config.to_dict())
-    ranks.wait()
+
+    training = _open(model, config, data, folder, record, ranks, **how)
     training.resume()
     return training
 
 
-def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
-    """What a data folder of plain text offers: next tokens to a GPT, masked words to a BERT."""
+def _open(
+    model: ModelConfig,
+    config: TrainConfig,
+    data: Dataset,
+    folder: RunFolder,
+    record: Callable[[Training], None],
+    ranks: Ranks,
+    **how: Any,
+) -> Training:
+    """The training of a run, new or resumed, written down by ``record``.
+
+    A data folder of plain text offers next tokens to a GPT, masked words to a BERT.
+    """
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         needs, instead = _OTHERS.get(model.family, _CLASSES)
         raise ConfigError(
@@ -285,4 +299,8 @@ def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: Ru
         )
     check_settings(model, config)
     task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
-    return Training(model, config, task, folder, tokenizer=data.tokenizer, **how)
+    training = Training(model, config, task, folder, ranks=ranks, **how)
+    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
+        record(training)
+    ranks.wait()
+    return training

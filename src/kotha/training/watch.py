@@ -9,6 +9,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable
+from statistics import median_high
 from types import FrameType
 from typing import Any
 
@@ -16,6 +17,7 @@ from kotha.i18n.message import Message
 from kotha.training.checkpointer import Progress
 
 _RECENT = 50
+_LAST_SPEEDS = 200
 
 
 class Watch:
@@ -36,13 +38,31 @@ class Watch:
         return None
 
 
+def steps_changed(before: int, now: int, planned: int) -> Message:
+    """What to say of another number of steps than before, so that a run ends in time."""
+    how = Message("slower than when this machine was timed") if now < before else Message("faster again")
+    if now > planned:
+        how = Message("faster than when this machine was timed")
+    return Message("{how}: {steps:,} steps instead of {before:,}", how=how, steps=now, before=before)
+
+
 class Clock:
     """Counts the seconds that go into learning, not those of measuring and saving."""
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._tokens, self._seconds = 0, 0.0
-        self.tokens_per_second = 0.0
+        self._speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens a second, of the last steps
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the last step."""
+        return self._speeds[-1] if self._speeds else 0.0
+
+    @property
+    def usual_speed(self) -> float:
+        """Tokens a second; the median passes over a few slow steps, such as the first."""
+        return median_high(self._speeds)
 
     def start(self, progress: Progress) -> None:
         """Count from here, unless it already counts."""
@@ -55,7 +75,8 @@ class Clock:
         if self._since is not None:
             progress.seconds += time.perf_counter() - self._since
             seconds = progress.seconds - self._seconds
-            self.tokens_per_second = (progress.tokens - self._tokens) / max(1e-9, seconds)
+            if progress.tokens > self._tokens:
+                self._speeds.append((progress.tokens - self._tokens) / max(1e-9, seconds))
             self._since = None
 
 
@@ -79,6 +100,13 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def comes_within(self, seconds: float) -> bool:
+        """Whether someone asks in the next seconds, or has asked."""
+        until = time.monotonic() + seconds
+        while not self.asked and time.monotonic() < until:
+            time.sleep(0.05)
+        return self.asked
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         again, self.asked = self.asked, True

@@ -18,8 +18,14 @@ from kotha.model.config import ModelConfig, Seq2SeqConfig, TextConfig
 from kotha.model.family import build
 from kotha.model.presets import PRESETS, preset
 from kotha.training.device.precision import DTYPES
-from kotha.training.plan.activations import BodyMemory, body_memory, example_inputs
-from kotha.training.plan.eager import eager_attention, eager_feedforward, eager_norm
+from kotha.training.plan.activations import (
+    BodyMemory,
+    body_memory,
+    eager_attention,
+    eager_feedforward,
+    eager_norm,
+    example_inputs,
+)
 from kotha.training.plan.memory import plan_memory
 from kotha.training.recipes import recipe
 

@@ -13,8 +13,7 @@ from kotha.errors import ConfigError, DataError
 from kotha.model.config import BERTConfig, GPTConfig, TextConfig, ViTConfig, classifying
 from kotha.model.presets import preset
 from kotha.training.config import TrainConfig
-from kotha.training.tasks.augmenting import augmented
-from kotha.training.tasks.classification import ImageClasses, TextClasses
+from kotha.training.tasks.classification import ImageClasses, TextClasses, augmented
 
 VIT = ViTConfig(image_size=4, patch_size=2, n_channels=1, n_classes=3, n_layers=1, d_model=8, n_heads=1)
 CONFIG = TrainConfig(batch_size=4, seed=2)
@@ -64,7 +63,7 @@ def test_augmentation_moves_each_image_by_its_turn_alone(augment: Any) -> None:
 
 def test_no_move_is_no_change_and_a_mirror_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_TURN", "_SHIFT", "_SCALE"):
-        monkeypatch.setattr(f"kotha.training.tasks.augmenting.{name}", 0.0)
+        monkeypatch.setattr(f"kotha.training.tasks.classification.{name}", 0.0)
     image = torch.rand(1, 2, 6, 6)
     chances = [np.random.default_rng(seed) for seed in range(8)]
     moved = augmented(image.expand(8, -1, -1, -1), chances, flip=True)

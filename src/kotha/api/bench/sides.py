@@ -39,6 +39,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.device.hardware import peak_flops_per_second
 from kotha.training.device.precision import Arithmetic
+from kotha.training.distributed import Ranks
 from kotha.training.loop import Training
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.step_time import predict_seconds_per_step
@@ -112,7 +113,9 @@ def alike(batch_size: int, how: Arithmetic) -> TrainConfig:
 
 def our_step(model: GPTConfig, settings: TrainConfig, how: Arithmetic) -> Work:
     """A step of our loop, which gives its loss; it writes nothing, so the run needs no folder."""
-    training = Training(model, settings, RandomTokens(model), RunFolder(os.devnull), device=str(how.device))
+    training = Training(
+        model, settings, RandomTokens(model), RunFolder(os.devnull), ranks=Ranks(device=str(how.device))
+    )
     training.learner.train()
     training.fitting.settle(training.gradients)
     steps = itertools.count()

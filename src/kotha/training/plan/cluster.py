@@ -43,10 +43,6 @@ TOKENS = (10e9, 100e9, 1e12)
 _MOST_GPUS = 1 << 17
 _FLOAT32 = 4
 _LARGEST_SHORT_ID = 65_536
-# Bytes a second of NVLink, each way; a GPU without it has PCIe.
-_NVLINK = {"NVIDIA B200": 900e9, "NVIDIA H200": 450e9, "NVIDIA H100 SXM": 450e9, "NVIDIA V100 16 GB": 150e9}
-_NVLINK |= {"NVIDIA A100 80 GB": 300e9, "NVIDIA A100 40 GB": 300e9}
-_PCIE = 25e9
 _KEPT = 3  # checkpoints on the disk at once: two, and the one that is written
 
 
@@ -73,14 +69,9 @@ class Cluster:
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError("{name} must be above 0", name=name)
 
-    @property
-    def link(self) -> float:
-        """Bytes a second between two GPUs of a node, each way."""
-        return _NVLINK.get(self.gpu.title, _PCIE)
-
     def seconds(self, n_bytes: float) -> float:
         """How long it takes until every GPU has so many bytes that all of them hold parts of (all-gather)."""
-        within = n_bytes * (self.gpus - 1) / self.gpus / self.link
+        within = n_bytes * (self.gpus - 1) / self.gpus / self.gpu.link
         between = n_bytes * (self.nodes - 1) / self.nodes / (self.network * self.gpus / self.nodes)
         return max(within, between) / LINK_SHARE
 

@@ -14,8 +14,10 @@ They are taken to hold for other GPUs and models, with the time to pass over the
 or a newer torch changes them. An estimate, good for choosing, not for promising.
 """
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from kotha.errors import UsageError, nearest
 from kotha.i18n.message import Message
@@ -44,6 +46,7 @@ class GPU:
     single: float  # operations a second in float32 or TF32
     bandwidth: float  # bytes a second from and to its memory
     memory: int  # bytes that a program can have, nearly
+    link: float  # bytes a second to another GPU of the same machine, each way: NVLink, else PCIe
     bfloat16: bool = True  # or float16, with scaled gradients
 
     @property
@@ -56,29 +59,17 @@ class GPU:
         return self.single if precision == "float32" else self.half
 
 
-def _gpu(title: str, half: float, single: float, bandwidth: float, memory: int, bfloat16: bool = True) -> GPU:
-    """From TFLOP/s, GB/s and GB as data sheets have them."""
-    return GPU(title, half * 1e12, single * 1e12, bandwidth * 1e9, memory * 10**9, bfloat16)
+def _read() -> dict[str, GPU]:
+    """The table as data sheets have it: TFLOP/s, GB/s and GB."""
+    units = {"half": 1e12, "single": 1e12, "bandwidth": 1e9, "link": 1e9, "memory": 10**9}
+    table = json.loads(Path(__file__).with_name("gpus.json").read_text(encoding="utf-8"))
+    return {
+        name: GPU(**{key: value * units[key] if key in units else value for key, value in each.items()})
+        for name, each in table.items()
+    }
 
 
-GPUS: dict[str, GPU] = {
-    "b200": _gpu("NVIDIA B200", 2250, 1125, 8000, 180),
-    "h200": _gpu("NVIDIA H200", 989, 494, 4800, 141),
-    "h100": _gpu("NVIDIA H100 SXM", 989, 494, 3350, 80),
-    "h100-pcie": _gpu("NVIDIA H100 PCIe", 756, 378, 2000, 80),
-    "a100": _gpu("NVIDIA A100 80 GB", 312, 156, 2039, 80),
-    "a100-40gb": _gpu("NVIDIA A100 40 GB", 312, 156, 1555, 40),
-    "l40s": _gpu("NVIDIA L40S", 362, 183, 864, 48),
-    "l4": _gpu("NVIDIA L4", 121, 60, 300, 24),
-    "a10": _gpu("NVIDIA A10", 125, 62, 600, 24),
-    "rtx-a6000": _gpu("NVIDIA RTX A6000", 155, 77, 768, 48),
-    "rtx-5090": _gpu("NVIDIA GeForce RTX 5090", 209, 105, 1792, 32),
-    "rtx-4090": _gpu("NVIDIA GeForce RTX 4090", 165, 83, 1008, 24),
-    "rtx-3090": _gpu("NVIDIA GeForce RTX 3090", 71, 36, 936, 24),
-    "rtx-3060": _gpu("NVIDIA GeForce RTX 3060", 26, 13, 360, 12),
-    "v100": _gpu("NVIDIA V100 16 GB", 125, 15.7, 900, 16, bfloat16=False),
-    "t4": _gpu("NVIDIA T4", 65, 8.1, 320, 16, bfloat16=False),
-}
+GPUS = _read()
 
 
 def gpu_named(name: str) -> GPU:

@@ -141,7 +141,7 @@ def assumptions(cluster: Cluster, model: GPTConfig, training: TrainConfig) -> li
         ),
         (
             Message("within a machine"),
-            Message("{n:,.0f} GB/s each way", n=cluster.link / 1e9),
+            Message("{n:,.0f} GB/s each way", n=cluster.gpu.link / 1e9),
             Message("as the maker rates NVLink, or PCIe without it"),
         ),
         (

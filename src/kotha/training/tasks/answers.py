@@ -60,6 +60,7 @@ class AnswerTokens(Task):
         self.context_length = config.context_length or model.context_length
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
+        self.tokenizer = tokenizer
         self._pad = tokenizer.special.get("pad", 0)
         self.left_out = 0
         self._learned = self._prepare(TRAINING, dialogues, tokenizer)

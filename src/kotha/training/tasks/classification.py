@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import affine_grid, grid_sample
 
 from kotha.errors import ConfigError, DataError
 from kotha.i18n.message import Message
@@ -26,7 +27,6 @@ from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge
-from kotha.training.tasks.augmenting import augmented
 from kotha.training.tasks.order import Order, Ragged, measuring_slices
 from kotha.training.tasks.task import TRAINING, VALIDATION, Batch, Score, Task, Tensors, check_vocabulary
 
@@ -177,6 +177,7 @@ class TextClasses(_Classes):
             )
         check_vocabulary(model, tokenizer)
         self.context_length = config.context_length or model.context_length
+        self.tokenizer = tokenizer
         self._reader, n_classes = MarkedTexts(tokenizer, model.marks, self.context_length), len(model.labels)
         self._text_of, *learned = self._encode(TRAINING, texts, labels, n_classes)
         _, *held_out = self._encode(VALIDATION, validation_texts, validation_labels, n_classes)
@@ -269,3 +270,28 @@ def _check_labels(what: Message, labels: Labels, n_examples: int, n_classes: int
             last=n_classes - 1,
         )
     return found.long()
+
+
+# -- augmentation -----------------------------------------------------------------------------------------------------
+
+# At most: degrees, shares of the image's side, and of its size.
+_TURN, _SHIFT, _SCALE = 12.0, 0.1, 0.12
+
+
+def augmented(images: Tensor, chances: Sequence[np.random.Generator], flip: bool = False) -> Tensor:
+    """Augmentation: a help on few images. Drawn from an image's turn alone, so a resumed run sees what it would have.
+
+    Images (N, n_channels, height, width), each moved by its own chance; with ``flip`` half of them mirrored.
+    """
+    moves = torch.tensor(np.stack([_move(chance, flip) for chance in chances]), dtype=images.dtype)  # (N, 2, 3)
+    grid = affine_grid(moves, list(images.shape), align_corners=False)
+    return grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+
+def _move(chance: np.random.Generator, flip: bool) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Where the pixels of a moved image come from: a turn, a scale and a shift as one matrix (2, 3)."""
+    turn, scale, across, down, mirrored = chance.uniform(-1, 1, 5)
+    angle, size = math.radians(_TURN * turn), 1 + _SCALE * scale
+    side = -1.0 if flip and mirrored < 0 else 1.0
+    cosine, sine = size * math.cos(angle), size * math.sin(angle)
+    return np.array([[side * cosine, -sine, 2 * _SHIFT * across], [side * sine, cosine, 2 * _SHIFT * down]])

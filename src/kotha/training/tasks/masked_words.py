@@ -70,6 +70,7 @@ class MaskedWords(Task):
                 least=_SHORTEST_CONTEXT,
                 longest=model.context_length,
             )
+        self.tokenizer = data.tokenizer
         self._masking = Masking(data.tokenizer)
         check_vocabulary(model, data.tokenizer, DataError)
         self.data = data

@@ -3,7 +3,7 @@
 What a step sees is a function of the seed and the step, so a resumed run misses nothing. ``PackedBatches`` lays the
 documents of an epoch end to end in a new order, epoch after epoch, and cuts the endless line into sequences: every
 token is a target exactly once an epoch, and none is wasted on padding. ``OffsetBatches`` is the course's: each sequence
-starts at a random place. Some may be read backwards (``backwards.py``).
+starts at a random place. Some may be read backwards, and teachers may say what they think of each token.
 
 It is measured on the validation documents end to end, cut into windows that do not overlap, each token a target once:
 the quick figure of a running training. Each window starts with no context, so it is a little higher than what a sliding
@@ -17,18 +17,19 @@ from functools import lru_cache
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError, DataError
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import Sampling, TrainConfig
 from kotha.training.objectives import next_token, next_token_sum, taught_token
-from kotha.training.tasks.backwards import Backwards
 from kotha.training.tasks.order import measuring_slices
 from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
-from kotha.training.tasks.teachers import Teachers
 
 _PART = "tokens"
 
@@ -39,7 +40,7 @@ class NextToken(Task):
     """Guess each token from those before it."""
 
     name = "next-token"
-    _teachers: Teachers | None = None
+    _teachers: "Teachers | None" = None
 
     def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
         if not isinstance(model, GPTConfig):
@@ -47,7 +48,7 @@ class NextToken(Task):
                 "a {family} model cannot be trained on next tokens; use a gpt preset", family=model.family
             )
         check_vocabulary(model, data.tokenizer, DataError)
-        self.data = data
+        self.data, self.tokenizer = data, data.tokenizer
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
         self.context_length = config.context_length or model.context_length
@@ -215,3 +216,88 @@ def make_batches(
         )
     kind = PackedBatches if sampling == "documents" else OffsetBatches
     return kind(split, context_length, batch_size, seed)
+
+
+# -- reading backwards ------------------------------------------------------------------------------------------------
+
+_LAST_FORWARDS = 0.25
+
+
+class Backwards:
+    """Turns a share of the sequences around, until the last quarter of the steps; which ones, seed and step decide.
+
+    What came before a token says as much of it as what comes after, so a text gives twice the exercise before it is
+    known by heart. The mask token, which no text holds, stands before what is read backwards, where the tokenizer has
+    one. (The same idea against forgetting who was whose mother: reverse training, https://arxiv.org/abs/2403.13799.)
+    """
+
+    def __init__(self, share: float, seed: int, steps: int, tokenizer: Tokenizer) -> None:
+        self._share, self._seed, self.steps = share, seed, steps
+        self._mark = tokenizer.special.get("mask")
+
+    def turn(self, sequences: NDArray[np.int64], step: int, first: int) -> None:
+        """Turn some of the sequences around, which are those of a step's batch from ``first`` on: (B, T + 1)."""
+        if not self._share or step >= (1 - _LAST_FORWARDS) * self.steps:
+            return
+        draw = np.random.default_rng([self._seed, step, 1])
+        turned = draw.random(first + len(sequences))[first:] < self._share
+        sequences[turned] = sequences[turned, ::-1]
+        if self._mark is not None:
+            sequences[turned, 0] = self._mark
+
+
+# -- teachers ---------------------------------------------------------------------------------------------------------
+
+
+class Teachers:
+    """Trained models whose guesses a new model learns from, beside the text (knowledge distillation).
+
+    The text says of each token only which one came; a teacher says how likely all the others were. From little text a
+    student of several teachers becomes better than each of them, and smaller if it should. The teachers never change;
+    what they say of a token is the mean of their probabilities.
+    """
+
+    def __init__(self, folders: Sequence[str], tokenizer: Tokenizer, context_length: int) -> None:
+        self.models = [_read_teacher(folder, tokenizer, context_length) for folder in folders]
+        self._ready = False
+
+    @torch.no_grad()
+    def hidden(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """For each teacher what its head reads, and that head: (B, T) -> (B, T, C), (V, C)."""
+        if not self._ready:
+            self._move(tokens.device)
+        return [(model.hidden(tokens), model.head.weight) for model in self.models]
+
+    def _move(self, device: torch.device) -> None:
+        """To where the student is, in the type that its products have."""
+        narrow = torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else torch.float32
+        for model in self.models:
+            model.to(device, narrow)
+        self._ready = True
+
+
+def _read_teacher(folder: str, tokenizer: Tokenizer, context_length: int) -> GPT:
+    found = bundle.load(folder)
+    model = found.model
+    if not isinstance(model, GPT):
+        raise ConfigError(
+            "the teacher {folder} is a {family} model; only a gpt foretells next tokens",
+            folder=folder,
+            family=model.config.family,
+        )
+    if found.tokenizer is None or found.tokenizer.fingerprint != tokenizer.fingerprint:
+        raise ConfigError(
+            "the teacher {folder} reads with another tokenizer than the data; its guesses would be of other words",
+            folder=folder,
+        )
+    if model.config.context_length < context_length:
+        raise ConfigError(
+            "the teacher {folder} reads {context_length} tokens at once; use context_length={context_length} or less",
+            folder=folder,
+            context_length=model.config.context_length,
+        )
+    if model.head.bias is not None:
+        raise ConfigError(
+            "the teacher {folder} has a bias in its head, which is not known how to teach from", folder=folder
+        )
+    return model.requires_grad_(False)

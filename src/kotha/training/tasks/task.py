@@ -41,6 +41,7 @@ class Batch:
 class Task(Protocol):
     """Something to learn, and the examples to learn it from."""
 
+    tokenizer: Tokenizer | None = None  # of the texts that it reads, which goes with the model
     chat_template: ChatTemplate | None = None  # how a model that learned this takes turns, if it does
 
     @property

@@ -60,6 +60,7 @@ class Translation(Task):
         self.context_length = model.context_length
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
+        self.tokenizer = tokenizer
         self._start, self._end = tokenizer.special["bos"], tokenizer.special["eos"]
         self._pad = tokenizer.special.get("pad", self._end)
         self.left_out = 0
