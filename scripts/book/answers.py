@@ -65,12 +65,13 @@ def _answered(language: Any) -> Iterator[str]:
     from tests.course.exercises.typed import half_right, marked, right, wrong
 
     from kotha.course.exercises.sets import QuestionChoice
+    from kotha.i18n.catalogue import translate
 
     for name, titles in _SETS.items():
         yield f"## {titles[language]}\n"
         choice = QuestionChoice(set=name)  # type: ignore[arg-type]
         for question in choice.prepare()[1]:
-            yield f"**{question.id}.** {_in_a_line(question.text.to(language))}\n"
+            yield f"**{question.id}.** {_in_a_line(translate(question.text, language))}\n"
             rows = [_HEADER[language], ("---",) * 4]
             for kind, typed in (
                 ("right", (right(question, language),)),
@@ -88,10 +89,12 @@ def _answered(language: Any) -> Iterator[str]:
 def _recognised(language: Any) -> str:
     from tests.course.exercises.typed import recognised_slips
 
+    from kotha.i18n.catalogue import translate
+
     rows = [_TEN_HEADER[language], ("---",) * 4]
     for slip in recognised_slips(SLIPS):
         cell = f"{slip.step}[{slip.row},{slip.column}]"
-        rows.append((cell, slip.truth, slip.typed, _cell(" ".join(words.to(language) for words in slip.said))))
+        rows.append((cell, slip.truth, slip.typed, _cell(" ".join(translate(words, language) for words in slip.said))))
     return _table(rows)
 
 

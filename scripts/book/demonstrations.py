@@ -7,12 +7,13 @@ Nothing on it is typed by hand but its first paragraphs: tables, sentences and p
 import json
 import sys
 from pathlib import Path
+from typing import Literal
 
 from scripts.book.chapters import IMAGES, LEARN, ROOT
 from scripts.book.slugs import slug
 
 RESULTS = ROOT / "benchmarks" / "results" / "lessons"
-LANGUAGES = ("en", "bn")
+LANGUAGES: tuple[Literal["en", "bn"], ...] = ("en", "bn")
 MARK = "<!-- written below by scripts/book/demonstrations.py -->"
 _HEADER = {"en": ("lesson", "question", "what was seen"), "bn": ("পাঠ", "প্রশ্ন", "যা দেখা গেল")}
 _COST = {
@@ -26,6 +27,7 @@ def pages() -> dict[Path, str]:
     sys.path.insert(0, str(ROOT / "src"))
     from kotha.course.lessons.catalogue import lessons
     from kotha.course.lessons.result import LessonResult
+    from kotha.i18n.catalogue import translate
 
     found = {
         each.name: LessonResult.from_dict(json.loads((RESULTS / f"{each.name}.json").read_text(encoding="utf-8")))
@@ -34,10 +36,10 @@ def pages() -> dict[Path, str]:
     made: dict[Path, str] = {}
     for language in LANGUAGES:
         end = "" if language == "en" else ".bn"
-        questions = {each.name: each.question.to(language) for each in lessons()}
+        questions = {each.name: translate(each.question, language) for each in lessons()}
         rows = [_HEADER[language], ("---",) * 3]
         rows += [
-            (f"[{name}](#{slug(questions[name], '-')})", questions[name], result.reading[0].to(language))
+            (f"[{name}](#{slug(questions[name], '-')})", questions[name], translate(result.reading[0], language))
             for name, result in found.items()
         ]
         page = LEARN / f"demonstrations{end}.md"
@@ -49,8 +51,8 @@ def pages() -> dict[Path, str]:
             parts += [
                 f"## {questions[name]}",
                 result.markdown(language),
-                "\n\n".join(sentence.to(language) for sentence in result.reading),
-                f"![{result.drawing.title.to(language)}](../images/book/{picture})",
+                "\n\n".join(translate(sentence, language) for sentence in result.reading),
+                f"![{translate(result.drawing.title, language)}](../images/book/{picture})",
                 _COST[language].format(name=name, seconds=seconds, seeds=seeds),
             ]
         made[page] = "\n\n".join(parts) + "\n"

@@ -9,6 +9,8 @@ from scripts.book import demonstrations
 
 from kotha.course.lessons.catalogue import lessons
 from kotha.course.lessons.result import LessonResult
+from kotha.i18n.catalogue import translate
+from kotha.i18n.numbers import LANGUAGES
 
 
 def test_the_page_of_demonstrations_is_what_was_measured() -> None:
@@ -31,7 +33,10 @@ def test_what_is_said_follows_from_the_figures_that_are_kept(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     result, read = LessonResult.from_dict(record), import_module(f"kotha.course.lessons.{name}").read
     takes_all_at_once = "conditions" in inspect.signature(read).parameters
-    assert list(result.reading) == (read(result.conditions) if takes_all_at_once else read(*result.conditions))
+    said = read(result.conditions) if takes_all_at_once else read(*result.conditions)
+    for language in LANGUAGES:
+        kept, anew = ([translate(each, language) for each in sentences] for sentences in (result.reading, said))
+        assert kept == anew
 
 
 def test_a_lesson_takes_as_long_as_the_list_says() -> None:

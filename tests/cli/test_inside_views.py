@@ -114,13 +114,13 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "vit", "--text", "আজ"], "give it an image"),
         (["attention", "gpt", "--image", "image.npy"], "an image is for a ViT"),
         (["attention", "gpt", "--text", "আজ", "--image", "image.npy"], "give one of them"),
-        (["attention", "gpt", "--text", "আজ", "--generate", "0"], "generate=0 writes nothing"),
+        (["attention", "gpt", "--text", "আজ", "--generate", "0"], "--generate 0 writes nothing"),
         (["attention", "gpt", "--text", "আজ", "--generate", "99"], "more than the context of 48"),
         (["attention", "gpt", "--text", "আজ", "--layers", "7"], "known: blocks.0, blocks.1"),
         (["attention", "gpt", "--text", "আজ", "--generate", "3", "--temperature", "-1"], "temperature=-1.0"),
         (["attention", "bert", "--text", "আজ", "--generate", "3"], "writes none"),
-        (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave temperature out"),
-        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "say how far with generate"),
+        (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave --temperature out"),
+        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "say how far with --generate"),
         (["flow", "gpt", "--preset", "mini"], "name a run, or --preset NAME"),
         (["flow", "--preset", "mini", "--second", "আজ"], "a preset has none"),
         (["lens", "vit", "--text", "আজ"], "a ViT has classes"),
@@ -162,7 +162,7 @@ def test_a_short_text_is_its_own_title(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "  \n "])
 def test_a_text_of_nothing_has_a_title_that_says_so(text: str) -> None:
-    assert Asked(text=text).headline(otherwise="noise") == "An empty text"
+    assert str(Asked(text=text).headline(otherwise="noise")) == "An empty text"
     assert Asked().headline(otherwise="noise") == "noise"
 
 

@@ -85,7 +85,7 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--layer", "3"], "choose in a model: give it --text to read"),
         (["--part", "cross"], "choose in a model: give it --text to read"),
         (["--run", "{gpt}"], "give the model something to read"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "layer=7 is not there; blocks has layers 0 to 1"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "--layer 7 is not there; blocks has layers 0 to 1"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no cross-attention"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "leave it out"),
@@ -112,7 +112,7 @@ def test_mistakes_are_answered(
     ("words", "wording"),
     [
         (["--preset", "vit-digits"], "the questions are about a GPT, and vit-digits is a vit; try gpt2"),
-        (["--batch-size", "0"], "batch_size=0 is no batch; use 1 or more"),
+        (["--batch-size", "0"], "--batch-size 0 is no batch; use 1 or more"),
         (["13"], "there is no question '13'; use all, 1 to 12, or a part such as 7c or 10a"),
     ],
 )

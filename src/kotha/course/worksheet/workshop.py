@@ -51,15 +51,13 @@ def drawn(n_tokens: int, width: int, head_width: int, seed: int) -> Given:
     >>> drawn(4, 6, 3, seed=1).w_q.shape
     (6, 3)
     """
-    for name, size in (("tokens", n_tokens), ("width", width), ("head width", head_width)):
+    for size, refused in (
+        (n_tokens, "tokens {n} makes no sheet for paper; use {fewest} to {most}"),
+        (width, "width {n} makes no sheet for paper; use {fewest} to {most}"),
+        (head_width, "head width {n} makes no sheet for paper; use {fewest} to {most}"),
+    ):
         if not _FEWEST <= size <= _MOST:
-            raise UsageError(
-                "{name} {size} makes no sheet for paper; use {fewest} to {most}",
-                name=name,
-                size=size,
-                fewest=_FEWEST,
-                most=_MOST,
-            )
+            raise UsageError(refused, n=size, fewest=_FEWEST, most=_MOST)
     random = np.random.default_rng(seed)
 
     def draw(height: int, size: int) -> Array:

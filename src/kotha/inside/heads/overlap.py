@@ -90,11 +90,6 @@ def head_weights(model: nn.Module) -> dict[str, HeadWeights]:
     return {name: HeadWeights(attention) for name, attention in attentions(model).items()}
 
 
-def head_overlap(attention: Attention, first: int, second: int) -> Overlap:
-    """Compare two heads of an attention by their places in it."""
-    return _overlap(_spaces(attention, first), _spaces(attention, second))
-
-
 def _spaces(attention: Attention, place: int) -> tuple[Array, Array]:
     """What a head notices, and where it writes: orthonormal bases, each (C, rank)."""
     q, k, v, o = _matrices(attention, place)

@@ -21,21 +21,21 @@ from kotha.inside.heads.importance import places_of, silence
 from kotha.inside.hook_points import layers, stacks
 from kotha.inside.inputs import ModelInput
 from kotha.inside.numbers.arithmetic import (
-    Added,
-    Bent,
     CellOperation,
     CellSource,
-    Copied,
     Entry,
-    Masked,
-    MixedByWeights,
-    Normed,
-    Rotated,
-    RowTimesColumn,
-    RowTimesRow,
-    Softmaxed,
+    activated,
+    copied,
     looked_up,
+    masked_score,
+    mixed_by_weights,
+    normed,
+    rotated,
+    row_times_column,
+    row_times_row,
     same,
+    softmaxed,
+    sum_of_cells,
 )
 from kotha.inside.trace import trace
 from kotha.model.attention import Attention
@@ -175,7 +175,7 @@ class Ledger:
         return f"{site}.weight", self._given(f"{site}.bias", module.bias[None])
 
     def _product(self, site: str, values: Tensor, rows: str, left: str, module: nn.Linear, name: str = "") -> str:
-        return self._put(site, values, rows, NUMBERS, RowTimesColumn(left, *self._weight(name or site, module)))
+        return self._put(site, values, rows, NUMBERS, row_times_column(left, *self._weight(name or site, module)))
 
     def _norm(
         self, site: str, stream: str, module: nn.Module, name: str, rows: str, values: Tensor | None = None
@@ -184,10 +184,10 @@ class Ledger:
         operation: CellOperation = same(stream)
         if isinstance(module, RMSNorm):
             gain = self._given(f"{name}.weight", module.weight[None])
-            operation = Normed(stream, gain, None, module.eps)
+            operation = normed(stream, gain, None, module.eps)
         elif isinstance(module, nn.LayerNorm):
             gain = self._given(f"{name}.weight", module.weight[None])
-            operation = Normed(stream, gain, self._given(f"{name}.bias", module.bias[None]), module.eps)
+            operation = normed(stream, gain, self._given(f"{name}.bias", module.bias[None]), module.eps)
         self._put(site, values, rows, NUMBERS, operation)
 
     # -- from pieces to vectors -----------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class Ledger:
         if places is not None:
             parts.append(places)
             factors.append(1.0)
-        added = Added(tuple(parts), tuple(factors))
+        added = sum_of_cells(tuple(parts), tuple(factors))
         return self._put(f"positions{ending}", self._at("positions", order), line, NUMBERS, added)
 
     def _places(self, positions: NoPositions, count: int, line: str, ending: str) -> str | None:
@@ -240,10 +240,12 @@ class Ledger:
         def find(row: int, column: int) -> CellSource:
             return CellSource(first, 0, column) if row == 0 else CellSource("patches", row - 1, column)
 
-        self._put("sequence", whole, line, NUMBERS, Copied((first, "patches"), find))
+        self._put("sequence", whole, line, NUMBERS, copied((first, "patches"), find))
         places = model.positions(rows, columns)
         self._put("positions", places, line, NUMBERS)
-        return self._put("embedded", self._at("blocks.0.residual_in"), line, NUMBERS, Added(("sequence", "positions")))
+        return self._put(
+            "embedded", self._at("blocks.0.residual_in"), line, NUMBERS, sum_of_cells(("sequence", "positions"))
+        )
 
     # -- a layer --------------------------------------------------------------------------------------------------
 
@@ -258,10 +260,12 @@ class Ledger:
                 added = self._part(site, block, f"{site}_norm", line, memory)
                 following = f"{name}.{parts[at + 1]}_norm.input" if part != "feedforward" else f"{name}.residual_out"
                 total = sums.get(part, f"{name}.residual_out")
-                stream = self._put(total, self._at(following), line, NUMBERS, Added((stream, added)))
+                stream = self._put(total, self._at(following), line, NUMBERS, sum_of_cells((stream, added)))
             else:
                 added = self._part(site, block, stream, line, memory)
-                total = self._put(f"{site}_sum", self._at(f"{site}_norm.input"), line, NUMBERS, Added((stream, added)))
+                total = self._put(
+                    f"{site}_sum", self._at(f"{site}_norm.input"), line, NUMBERS, sum_of_cells((stream, added))
+                )
                 self._norm(f"{site}_norm", total, norm, f"{site}_norm", line)
                 stream = f"{site}_norm"
         if block.norm_order == "post":
@@ -281,9 +285,9 @@ class Ledger:
         up = self._product(f"{site}.up", self._at(f"{site}.up"), line, x, part.up)
         if isinstance(part, SwiGLU):
             gate = self._product(f"{site}.gate", self._at(f"{site}.gate"), line, x, part.gate)
-            bent = Bent(gate, "silu", up)
+            bent = activated(gate, "silu", up)
         else:
-            bent = Bent(up, self.model.config.activation)
+            bent = activated(up, self.model.config.activation)
         inner = self._put(f"{site}.inner", self._at(f"{site}.inner"), line, NUMBERS, bent)
         return self._product(site, self._at(site), line, inner, part.down, f"{site}.down")
 
@@ -296,22 +300,22 @@ class Ledger:
         q = self._projected(site, attention, "query", "queries", x, queries, own, rotation)
         k = self._projected(site, attention, "key", "keys", memory, keys, lent, rotation)
         v = self._projected(site, attention, "value", "values", memory, keys, lent, None)
-        scores = self._put(f"{site}.scores", self._at(f"{site}.scores"), queries, keys, RowTimesRow(q, k), **own)
+        scores = self._put(f"{site}.scores", self._at(f"{site}.scores"), queries, keys, row_times_row(q, k), **own)
         masked = self._at(f"{site}.masked_scores")
         if bool(masked.isneginf().any()):
-            hiding = Masked(scores, f"{site}.masked_scores")
+            hiding = masked_score(scores, f"{site}.masked_scores")
             scores = self._put(f"{site}.masked_scores", masked, queries, keys, hiding, **own)
-        weights = self._put(f"{site}.weights", self._at(f"{site}.weights"), queries, keys, Softmaxed(scores), **own)
+        weights = self._put(f"{site}.weights", self._at(f"{site}.weights"), queries, keys, softmaxed(scores), **own)
         silent = tuple(attention.heads[place] for place in self._silent.get(site, ()))
         mixed = self._at(f"{site}.head_outputs")  # (H, T, D)
-        self._put(f"{site}.head_outputs", mixed, queries, NUMBERS, MixedByWeights(weights, v, silent), **own)
+        self._put(f"{site}.head_outputs", mixed, queries, NUMBERS, mixed_by_weights(weights, v, silent), **own)
         width, heads = attention.d_head, attention.heads
 
         def find(row: int, column: int) -> CellSource:
             return CellSource(f"{site}.head_outputs", row, column % width, heads[column // width])
 
         joined = mixed.transpose(0, 1).flatten(1)
-        self._put(f"{site}.joined", joined, queries, NUMBERS, Copied((f"{site}.head_outputs",), find, "join"))
+        self._put(f"{site}.joined", joined, queries, NUMBERS, copied((f"{site}.head_outputs",), find, "join"))
         return self._product(site, self._at(site), queries, f"{site}.joined", attention.output, f"{site}.output")
 
     def _projected(
@@ -339,15 +343,15 @@ class Ledger:
             bias = self._given(f"{site}.{step}.bias", split(module.bias[None]), **heads)
         norm = getattr(attention, f"{step}_norm", None)
         todo: list[tuple[str, Tensor, Callable[[str], CellOperation]]] = [
-            (f"{site}.{step}", split(self._at(f"{site}.{step}")), lambda _: RowTimesColumn(x, by_head, bias))
+            (f"{site}.{step}", split(self._at(f"{site}.{step}")), lambda _: row_times_column(x, by_head, bias))
         ]
         if isinstance(norm, RMSNorm):
             gain, eps = self._given(f"{site}.{step}_norm.weight", norm.weight[None]), norm.eps
             values = self._at(f"{site}.{step}_norm")  # already (n, T, D)
-            todo.append((f"{site}.{step}_norm", values, lambda before: Normed(before, gain, None, eps)))
+            todo.append((f"{site}.{step}_norm", values, lambda before: normed(before, gain, None, eps)))
         if rotation is not None:
             values = self._at(f"{site}.{ends}")
-            todo.append((f"{site}.{ends}", values, lambda before: Rotated(before, *rotation)))
+            todo.append((f"{site}.{ends}", values, lambda before: rotated(before, *rotation)))
         before = x
         for number, (name, values, made) in enumerate(todo):
             last = number == len(todo) - 1
@@ -381,7 +385,7 @@ class Ledger:
         else:
             if isinstance(model, BERT):
                 stream = self._product("transform", self._at("transform"), line, stream, model.transform)
-                bent = Bent(stream, "gelu")
+                bent = activated(stream, "gelu")
                 stream = self._put("transform_bent", self._at("transform_bent"), line, NUMBERS, bent)
                 self._norm("transform_norm", stream, model.transform_norm, "transform_norm", line)
                 stream = "transform_norm"
@@ -389,4 +393,4 @@ class Ledger:
             columns = WORDS
         logits = self.entries["logits"]
         self._put("logits", logits.values, line, columns, logits.operation)
-        self._put("probabilities", logits.values.float().softmax(dim=-1), line, columns, Softmaxed("logits"))
+        self._put("probabilities", logits.values.float().softmax(dim=-1), line, columns, softmaxed("logits"))
