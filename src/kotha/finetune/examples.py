@@ -212,7 +212,7 @@ def _training(
             on_event({**event, "steps": training.config.steps})
 
     task, remark = use.task(plan)
-    hands: Any = {"tokenizer": plan.tokenizer, "sampler": use.sampler(plan), "on_event": hear, "fill": fill}
+    hands: Any = {"sampler": use.sampler(plan), "on_event": hear, "initialize": fill}
     training: Training = Training(plan.model, plan.config, task, folder, **hands)
     return training, remark
 
