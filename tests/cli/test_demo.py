@@ -113,22 +113,22 @@ def test_the_demo_counts_the_words_that_it_knows() -> None:
     assert (given.words, given.known) == (2, 2), "what was given is not what it wrote; a word that it ended is"
 
 
-def test_the_page_and_the_command_measure_the_same(made: Path, page: str, capsys) -> None:
+def test_the_page_and_the_command_measure_the_same(made: Path, page: Shown, capsys) -> None:
     assert main(["evaluate", str(made / "run"), str(made / "held-out.jsonl"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     unigram = next(row for row in found["baselines"]["rows"] if row["name"] == "unigram")
-    tiles = re.findall(r"<div><b>(.*?)</b>", page)
+    tiles, lead = [value for value, _ in page.blocks("headline")[0]["figures"]], text(page.data["lead"])
     assert tiles[:2] == [f"{found['bits_per_byte']:.3f}", f"{unigram['bits_per_byte']:.3f}"]
     worse = found["bits_per_byte"] >= unigram["bits_per_byte"]
-    assert ("whoever only counts" in page) == worse, "a model that counting beats is not said to have learned"
+    assert ("whoever only counts" in lead) == worse, "a model that counting beats is not said to have learned"
     writes = tiles[3] != "–" and float(tiles[3].rstrip("%")) >= 50
-    assert ("and learned to write its own" in page) == (writes and not worse), "nor is one that writes no words"
-    assert ("too little yet" in page) != (writes and not worse)
+    assert ("and learned to write its own" in lead) == (writes and not worse), "nor is one that writes no words"
+    assert ("too little yet" in lead) != (writes and not worse)
 
 
 def test_it_says_why_one_vocabulary_is_smaller() -> None:
     tokenizer = card.train_gpt2_style(["নদীর ধারে গাছ"], 4000)
     small = card.measure("GPT-2 pattern", tokenizer, ["নদী"])
     (remark,) = fewer_pieces([replace(small, vocab_size=4000), small])
-    assert remark.startswith(f"GPT-2 pattern: {small.vocab_size} pieces of 4,000, because it cuts words at every")
+    assert str(remark).startswith(f"GPT-2 pattern: {small.vocab_size} pieces of 4,000, because it cuts words at every")
     assert fewer_pieces([small, small]) == []

@@ -157,7 +157,7 @@ class Report:
         """One offline page, in both languages."""
         data, language = _plain(self), page_language()
         bangla = {each: catalogue("bn")[each] for each in _templates(data) if each in catalogue("bn")}
-        return document_page(translate(self.title, language), {**data, "bangla": bangla}, language)
+        return document_page(translate(self.title, language), {**data, "bangla": bangla}, language=language)
 
 
 def _plain(value: Any) -> Any:

@@ -1,14 +1,15 @@
 """A page of the studio as one file: styles, script and data inside it, and a policy that forbids the browser all else.
 
 Scripts and styles were built ahead (``static/single``); each is allowed by its hash alone, so that nothing a text says
-can run, and nothing is ever fetched. ``view_page`` is what most commands write: the same components that the studio
-draws with (``web/src/pages/views``), given their data here instead of by a server.
+can run, and nothing is ever fetched. The components are those that the studio draws with (``web/src/pages``), given
+their data here instead of by a server.
 """
 
 import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kotha.i18n.message import Text
@@ -60,44 +61,31 @@ class SinglePage:
         )
 
 
-def view_page(
-    kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text] = (), *, made_by: str, language: str = "bn"
+def single_page(
+    built: str,
+    kind: str,
+    title: str,
+    data: dict[str, Any],
+    remarks: Sequence[str] = (),
+    *,
+    made_by: str = "",
+    language: str = "bn",
 ) -> str:
-    """One offline page of a finding: its ``kind`` says which component shows the data, ``made_by`` which command."""
-    return _page("views", kind, title, data, remarks, made_by, language)
+    """One offline page: its ``kind`` says which component shows the data, ``made_by`` which command made it.
 
-
-def report_page(
-    kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text] = (), *, made_by: str, language: str = "bn"
-) -> str:
-    """The same of what was measured; its script is another, so that no page carries what it does not show."""
-    return _page("reports", kind, title, data, remarks, made_by, language)
-
-
-def training_page(
-    kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text] = (), *, made_by: str, language: str = "bn"
-) -> str:
-    """The same of a training, before it or after: its script knows curves."""
-    return _page("training", kind, title, data, remarks, made_by, language)
-
-
-def sheet_page(kind: str, title: str, data: dict[str, Any], *, made_by: str, language: str = "bn") -> str:
-    """The same of a sheet to work on by hand: its script grades and hints."""
-    return _page("sheet", kind, title, data, (), made_by, language)
-
-
-def document_page(title: str, data: dict[str, Any], language: str) -> str:
-    """The same of a document (``report/document.py``): its script shows blocks of any kind."""
-    return _page("document", "document", title, data, (), "", language)
-
-
-def _page(
-    built: str, kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text], made_by: str, language: str
-) -> str:
+    ``built`` is one of several scripts, so that no page carries what it does not show.
+    """
     said = words("views")["noscript"]
     without = f"<h1>{escape(str(title))}</h1>" + "".join(f"<p>{escape(said[each])}</p>" for each in ("bn", "en"))
     told = {"kind": kind, "title": title, "remarks": list(remarks), "made_by": made_by, "data": data}
     return SinglePage(built, str(title), told, without, language).html()
+
+
+view_page = partial(single_page, "views")  # what was found inside a model
+report_page = partial(single_page, "reports")  # what was measured
+training_page = partial(single_page, "training")  # a training, before it or after: its script knows curves
+sheet_page = partial(single_page, "sheet")  # a sheet to work on by hand: its script grades and hints
+document_page = partial(single_page, "document", "document")  # blocks of any kind (``report/document.py``)
 
 
 def _built(name: str) -> str:

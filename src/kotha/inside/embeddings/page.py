@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Message
 from kotha.inside.embeddings.near import Neighbour, WordMap, nearest_words, word_map
 from kotha.inside.embeddings.words import Embeddings, Word
 from kotha.inside.view import View
@@ -47,11 +47,10 @@ class NearWords:
         """The neighbours of each word, to read."""
         shown: list[Table | Text] = []
         for word, near in self.near:
-            pieces = " + ".join(word.pieces)
-            mean = Message("{word} is not one token: this is the mean of {pieces}", word=word.text, pieces=pieces)
+            told, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(word.pieces)
+            mean = [] if word.whole else [Message(told, word=word.text, pieces=pieces)]
             rows = [[each.text, f"{each.cosine:.3f}"] for each in near]
-            header = [Message("nearest"), Message("cosine")]
-            shown.append(Table(word.text, header, rows, [] if word.whole else [mean]))
+            shown.append(Table(word.text, [Message("nearest"), Message("cosine")], rows, mean))
         return shown
 
 
