@@ -27,9 +27,9 @@ class Job(BaseModel):
         description="When, in seconds since 1970; null while it runs, and where nobody could write it down."
     )
     said: str = Field(description="The last of what its command said; where it could not say how it ended, that.")
-    tags: tuple[str, ...] = Field((), description="Words that people find it by.")
+    tags: tuple[str, ...] = Field(description="Words that people find it by.")
     error: ToldMessage | None = Field(
-        None, description="Why it failed, to be shown in the reader's language; null where it did not."
+        description="Why it failed, to be shown in the reader's language; null where it did not."
     )
 
 
