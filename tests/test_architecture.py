@@ -44,7 +44,7 @@ def room_of(path: Path) -> str:
 # Names that two rooms still share: this must become empty.
 STILL_SHARED: set[str] = set()
 # Whole lines to type are what ``train.plan`` is asked for; a job is a command that runs by itself.
-SAY_FLAGS = {"training/plan/render.py", "server/jobs/kinds.py", "server/jobs/notes.py", "server/jobs/store.py"}
+SAY_FLAGS = {"training/plan/render.py", "server/jobs/kinds.py", "server/jobs/store.py"}
 # Everything that Python may call without the command line.
 BELOW = [
     path

@@ -20,7 +20,8 @@ from tests.launching import Launcher
 import kotha
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import KothaError
-from kotha.server.jobs.store import DAMAGED, JobStore
+from kotha.server.jobs.legacy import DAMAGED
+from kotha.server.jobs.store import JobStore
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.checkpoint import load_checkpoint

@@ -2,17 +2,16 @@
 
 import errno
 import io
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.test_jobs import written
+from tests.server.test_jobs import note, written
 
-from kotha.server.jobs.errors import DamagedJobError, JobConflictError
-from kotha.server.jobs.job import JOB
-from kotha.server.jobs.notes import JobNote
+from kotha.server.jobs.errors import JobConflictError
 from kotha.server.jobs.store import JobStore
 from kotha.server.settings import Limits
 
@@ -54,8 +53,7 @@ def test_a_job_that_cannot_be_looked_at_hides_no_other(
     closed, other = written(store, "train", 0), written(store, "train", 0)
     shut(tmp_path / closed, number)
     states = {each.id: (each.state, each.said) for each in JobStore(tmp_path).all()}
-    assert states[closed] == ("failed", f"its folder is damaged: it cannot be read: {os.strerror(number)}")
-    assert states[other][0] == "done"
+    assert states == {closed: ("done", ""), other: ("done", "")}
     monkeypatch.undo()
     assert JobStore(tmp_path).status(closed).state == "done", "nothing was taken away"
 
@@ -79,8 +77,7 @@ def test_files_that_a_closed_job_may_need_stay(
     file = store.bring("কথা", "txt")
     id, other = written(store, "prepare", 0), written(store, "prepare", 0)
     for each in (id, other):
-        note = JobNote(kind="prepare", name="", commands=[["presets"]], began=0.0, files=[file])
-        (tmp_path / each / JOB).write_text(note.model_dump_json())
+        note(tmp_path, each, files=json.dumps([file]))
     shut(tmp_path / id, errno.EACCES)
     store.remove(other)
     assert store.remove_spare_files() == []
@@ -88,19 +85,3 @@ def test_files_that_a_closed_job_may_need_stay(
     assert store.uploads.has(file)
     store.remove(id)
     assert not store.uploads.has(file)
-
-
-def test_tags_that_cannot_be_read_just_now_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = JobStore(tmp_path)
-    id = written(store, "train", 0)
-    store.label(id, tags=["গান"])
-
-    def refuse(self: Path) -> bytes:
-        raise OSError(errno.EIO, "broken", str(self))
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Path, "read_bytes", refuse)
-        with pytest.raises(DamagedJobError, match="cannot be read: broken"):
-            store.label(id, name="নতুন")
-    store.label(id, name="নতুন")
-    assert (store.status(id).name, store.status(id).tags) == ("নতুন", ("গান",))

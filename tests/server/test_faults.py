@@ -21,7 +21,7 @@ import pytest
 from tests.loopback import http
 from tests.prepared import prepared, some_stories
 from tests.server.conftest import started
-from tests.server.test_jobs import over, waited
+from tests.server.test_jobs import note, noted, over, waited
 from tests.text.conftest import trained
 
 from kotha.artifacts.model_folder import WEIGHTS_FILE
@@ -29,9 +29,10 @@ from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError
 from kotha.server.app import make_app
 from kotha.server.errors import answer
+from kotha.server.jobs.database import DATABASE
 from kotha.server.jobs.errors import JobConflictError
-from kotha.server.jobs.job import EXIT, JOB, LOG, PROCESS
-from kotha.server.jobs.notes import JobNote
+from kotha.server.jobs.job import LOG, began
+from kotha.server.jobs.legacy import EXIT, JOB, LABEL, PROCESS
 from kotha.server.jobs.store import OUT_PLACE, JobStore
 from kotha.server.settings import Limits, ServeSettings
 
@@ -158,7 +159,7 @@ def training(data: Path, steps: int) -> list[str]:
 
 
 def process_of(folder: Path) -> int:
-    return int(json.loads((folder / PROCESS).read_text())["pid"])
+    return int(noted(folder.parent, folder.name)["pid"])
 
 
 def command_of(job: int) -> int:
@@ -186,7 +187,7 @@ def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: 
         store.go_on(id)
     for saved in (out / CHECKPOINTS).iterdir():
         shutil.rmtree(saved) if saved.is_dir() else saved.unlink()
-    (tmp_path / id / EXIT).write_text(json.dumps({"code": 143, "ended": 1.0}))
+    note(tmp_path, id, code=143, ended=1.0)
     with pytest.raises(JobConflictError, match="saved nothing"):
         store.go_on(id)
 
@@ -220,9 +221,7 @@ def test_a_command_does_not_outlive_its_job(tmp_path: Path, endless: list[str]) 
 def test_what_people_say_is_never_a_place(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", ["presets", "{out}", "{job}/x", OUT_PLACE])
-    assert json.loads((tmp_path / id / JOB).read_text())["commands"] == [
-        ["presets", "{out}", "{job}/x", str(tmp_path / id / "out")]
-    ]
+    assert json.loads(noted(tmp_path, id)["commands"]) == [["presets", "{out}", "{job}/x", str(tmp_path / id / "out")]]
     waited(store, id, over)
 
 
@@ -235,7 +234,7 @@ def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:
         (-signal.SIGSEGV, "failed", "ended by SIGSEGV"),
         (1, "failed", ""),
     ]:
-        (tmp_path / id / EXIT).write_text(json.dumps({"code": code, "ended": 1.0, "why": None}))
+        note(tmp_path, id, code=code, ended=1.0)
         assert store.status(id).state == state and words in store.status(id).said
 
 
@@ -243,39 +242,45 @@ def test_a_training_that_saved_nothing_is_not_told_to_go_on(tmp_path: Path) -> N
     store = JobStore(tmp_path)
     id = store.begin("train", "", ["presets"])
     waited(store, id, over)
-    (tmp_path / id / EXIT).write_text(json.dumps({"code": -signal.SIGKILL, "ended": 1.0, "why": None}))
+    note(tmp_path, id, code=-signal.SIGKILL, ended=1.0)
     assert store.status(id).said.endswith("no memory left; begin it again")
     (store.result(id) / CHECKPOINTS / "step-00000004").mkdir(parents=True)
     assert store.status(id).said.endswith("go on with it from what it saved last")
 
 
-def test_a_job_whose_folder_is_damaged_hides_neither_others_nor_models(models: Path, tmp_path: Path) -> None:
-    store = JobStore(tmp_path)
-    good, bad = (store.begin("train", "", ["presets"]) for _ in range(2))
-    waited(store, good, over)
-    waited(store, bad, over)
-    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
-    for url in started(app):
-        for file in (JOB, EXIT, PROCESS):
-            whole = (tmp_path / bad / file).read_bytes()
-            (tmp_path / bad / file).write_bytes(whole[:5])
-            listed = {each["id"]: each for each in http.get(f"{url}/api/jobs").json()}
-            assert listed[good]["state"] == "done"
-            if file != PROCESS:  # which nobody needs once it has ended
-                assert listed[bad]["state"] == "failed" and "is damaged" in listed[bad]["said"]
-            assert http.get(f"{url}/v1/models").is_success and ask(url).is_success
-            (tmp_path / bad / file).write_bytes(whole)
+def old_job(folder: Path, id: str, **notes: str) -> Path:
+    """A job as versions before kept it: notes in its folder."""
+    place = folder / id
+    place.mkdir(parents=True)
+    job = {"kind": "train", "name": "আগের", "commands": [["presets"]], "began": 1.0, "files": ["00000000000a"]}
+    for name, text in {JOB: json.dumps(job), **notes}.items():
+        (place / name).write_text(text)
+    return place
+
+
+def test_jobs_of_versions_before_are_listed(tmp_path: Path) -> None:
+    done = {EXIT: '{"code": 0, "ended": 2.0}', LABEL: '{"name": "নতুন", "tags": ["ক"]}'}
+    place = old_job(tmp_path, "0" * 12, **done)
+    (place / LOG).write_text("it went well")
+    old_job(tmp_path, "1" * 12, **{PROCESS: '{"pid": 99999, "began": "1"}', LABEL: "{"})
+    running = old_job(tmp_path, "2" * 12, **{PROCESS: json.dumps({"pid": os.getpid(), "began": began(os.getpid())})})
+    found = {each.id: each for each in JobStore(tmp_path).all()}
+    first, second, third = (found[number * 12] for number in "012")
+    assert (first.state, first.name, first.tags, first.ended) == ("done", "নতুন", ("ক",), 2.0)
+    assert first.said == "it went well"
+    assert (second.state, second.name, third.state) == ("killed", "আগের", "running")
+    (running / EXIT).write_text('{"code": 1, "ended": 3.0}')  # by its process, which knows of no table
+    note(tmp_path, "2" * 12, process="1")
+    assert JobStore(tmp_path).status("2" * 12).state == "failed"
 
 
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        (PROCESS, "{}"),
         (PROCESS, '{"pid": "x", "began": 1}'),
         (PROCESS, '{"pid": 99999999999999999999, "began": "1"}'),
         (PROCESS, '{"pid": -1, "began": "1"}'),
         (PROCESS, "[]"),
-        (EXIT, "{}"),
         (EXIT, '{"code": "x", "ended": 1}'),
         (EXIT, '{"code": -999, "ended": 1}'),
         (EXIT, '{"code": 0, "ended": "x"}'),
@@ -287,49 +292,26 @@ def test_a_job_whose_folder_is_damaged_hides_neither_others_nor_models(models: P
         (JOB, '{"kind": "train", "name": "", "commands": [["x"]], "began": Infinity}'),
     ],
 )
-def test_a_job_with_notes_of_another_shape_is_told_as_damaged(
-    broken_jobs: tuple[str, Path, str, str], file: str, text: str
-) -> None:
-    url, folder, good, bad = broken_jobs
-    notes = {JOB: JobNote(kind="train", name="", commands=[["x"]], began=1.0).model_dump_json(), file: text}
-    for name in (JOB, EXIT, PROCESS):
-        (folder / bad / name).unlink(missing_ok=True)
-    for name, note in notes.items():
-        (folder / bad / name).write_text(note)
-    answer = http.get(f"{url}/api/jobs")
-    assert answer.status_code == 200, answer.text
-    listed = {each["id"]: each for each in answer.json()}
-    assert listed[good]["state"] == "done" and listed[bad]["kind"] == "damaged"
-    assert file in listed[bad]["said"] and str(folder) not in listed[bad]["said"]
-    assert http.get(f"{url}/api/jobs/{bad}").json() == listed[bad]
-    assert [each["id"] for each in http.get(f"{url}/v1/models").json()["data"]] == ["plain"]
-    assert http.post(f"{url}/api/jobs/{bad}/go-on").status_code == 409
-    assert http.post(f"{url}/api/jobs/{bad}/stop").status_code == (409 if file == PROCESS else 200)
-
-
-@pytest.fixture(scope="module")
-def broken_jobs(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, str, str]]:
-    """A server with two jobs that ended, one of which may be damaged."""
-    folder = tmp_path_factory.mktemp("broken")
-    store = JobStore(folder)
-    good, bad = (store.begin("train", "", ["presets"]) for _ in range(2))
+def test_a_job_with_notes_of_another_shape_is_told_as_damaged(tmp_path: Path, file: str, text: str) -> None:
+    old_job(tmp_path, "0" * 12, **{file: text})
+    store = JobStore(tmp_path)
+    good = store.begin("train", "", ["presets"])
     waited(store, good, over)
-    waited(store, bad, over)
-    app = make_app([str(models / "plain")], ServeSettings(jobs=folder), device="cpu")
-    for url in started(app):
-        yield url, folder, good, bad
+    listed = {each.id: each for each in store.all()}
+    bad = listed["0" * 12]
+    assert listed[good].state == "done" and (bad.kind, bad.state) == ("damaged", "failed")
+    assert file in bad.said and str(tmp_path) not in bad.said
+    with pytest.raises(JobConflictError, match="cannot go on"):
+        store.go_on(bad.id)
+    store.stop(bad.id)
+    store.remove(bad.id)
 
 
-def test_a_job_that_runs_in_a_damaged_folder_is_counted_and_can_be_stopped(tmp_path: Path, endless: list[str]) -> None:
-    store = JobStore(tmp_path, most_running=1)
-    id = store.begin("train", "", endless)
-    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
-    (tmp_path / id / JOB).write_text("{}")
-    assert store.status(id).kind == "damaged" and store.status(id).state == "running"
-    with pytest.raises(JobConflictError, match="1 jobs run already"):
-        store.begin("train", "", ["presets"])
-    store.stop(id)
-    assert waited(store, id, over).state == "failed"
+def test_a_table_that_is_damaged_is_told_so(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    (tmp_path / DATABASE).write_bytes(b"no table " * 1000)
+    with pytest.raises(KothaError, match="the list of jobs cannot be read or written: file is not a database"):
+        store.all()
 
 
 def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path) -> None:
@@ -383,7 +365,7 @@ def test_last_words_find_a_place_on_a_full_disk(small_disk: Path, endless: list[
     fill(small_disk)
     os.kill(command_of(process_of(store.folder / id)), signal.SIGSEGV)
     ended = waited(store, id, over)
-    assert ended.state == "failed" and "could not be written: No space left on device" in ended.said
+    assert ended.state == "failed" and "ended by SIGSEGV" in ended.said
     assert ended.ended is not None and ended.ended > ended.began
 
 
@@ -404,20 +386,21 @@ def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, mode
         assert http.post(f"{url}/api/files", json={"text": "ক"}).is_success
 
 
-def test_a_job_whose_place_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kotha.server.jobs import job as module
+def test_a_job_that_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, spawn, store = [], os.posix_spawn, JobStore(tmp_path)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    begun, write, spawn = [], module.write_whole, os.posix_spawn
+    def spawned(*args: Any, **named: Any) -> int:
+        begun.append(spawn(*args, **named))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # as a disk that is full from now on
+        return begun[-1]
 
-    def write_all_but_one(path: Path, text: str) -> None:
-        if path.name == PROCESS:
-            raise KothaError("No space left on device")
-        write(path, text)
-
-    monkeypatch.setattr(module, "write_whole", write_all_but_one)
-    monkeypatch.setattr(os, "posix_spawn", lambda *args, **named: begun.append(spawn(*args, **named)) or begun[-1])
-    with pytest.raises(KothaError, match="No space left"):
-        JobStore(tmp_path).begin("train", "", ["presets"])
+    monkeypatch.setattr(os, "posix_spawn", spawned)
+    try:
+        with pytest.raises(KothaError, match="the list of jobs cannot be read or written"):
+            store.begin("train", "", ["presets"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert len(begun) == 1 and not Path(f"/proc/{begun[0]}").exists()
     assert JobStore(tmp_path).all() == []
 

@@ -27,18 +27,22 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError
 from kotha.model.fields import LARGEST_SEED
 from kotha.server.app import make_app
+from kotha.server.jobs.database import DATABASE, create_table, transaction
 from kotha.server.jobs.errors import JobConflictError, NoSuchJobError
-from kotha.server.jobs.job import EXIT, JOB, PROCESS
+from kotha.server.jobs.job import began
 from kotha.server.jobs.kinds import LEAST_VOCABULARY, TrainJob
-from kotha.server.jobs.notes import JobNote
-from kotha.server.jobs.store import OUT_PLACE, JobStatus, JobStore
+from kotha.server.jobs.legacy import DAMAGED
+from kotha.server.jobs.status import Job
+from kotha.server.jobs.store import OUT_PLACE, JobStore
 from kotha.server.jobs.uploads import Uploads
 from kotha.server.settings import Limits, ServeSettings
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 
+JOURNAL = f"{DATABASE}-journal"
 
-def waited(store: JobStore, id: str, until: Callable[[JobStatus], bool], seconds: float = 120) -> JobStatus:
+
+def waited(store: JobStore, id: str, until: Callable[[Job], bool], seconds: float = 120) -> Job:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         status = store.status(id)
@@ -48,7 +52,35 @@ def waited(store: JobStore, id: str, until: Callable[[JobStatus], bool], seconds
     raise AssertionError(f"it did not come to that: {store.status(id)}")
 
 
-def over(status: JobStatus) -> bool:
+def note(folder: Path, id: str, **values: Any) -> None:
+    """Change what the table says of a job."""
+    with transaction(folder, write=True) as table:
+        table.execute(f"UPDATE jobs SET {', '.join(f'{name}=?' for name in values)} WHERE id=?", (*values.values(), id))
+
+
+def noted(folder: Path, id: str) -> dict[str, Any]:
+    """What the table says of a job."""
+    with transaction(folder) as table:
+        return dict(table.execute("SELECT * FROM jobs WHERE id=?", (id,)).fetchone())
+
+
+def add(folder: Path, id: str, kind: str, *commands: list[str], **more: Any) -> None:
+    """A job as the table tells of it, without any work."""
+    (folder / id).mkdir()
+    values = {
+        "id": id,
+        "kind": kind,
+        "name": "",
+        "commands": json.dumps(commands or [["presets"]]),
+        "began": 0.0,
+        **more,
+    }
+    with transaction(folder, write=True) as table:
+        names = ", ".join(values)
+        table.execute(f"INSERT INTO jobs ({names}) VALUES ({', '.join('?' * len(values))})", list(values.values()))
+
+
+def over(status: Job) -> bool:
     return status.state != "running"
 
 
@@ -82,7 +114,7 @@ def test_a_job_that_is_stopped_soon_after_it_began_leaves_nothing_running(
 ) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
-    session = int(json.loads((tmp_path / id / PROCESS).read_text())["pid"])
+    session = noted(tmp_path, id)["pid"]
     time.sleep(moment)
     store.stop(id)
     stopped = waited(store, id, over)
@@ -107,11 +139,15 @@ def processes_of(session: int) -> list[int]:
 
 def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, endless: list[str]) -> None:
     """Between the command's first moment and the one in which its job knows of it."""
-    (tmp_path / JOB).write_text(JobNote(kind="train", name="", commands=[endless], began=0.0).model_dump_json())
+    create_table(tmp_path)
+    add(tmp_path, "0123456789ab", "train", endless)
     program = (
         "import os, signal, subprocess, sys\n"
         "from pathlib import Path\n"
         "from kotha.server.jobs import job\n"
+        "from kotha.server.jobs.database import transaction\n"
+        "with transaction(Path(sys.argv[1]).parent, write=True) as table:\n"
+        "    table.execute('UPDATE jobs SET pid=?', (os.getpid(),))\n"
         "begin = subprocess.Popen\n"
         "def interrupted(*args, **named):\n"
         "    process = begin(*args, **named)\n"
@@ -120,40 +156,30 @@ def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, en
         "subprocess.Popen = interrupted\n"
         "job.main(Path(sys.argv[1]), 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=120)
+    command = [sys.executable, "-c", program, str(tmp_path / "0123456789ab")]
+    done = subprocess.run(command, check=False, timeout=120)
     assert done.returncode == 0
-    assert json.loads((tmp_path / EXIT).read_text())["code"] == -signal.SIGTERM
+    assert noted(tmp_path, "0123456789ab")["code"] == -signal.SIGTERM
 
 
-def test_a_job_whose_server_died_before_it_wrote_it_down_is_found(tmp_path: Path, endless: list[str]) -> None:
-    """It writes itself down, and the server's half note is gone."""
-    id = "0123456789ab"
-    (tmp_path / id).mkdir()
-    note = JobNote(kind="train", name="", commands=[endless], began=0.0)
-    (tmp_path / id / JOB).write_text(note.model_dump_json())
-    (tmp_path / id / f".{PROCESS}.kotha-partial").write_text("{")
+def test_a_job_whose_server_died_before_it_was_written_down_does_nothing(tmp_path: Path) -> None:
+    JobStore(tmp_path)
     server = subprocess.Popen(["true"])
     server.wait()
-    command = [sys.executable, "-m", "kotha.server.jobs.job", str(tmp_path / id), str(server.pid)]
-    with subprocess.Popen(command, start_new_session=True) as process:
-        store = JobStore(tmp_path)
-        waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
-        assert json.loads((tmp_path / id / PROCESS).read_text())["pid"] == process.pid
-        store.stop(id)
-        assert waited(store, id, over).state == "stopped"
-    assert not [each for each in (tmp_path / id).iterdir() if "kotha-partial" in each.name]
+    command = [sys.executable, "-m", "kotha.server.jobs.job", str(tmp_path / "0123456789ab"), str(server.pid)]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 0
+    assert JobStore(tmp_path).all() == [] and not (tmp_path / "0123456789ab").exists()
 
 
 def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
     (tmp_path / "00000000000f").mkdir()  # killed before it said what the job is
-    (tmp_path / "00000000000f" / f".{JOB}.kotha-partial").write_text("{")
     (tmp_path / ".00000000000e.kotha-gone" / "out").mkdir(parents=True)  # while it removed a job
     (tmp_path / "uploads" / ".00000000000d.txt.kotha-partial").write_text("আ")  # while a text was brought
     (tmp_path / "uploads" / "00000000000d.name").write_text("গান")
     assert [each.id for each in JobStore(tmp_path).all()] == [id]
-    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([id, "uploads"])
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([id, "uploads", DATABASE, JOURNAL])
     assert not list((tmp_path / "uploads").iterdir())
     store.stop(id)
     assert waited(store, id, over).state in ("stopped", "killed")
@@ -163,11 +189,10 @@ def test_a_job_that_was_killed_is_told_from_one_that_runs(tmp_path: Path, endles
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
     waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
-    process = json.loads((tmp_path / id / PROCESS).read_text())["pid"]
-    os.killpg(process, signal.SIGKILL)
+    os.killpg(noted(tmp_path, id)["pid"], signal.SIGKILL)
     assert waited(store, id, over).state == "killed"
     # A number that another process has by now is not taken for it.
-    (tmp_path / id / PROCESS).write_text(json.dumps({"pid": os.getpid(), "began": "1"}))
+    note(tmp_path, id, pid=os.getpid(), process="1")
     assert store.status(id).state == "killed"
 
 
@@ -184,13 +209,10 @@ def test_no_more_than_may_run_are_begun_however_many_ask_at_once(tmp_path: Path,
     with ThreadPoolExecutor(len(stores)) as workers:
         begun = [id for id in workers.map(ask, stores) if id is not None]
     with pytest.raises(JobConflictError, match="2 jobs run already"):
-        (tmp_path / ("a" * 12)).mkdir()
-        (tmp_path / ("a" * 12) / JOB).write_text(
-            json.dumps({"kind": "train", "name": "", "commands": [["presets"]], "began": 0})
-        )
+        add(tmp_path, "a" * 12, "train")
         stores[0].go_on("a" * 12)
     for id in begun:
-        os.killpg(json.loads((tmp_path / id / PROCESS).read_text())["pid"], signal.SIGKILL)
+        os.killpg(noted(tmp_path, id)["pid"], signal.SIGKILL)
     assert len(begun) == 2
 
 
@@ -265,16 +287,12 @@ def test_what_cannot_be_begun_is_refused(working: Address, path: str, asked: Any
 
 
 def written(store: JobStore, kind: str, code: int | None) -> str:
-    """A job as its folder tells of it, without any work; one without a code is running."""
+    """A job as the table tells of it, without any work; one without a code is running."""
     id = secrets.token_hex(6)
-    folder = store.folder / id
-    folder.mkdir()
-    (folder / JOB).write_text(JobNote(kind=kind, name="", commands=[["presets"]], began=0.0).model_dump_json())
     if code is not None:
-        (folder / EXIT).write_text(json.dumps({"code": code, "ended": 1.0}))
+        add(store.folder, id, kind, code=code, ended=1.0)
     else:
-        ours = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()[19]
-        (folder / PROCESS).write_text(json.dumps({"pid": os.getpid(), "began": ours}))
+        add(store.folder, id, kind, pid=os.getpid(), process=began(os.getpid()))
     return id
 
 
@@ -309,7 +327,7 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
     kind, _, state = given.partition(" ")
     id = file if given == "file" else written(store, "train" if kind == "damaged" else kind, codes[state])
     if given == "damaged":
-        (store.folder / id / JOB).write_text("{")
+        note(store.folder, id, kind=DAMAGED, code=1, why="job.json is broken")
     asked = {
         "data": {"kind": "train", "data": id, "minutes": 1},
         "tokenizer": {"kind": "prepare", "texts": [file], "tokenizer": id},
@@ -370,7 +388,7 @@ def test_who_lost_the_connection_hears_what_is_new(working: Address) -> None:
     measure(1, 7, 8)
     again = heard(first[2][1], 4)
     assert [data.get("step") for _, _, data in again] == [1, 7, 8, None]
-    (store.folder / id / EXIT).write_text(json.dumps({"code": 0, "ended": 1.0}))
+    note(store.folder, id, code=0, ended=1.0)
     [ended] = heard(again[-1][1], 2)
     assert ended[0] == "status" and ended[2]["state"] == "done", "the end was not heard yet"
     assert http.get(address, headers={"last-event-id": ended[1]}).status_code == 204
@@ -417,7 +435,7 @@ def test_more_files_than_are_kept_are_refused(tmp_path: Path, models: Path) -> N
         many = http.post(f"{url}/api/jobs", json=asked)
         assert many.status_code == 409 and "1 jobs are kept" in many.json()["error"]["message"]
         said(http.delete(f"{url}/api/jobs/{job}"))
-        assert [each.name for each in tmp_path.iterdir()] == ["uploads"]
+        assert {each.name for each in tmp_path.iterdir()} == {"uploads", DATABASE, JOURNAL}
         third = said(http.post(f"{url}/api/files", json={"text": "b" * 6}))["id"]  # the second went with its job
         asked = {"kind": "tokenizer", "texts": [third]}
         waited(JobStore(tmp_path), said(http.post(f"{url}/api/jobs", json=asked))["id"], over)
@@ -429,10 +447,8 @@ def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: lis
     data = store.begin("prepare", "", ["presets"])
     waited(store, data, over)
     running = store.begin("train", "", endless)
-    note = tmp_path / running / JOB
-    job = JobNote.model_validate_json(note.read_text())
-    words = [*job.words, str(store.uploads.place(file)), str(store.result(data))]
-    note.write_text(job.model_copy(update={"commands": [words]}).model_dump_json())
+    words = [*endless, str(store.uploads.place(file)), str(store.result(data))]
+    note(tmp_path, running, commands=json.dumps([words]))
     with pytest.raises(JobConflictError, match="is running; stop it first"):
         store.remove(running)
     with pytest.raises(JobConflictError, match=f"the file {file} is used by the job {running}"):
@@ -461,7 +477,7 @@ def test_a_job_that_cannot_be_removed_is_there_as_it_was(tmp_path: Path, monkeyp
             store.remove(id)
     assert [each.id for each in store.all()] == [id]
     store.remove(id)
-    assert [each.name for each in tmp_path.iterdir()] == ["uploads"]
+    assert {each.name for each in tmp_path.iterdir()} == {"uploads", DATABASE, JOURNAL}
 
 
 def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Path) -> None:

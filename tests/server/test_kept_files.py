@@ -1,22 +1,20 @@
 """Files that are brought go again: with their job, for want of room, or at a word; none that is needed."""
 
 import errno
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
-from tests.server.test_jobs import clients, over, said, waited
+from tests.server.test_jobs import clients, note, noted, over, said, waited
 
 from kotha.errors import KothaError
 from kotha.server.app import make_app
 from kotha.server.jobs import uploads as uploads_module
 from kotha.server.jobs.errors import FilesFullError, JobConflictError, NoSuchJobError
-from kotha.server.jobs.job import JOB
-from kotha.server.jobs.keeping import making_room
-from kotha.server.jobs.notes import JobNote
 from kotha.server.jobs.store import JobStore
-from kotha.server.jobs.uploads import Upload
+from kotha.server.jobs.uploads import Upload, making_room
 from kotha.server.settings import Limits, ServeSettings
 
 AT_ONCE = Limits(file_rest_seconds=0)
@@ -58,12 +56,8 @@ def test_a_training_that_went_on_still_needs_its_table(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=AT_ONCE)
     table = store.bring("text,label\n", "csv")
     id = ended(store, table)
-    note = tmp_path / id / JOB
-    job = JobNote.model_validate_json(note.read_text())
-    assert job.files == [table]
-    note.write_text(job.model_copy(update={"commands": [["adapt", "classify", "--resume"]]}).model_dump_json())
-    assert store.remove_spare_files() == [] and ids(store) == {table}
-    note.write_text(note.read_text()[:-2])  # damaged, it still says which
+    assert json.loads(noted(tmp_path, id)["files"]) == [table]
+    note(tmp_path, id, commands=json.dumps([["adapt", "classify", "--resume"]]))
     assert store.remove_spare_files() == [] and ids(store) == {table}
 
 

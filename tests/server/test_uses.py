@@ -22,7 +22,7 @@ from kotha.errors import KothaError, UsageError
 from kotha.generation.classes import classify_pixels
 from kotha.server.app import make_app
 from kotha.server.indexes import Indexes
-from kotha.server.jobs.job import EXIT, JOB
+from kotha.server.jobs.legacy import EXIT, JOB
 from kotha.server.jobs.store import OUT, JobStore
 from kotha.server.settings import Limits, ServeSettings
 

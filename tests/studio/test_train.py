@@ -33,8 +33,8 @@ def begin(page: Any, stories: str = "100", minutes: str = "0.1") -> None:
 
 
 def newest(work: Path) -> RunFolder:
-    jobs = [each for each in work.iterdir() if (each / "job.json").is_file()]
-    return RunFolder(max(jobs, key=lambda each: (each / "job.json").stat().st_mtime) / "out")
+    jobs = [each for each in work.iterdir() if (each / "log.txt").is_file()]
+    return RunFolder(max(jobs, key=lambda each: (each / "log.txt").stat().st_mtime) / "out")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kotha.i18n.message import Text
 from kotha.report.built import SINGLE, STATIC, words
 from kotha.report.page import as_script, escape
 

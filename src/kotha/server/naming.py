@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from pathlib import PurePath
 from typing import Any
 
 from kotha.errors import KothaError
-from kotha.i18n.message import Message
+from kotha.i18n.message import Amount, Message, Option
 
 
 @contextmanager
@@ -29,14 +28,14 @@ def by_name(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def _named(value: Any, names: Mapping[str, str]) -> Any:
+    if value is None or isinstance(value, int | float | Option | Amount):
+        return value
     if isinstance(value, list | tuple):
         return [_named(each, names) for each in value]
-    if isinstance(value, Message):
-        message = copy(value)
+    if hasattr(value, "template"):
+        message = copy(value) if isinstance(value, Message) else Message(_named(value.template, names))
         message.values = {name: _named(each, names) for name, each in value.values.items()}
         return message
-    if not isinstance(value, str | PurePath):
-        return value
     text = str(value)
     for place in sorted(names, key=len, reverse=True):  # a folder's own name begins those of what is in it
         text = text.replace(place, names[place])

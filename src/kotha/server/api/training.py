@@ -17,9 +17,8 @@ from kotha.i18n.wording import OnProgress
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import place_of
 from kotha.server.errors import RefusedError
-from kotha.server.jobs.job import JOB
-from kotha.server.jobs.notes import JobNote, read_note
-from kotha.server.jobs.store import DAMAGED, TRAININGS, JobStatus
+from kotha.server.jobs.status import Job
+from kotha.server.jobs.store import TRAININGS
 from kotha.server.state import State, state_of
 from kotha.server.wire import ToldMessage
 from kotha.storage.status import is_file
@@ -139,7 +138,7 @@ async def run(
         folder = RunFolder(place)
         if job is None and not is_file(place / METRICS):
             raise RefusedError("{name} is a model without a training to look back at", 404, "name", name=name)
-        stages = {} if job is None or job.kind == DAMAGED else read_note(place.parent / JOB, JobNote).stages
+        stages = {} if job is None or state.jobs is None else state.jobs.stages(job.id)
         return _told(name, folder, job, stages, after)
 
     return await in_turn(request, state.reading, work)
@@ -196,13 +195,13 @@ def _all(state: State) -> list[RunRow]:
     return found + [_row(name, place, None) for name, place in served]
 
 
-def _job(state: State, name: str) -> JobStatus | None:
+def _job(state: State, name: str) -> Job | None:
     if state.jobs is None or name in state.registry.places:
         return None
     return state.jobs.status(name)
 
 
-def _row(name: str, place: Path, job: JobStatus | None) -> RunRow:
+def _row(name: str, place: Path, job: Job | None) -> RunRow:
     folder = RunFolder(place)
     config = folder.about() if folder.exists else {}
     best = folder.best() or {}
@@ -219,7 +218,7 @@ def _row(name: str, place: Path, job: JobStatus | None) -> RunRow:
     )
 
 
-def _told(name: str, folder: RunFolder, job: JobStatus | None, stages: dict[str, bool], after: int) -> RunTold:
+def _told(name: str, folder: RunFolder, job: Job | None, stages: dict[str, bool], after: int) -> RunTold:
     config = folder.about() if folder.exists else {}
     metrics = folder.metrics() if folder.exists else []
     curve = read_curve(config, metrics)
@@ -233,7 +232,7 @@ def _told(name: str, folder: RunFolder, job: JobStatus | None, stages: dict[str,
         tags=[] if job is None else list(job.tags),
         state="done" if job is None else job.state,
         said="" if job is None else job.said,
-        error=None if job is None or job.error is None else ToldMessage(**job.error),
+        error=None if job is None else job.error,
         stages=stages,
         family=mapping(config, "model").get("family"),
         sizes=sizes | {"batch_size": int(figure(config, "training", "batch_size") or 0)} if sizes else {},

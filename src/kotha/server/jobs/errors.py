@@ -11,9 +11,5 @@ class JobConflictError(KothaError):
     """What is asked for does not go with how jobs stand."""
 
 
-class DamagedJobError(JobConflictError):
-    """A job's folder that does not hold what was written there."""
-
-
 class FilesFullError(KothaError):
     """More than all files together may take."""

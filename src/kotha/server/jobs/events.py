@@ -67,7 +67,7 @@ async def job_events(store: JobStore, id: str, place: EventPlace) -> AsyncIterat
             yield _event("metrics", line, place)
         if status != last:
             last, place = status, replace(place, state=status.state)
-            yield _event("status", status.to_dict(), place)
+            yield _event("status", status.model_dump(), place)
         if status.state != "running" and not lines:
             return
         await asyncio.sleep(_LOOK_EVERY_SECONDS)

@@ -2,10 +2,8 @@
 the other, and writes down how the last of them ended.
 
 It belongs to no server: it is begun in a session of its own, goes on when the server stops, and leaves all that is to
-be known of it in its folder. Whoever wants it to stop tells this process, and it tells the command that runs.
-
-A disk that is full takes no last words either. So the place for them is taken at the start, and where they cannot be
-written as everything else is, they are written over it.
+be known of it in the table and in its folder. Whoever wants it to stop tells this process, and it tells the command
+that runs. Nothing is done before the table says which process does it; a job of a server that died before is none.
 """
 
 import json
@@ -18,52 +16,64 @@ from contextlib import suppress
 from pathlib import Path
 
 from kotha.errors import KothaError
-from kotha.storage.atomic import write_whole
+from kotha.server.jobs.database import transaction
 from kotha.storage.processes import end_with_parent
 
-JOB, PROCESS, LOG, EXIT = "job.json", "process.json", "log.txt", "exit.json"
+LOG = "log.txt"
 ERROR = "error.json"  # why the last command failed, as a message
 ERROR_VARIABLE = "KOTHA_ERROR_FILE"  # by which a command knows where to leave it
 STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
-RESERVED, _RESERVED_BYTES = "reserved.txt", 4096
+_PAUSES = (0.0, 1.0, 5.0, 25.0)  # in seconds, before it is tried again to say how it ended
 
 
 def main(folder: Path, server: int) -> None:
     """Run a folder's job, which the process ``server`` has begun."""
     told = _Told()
-    reserved = folder / RESERVED
+    commands = _commands(folder, server)
+    if commands is None:
+        return
+    code, why = 0, None
     try:
-        _wait_until_noted(folder, server)
-        _reserve(reserved)
-        code = 0
-        for words in json.loads((folder / JOB).read_text(encoding="utf-8"))["commands"]:
+        for words in commands:
             if told.number:  # stopped before there was anything to stop
                 code = -told.number
             if code:
                 break
-            with (folder / LOG).open("ab") as log:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "kotha", *words],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env={**os.environ, ERROR_VARIABLE: str(folder / ERROR)},
-                    preexec_fn=_end_with_this_one,
-                )
-                told.hand_on_to(process)
-                code = process.wait()
-                with suppress(OSError):  # its last words are there before it is said to have ended
-                    os.fsync(log.fileno())
+            code = _run(words, folder, told)
     except (OSError, subprocess.SubprocessError) as error:  # no place on the disk, no memory for a process
-        _write_exit(folder, 1, getattr(error, "strerror", None) or str(error))
-        return
-    _write_exit(folder, code)
-    reserved.unlink(missing_ok=True)
+        code, why = 1, getattr(error, "strerror", None) or str(error)
+    _write_exit(folder, code, why)
 
 
-def note_process(folder: Path, pid: int) -> None:
-    """Write down which process does a job: by whoever began it, so that it can be found from then on."""
-    write_whole(folder / PROCESS, json.dumps({"pid": pid, "began": began(pid)}))
+def _commands(folder: Path, server: int) -> list[list[str]] | None:
+    """What is to be done, once the table says that we do it; None where its server died before."""
+    while True:
+        alone = os.getppid() != server  # before the table is read: what a server writes it writes while it lives
+        with transaction(folder.parent) as table:
+            row = table.execute("SELECT pid, commands FROM jobs WHERE id = ?", (folder.name,)).fetchone()
+        if row is not None and row["pid"] == os.getpid():
+            commands: list[list[str]] = json.loads(row["commands"])
+            return commands
+        if alone:
+            return None
+        time.sleep(0.005)
+
+
+def _run(words: list[str], folder: Path, told: "_Told") -> int:
+    with (folder / LOG).open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kotha", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, ERROR_VARIABLE: str(folder / ERROR)},
+            preexec_fn=_end_with_this_one,
+        )
+        told.hand_on_to(process)
+        code = process.wait()
+        with suppress(OSError):  # its last words are there before it is said to have ended
+            os.fsync(log.fileno())
+    return code
 
 
 def began(pid: int) -> str | None:
@@ -77,25 +87,10 @@ def began(pid: int) -> str | None:
 
 def _began_by_ps(pid: int) -> str | None:
     """The same where there is no ``/proc``: macOS, BSD."""
-    asked = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
-    told = subprocess.run(asked, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
+    command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
+    told = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
     state, _, when = told.stdout.strip().partition(" ")
     return " ".join(when.split()) or None if not state.startswith("Z") else None
-
-
-def _wait_until_noted(folder: Path, server: int) -> None:
-    """Do nothing that nobody could find again: if the server died before it wrote us down, we do it."""
-    while not _is_noted(folder):
-        if os.getppid() != server:
-            note_process(folder, os.getpid())
-        time.sleep(0.001)
-
-
-def _is_noted(folder: Path) -> bool:
-    try:
-        return bool(json.loads((folder / PROCESS).read_text(encoding="utf-8"))["pid"] == os.getpid())
-    except (FileNotFoundError, ValueError):
-        return False
 
 
 def _end_with_this_one() -> None:
@@ -136,24 +131,14 @@ def _keep_waiting(kept: bool) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK if kept else signal.SIG_UNBLOCK, STOPPING)
 
 
-def _reserve(place: Path) -> None:
-    """Take a block of the disk."""
-    with place.open("wb") as file:
-        file.write(b" " * _RESERVED_BYTES)
-        os.fsync(file.fileno())
-
-
-def _write_exit(folder: Path, code: int, why: str | None = None) -> None:
-    """Say how it ended, on a full disk too, if the system changes a file where it lies."""
-    found = {"code": code, "ended": time.time(), "why": why}
-    try:
-        write_whole(folder / EXIT, json.dumps(found))
-    except KothaError as error:
-        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else str(error)
-        with (folder / RESERVED).open("r+b") as file:
-            file.write(json.dumps({**found, "why": why or reason}).encode())
-            os.fsync(file.fileno())
-        (folder / RESERVED).replace(folder / EXIT)
+def _write_exit(folder: Path, code: int, why: str | None) -> None:
+    """Say how it ended; where the disk refuses it, a few times."""
+    values = (code, time.time(), why, folder.name, os.getpid())
+    for pause in _PAUSES:
+        time.sleep(pause)
+        with suppress(KothaError), transaction(folder.parent, write=True) as table:
+            table.execute("UPDATE jobs SET code=?, ended=?, why=?, spare=NULL WHERE id=? AND pid=?", values)
+            break
 
 
 if __name__ == "__main__":

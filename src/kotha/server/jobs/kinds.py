@@ -12,7 +12,8 @@ from kotha.i18n.message import Message
 from kotha.model.presets import PRESETS, preset
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.labels import SeenName, Tags
-from kotha.server.jobs.store import DAMAGED, JOB_PLACE, OUT_PLACE, JobStore
+from kotha.server.jobs.legacy import DAMAGED
+from kotha.server.jobs.store import JOB_PLACE, OUT_PLACE, JobStore
 from kotha.server.validation import FieldError
 from kotha.server.wire import ModelName, WireRequest
 from kotha.training.plan.rules import choose_vocabulary

@@ -1,4 +1,4 @@
-"""What people call a job, and the words that they find it by (tags): a note of its own, since these alone may change.
+"""What people call a job, and the words that they find it by (tags).
 
 A tag is one line that can be read: what cannot be seen, or turns the writing around, would only look like another.
 """
@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field
 
 from kotha.server.validation import FieldError
 
-LABEL = "label.json"
 LONGEST_NAME, LONGEST_TAG, MOST_TAGS = 200, 40, 12
 # Bangla needs them inside words, as in র‍্যাম; nothing else that is invisible is needed by any.
 _JOINERS = "\u200c\u200d"

@@ -1,7 +1,7 @@
 """``/api/files`` and ``/api/jobs``: bring a text, begin work on it, watch it, stop it, go on with it."""
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 from fastapi import Path as PathParameter
@@ -12,10 +12,11 @@ from kotha.server.errors import RefusedError
 from kotha.server.jobs.events import EventPlace, heard_to_the_end, job_events
 from kotha.server.jobs.kinds import Id, JobRequest
 from kotha.server.jobs.labels import Name, SeenName, Tags
+from kotha.server.jobs.status import Job
 from kotha.server.jobs.store import JobStore
 from kotha.server.jobs.uploads import Ending
 from kotha.server.state import state_of
-from kotha.server.wire import ToldMessage, WireRequest
+from kotha.server.wire import WireRequest
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
 _HEARD: dict[int | str, dict[str, Any]] = {204: {"description": "It has ended, and all of it was heard."}}
@@ -69,24 +70,6 @@ class LabelRequest(WireRequest):
     tags: Tags | None = Field(None, description="All its tags, in place of those that it has.", examples=[["stories"]])
 
 
-class Job(BaseModel):
-    """A job as it stands."""
-
-    id: Id = Field(description="By which it is asked for.")
-    kind: str = Field(description="What was asked for, such as train; damaged, where its folder does not say.")
-    name: str = Field(description="What people call it.")
-    state: Literal["running", "done", "failed", "stopped", "killed"] = Field(description="How it stands, or ended.")
-    began: float = Field(description="When, in seconds since 1970.")
-    ended: float | None = Field(
-        description="When, in seconds since 1970; null while it runs, and where nobody could write it down."
-    )
-    said: str = Field(description="The last of what its command said; where it could not say how it ended, that.")
-    tags: list[str] = Field(description="Words that people find it by.")
-    error: ToldMessage | None = Field(
-        description="Why it failed, to be shown in the reader's language; null where it did not."
-    )
-
-
 def _store(request: Request) -> JobStore:
     state = state_of(request)
     if state.jobs is None:
@@ -126,7 +109,7 @@ async def remove_file(request: Request, id: NamedFile) -> FileId:
 async def jobs(request: Request) -> list[Job]:
     """Every job, the newest first."""
     store = _store(request)
-    return [Job(**each.to_dict()) for each in await asyncio.to_thread(store.all)]
+    return await asyncio.to_thread(store.all)
 
 
 @router.post("/jobs")
@@ -180,7 +163,7 @@ async def go_on(request: Request, id: NamedJob) -> Job:
 
 
 async def _told(store: JobStore, id: str) -> Job:
-    return Job(**(await asyncio.to_thread(store.status, id)).to_dict())
+    return await asyncio.to_thread(store.status, id)
 
 
 @router.get("/jobs/{id}/events", response_class=StreamingResponse, responses=_HEARD)

@@ -5,7 +5,8 @@ What people call a file stands beside it (``ID.name``).
 
 import re
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from kotha.storage.status import is_file, matching
 
 Ending = Literal["txt", "jsonl", "csv", "tsv"]
 ID = re.compile(r"[0-9a-f]{12}")
+IDS_IN = re.compile(rf"(?<![0-9a-f]){ID.pattern}(?![0-9a-f])")  # a text
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,26 @@ class Uploads:
         """Remove a file for good."""
         self.place(id).unlink(missing_ok=True)
         self._called(id).unlink(missing_ok=True)
+
+
+def spare(files: Sequence[Upload], needed: Collection[str], limits: Limits) -> list[Upload]:
+    """Files that no job needs (``needed``: the ids of those that one does), the oldest first.
+
+    They have lain for a while: whoever brings a file begins something with it soon after.
+    """
+    since = time.time() - limits.file_rest_seconds
+    found = [each for each in files if each.id not in needed and each.brought <= since]
+    return sorted(found, key=lambda each: each.brought)
+
+
+def making_room(files: Sequence[Upload], spares: Sequence[Upload], n_bytes: int, limits: Limits) -> list[Upload]:
+    """The spare files that must go so that one of ``n_bytes`` more can be kept; none where that would not be enough."""
+    count, kept, gone = len(files), sum(each.n_bytes for each in files), 0
+    while count >= limits.files or kept + n_bytes > limits.files_bytes:
+        if gone == len(spares):
+            return []
+        count, kept, gone = count - 1, kept - spares[gone].n_bytes, gone + 1
+    return list(spares[:gone])
 
 
 @contextmanager
