@@ -108,10 +108,11 @@ def look(model: Any, average: Any, arithmetic: Any, shape: tuple[int, int], stag
     import torch
 
     from kotha.model.loss import token_losses
-    from kotha.training.optim.averaging import lent
+    from kotha.training.optim.averaging import swapped_weights
 
     model.eval()
-    with lent(model, average.tensors) if average is not None else nullcontext(), torch.no_grad(), arithmetic.autocast():
+    averaged = swapped_weights(model, average.tensors) if average is not None else nullcontext()
+    with averaged, torch.no_grad(), arithmetic.autocast():
         rows, targets = read(model, arithmetic, shape)
         stages.note("validation: body")
         token_losses(rows, model.head.weight, targets, model.head.bias)

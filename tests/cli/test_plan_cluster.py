@@ -15,7 +15,7 @@ def test_many_gpus_are_told_with_everything_that_was_assumed(capsys) -> None:
         "what they need",
         "124 million",
         "6.78 billion",
-        "for 1000 billion tokens",
+        "for 1,000 billion tokens",
         "on the disk: tokens, and three checkpoints",
         "assumed",
         "41% of 989 TFLOP/s",

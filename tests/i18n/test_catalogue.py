@@ -14,13 +14,14 @@ from string import Formatter
 import pytest
 
 from kotha.errors import CorpusError, KothaError
+from kotha.evaluation.doctor.diagnosis import advice
 from kotha.i18n.catalogue import FOLDER, catalogue, to_json, translate
 from kotha.i18n.message import Count, Duration, Message, Option, Plural, Size
 from kotha.storage.locks import InUseError
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 PACKAGES = sorted(file.stem for file in (FOLDER / "bn").glob("*.json"))
-MESSAGES = {"Message", "Plural"}
+MESSAGES = {"Message", "Plural", "ProgressMessage"}
 
 
 def modules(package: str) -> list[Path]:
@@ -102,6 +103,7 @@ def test_no_entry_is_without_its_message() -> None:
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+    strings |= {text for each in advice().values() for text in (each["seen"], *each["try"])}
     # Help is said paragraph by paragraph of a docstring.
     helped = {" ".join(part.split()) for each in strings for part in each.split("\n\n")}
     assert not catalogue("bn").keys() - strings - helped, "no module has this template any more"

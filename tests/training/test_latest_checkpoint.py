@@ -12,7 +12,7 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, is_short_of_memory
 from kotha.training import checkpoint
 from kotha.training.checkpoint import Checkpoint, checkpoint_path, latest_checkpoint
-from kotha.training.checkpointer import Keeper
+from kotha.training.checkpointer import Checkpointer
 
 
 def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,11 +25,11 @@ def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypa
     monkeypatch.setattr(Path, "iterdir", unlisted)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         latest_checkpoint(tmp_path)
-    keeper = SimpleNamespace(folder=RunFolder(tmp_path))
-    keeper.last_good = partial(Keeper.last_good, keeper)
+    saver = SimpleNamespace(folder=RunFolder(tmp_path))
+    saver._last = partial(Checkpointer._last, saver)
     place = f"in {tmp_path / 'checkpoints'}, which cannot be read just now (Input/output error)"
-    way_on = f"the run stays in {tmp_path}, its last checkpoint: {place}; make room, and go on with resume=True"
-    assert Keeper.way_on(keeper) == way_on, "what went wrong first is not told for this"
+    hint = f"the run stays in {tmp_path}, its last checkpoint: {place}; make room, and go on with resume=True"
+    assert str(Checkpointer.resume_hint(saver)) == hint, "what went wrong first is not told for this"
 
 
 @pytest.fixture

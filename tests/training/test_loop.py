@@ -142,7 +142,7 @@ def test_a_machine_that_was_busy_when_it_was_timed_uses_its_time(
     if most is None:
         assert not said
         return
-    assert "faster than when this machine was timed" in said[0]
+    assert "faster than when this machine was timed" in str(said[0])
     assert training.config.decay_steps == pytest.approx(0.6 * steps, abs=2)
     as_if = start(data, tmp_path / "as if", training.config)  # planned so from the first step
     as_if.fitting.micro_batch_size = SHORT.batch_size
@@ -299,7 +299,7 @@ def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monke
 
 def test_a_folder_with_something_else_in_it_is_refused_before_anything_is_measured(data, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("mine")
-    said: list[str] = []
+    said: list[object] = []
     for begin in (start, lambda data, path: train_run(data, RunFolder(path), on_remark=said.append)):
         with pytest.raises(CheckpointError, match=r"holds report\.html, and no run; choose a new folder"):
             begin(data, tmp_path)

@@ -71,7 +71,7 @@ def test_under_another_tokenizer_pieces_that_both_have_keep_their_rows(
     counts = start.fill(model, new)
     assert sum(counts.values()) == new.vocab_size
     assert counts["kept"] > 400
-    assert counts["put together"] > 50
+    assert counts["joined"] > 50
     before = dict(zip(old.pieces, start.bundle.model.tokens.weight, strict=True))
     for piece, row in zip(new.pieces, model.tokens.weight, strict=True):
         if piece in before:

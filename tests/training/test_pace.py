@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from kotha.i18n.message import Message
 from kotha.training import stragglers as pace
 from kotha.training.distributed import ALONE, Ranks
 from kotha.training.stragglers import Stragglers, slow_ones
@@ -27,12 +28,12 @@ class Working(nn.Module):
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     monkeypatch.setattr(pace, "_COMPARE_EVERY", 2)
     return []
 
 
-def test_of_two_the_slower_is_named_once_and_again_when_it_is_well(told: list[str]) -> None:
+def test_of_two_the_slower_is_named_once_and_again_when_it_is_well(told: list[Message]) -> None:
     working, ranks = Working(), Others(0, 2)
     watched = Stragglers(ranks, [working], torch.device("cpu"), told.append)
     Others.times = 2.5
@@ -41,7 +42,7 @@ def test_of_two_the_slower_is_named_once_and_again_when_it_is_well(told: list[st
         watched.step(step)
         if step == 6:
             Others.times = 1.2
-    assert told == [
+    assert [str(each) for each in told] == [
         "node-2 (process 1) is 2.5 times slower than the median of all",
         "node-2 (process 1) is as fast as the others again",
     ]
@@ -57,7 +58,7 @@ def test_only_what_is_learned_counts() -> None:
     assert watched._busy() >= 0.01 and watched._busy() == 0
 
 
-def test_a_step_in_which_nothing_moved_is_told(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_in_which_nothing_moved_is_told(told: list[Message], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([1.0, 1.5, 2.0, 33.0, 33.5, 90.0])
     monkeypatch.setattr(pace.time, "perf_counter", lambda: next(clock))
     watched = Stragglers(Others(0, 2), [], torch.device("cpu"), told.append)
@@ -65,10 +66,12 @@ def test_a_step_in_which_nothing_moved_is_told(told: list[str], monkeypatch: pyt
         watched.step(step)
     watched.rest()
     watched.step(6)  # whatever came between was no step
-    assert told == ["step 4 took 31.0 s instead of 0.5 s: a machine, or the network, stood still"]
+    assert [str(each) for each in told] == [
+        "step 4 took 31.0 s instead of 0.5 s: a machine, or the network, stood still"
+    ]
 
 
-def test_one_alone_has_nobody_to_wait_for(told: list[str]) -> None:
+def test_one_alone_has_nobody_to_wait_for(told: list[Message]) -> None:
     working = Working()
     watched = Stragglers(ALONE, [working], torch.device("cpu"), told.append)
     watched.step(1)

@@ -32,7 +32,7 @@ def test_without_a_preset_text_and_time_decide() -> None:
     assert short.settings.learning_rate > long.settings.learning_rate
     assert (short.settings.dropout, short.settings.weight_decay) == (0.0, 0.1)
     for word in ("layers of", "steps of", "learning rates", "32 MB of text", "2 minutes"):
-        assert word in short.sentence
+        assert word in str(short.sentence)
 
 
 @pytest.mark.parametrize("minutes", [2, 30])

@@ -16,7 +16,7 @@ from kotha.storage.atomic import whole_file
 from kotha.storage.destinations import checked_path
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.problems import Errors
-from kotha.text.parallel.choose import check_crew, crew_on
+from kotha.text.parallel import check_workers, worker_pool
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
 from kotha.text.stories.corpus import stories
@@ -114,10 +114,10 @@ def train_tokenizer(
     place = None if out is None else checked_path(out)
     if place is not None:
         check_free(place, overwrite)
-    check_crew(on, workers)
+    check_workers(on, workers)
     documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
-    with crew_on(on, workers) as crew:
-        tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, crew=crew, **more)
+    with worker_pool(on, workers) as pool:
+        tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, pool=pool, **more)
     if place is not None:
         tokenizer.save(place)
     return tokenizer

@@ -218,7 +218,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         """
         talk = Conversation(self.engine(), plain)
         if talk.remark is not None:
-            warnings.warn(talk.remark, stacklevel=3)  # past the check of its arguments
+            warnings.warn(str(talk.remark), stacklevel=3)  # past the check of its arguments
         return talk
 
     @staticmethod

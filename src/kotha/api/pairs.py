@@ -8,7 +8,9 @@ from typing import Any
 from kotha.api import Place
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.finetune.pairs import USUAL_PRESET, PairsRequest, resume_translator, start_translator
+from kotha.finetune.examples import ExamplesRequest, start
+from kotha.finetune.examples import resume as resume_run
+from kotha.finetune.pairs import USUAL_PRESET, TranslatePairs
 from kotha.i18n.message import Option
 from kotha.storage.status import is_file
 from kotha.text.corpus.documents import field_names
@@ -71,7 +73,7 @@ def train_on_pairs(
     if resume:
         if wish.minutes is not None or origin is not None:
             raise UsageError("a run that is resumed goes on from its own weights and has its steps, or other steps")
-        return resume_translator(folder, dict(wish.changes), **heard)
+        return resume_run(TranslatePairs(), folder, dict(wish.changes), **heard)
     if origin is not None:
         wish = replace(wish, model=origin.bundle.config)
     elif wish.preset is None:
@@ -93,5 +95,5 @@ def train_on_pairs(
     tokenizer = asked.tokenizer
     if tokenizer is not None and not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(os.fspath(tokenizer))
-    request = PairsRequest(validation, test, tokenizer=tokenizer, recipe=recipe, wish=wish)
-    return start_translator(pairs, folder, request, origin=origin, **heard)
+    request = ExamplesRequest(pairs, origin, validation, test, tokenizer=tokenizer, recipe=recipe, wish=wish)
+    return start(TranslatePairs(), request, folder, **heard)

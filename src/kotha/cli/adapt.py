@@ -52,7 +52,7 @@ def classify(
     """
     import kotha
     from kotha.evaluation.classes_page import classes_table
-    from kotha.evaluation.classification import score_of
+    from kotha.evaluation.classification import ClassificationScore
     from kotha.finetune.classify import PAGE
 
     if not resume and (data is None or from_ is None):
@@ -83,7 +83,7 @@ def classify(
         print_json(summary)
     _check_stopped(summary, "classify", out)
     if not as_json:
-        score = score_of(summary)
+        score = ClassificationScore.of_summary(summary)
         print_table(classes_table(score, str(out)))
         # Of very many classes no matrix is kept; the page has them one by one.
         tell(
@@ -123,7 +123,7 @@ def instruct(
     or all held out, and the held-out ones are asked before and after.
     """
     import kotha
-    from kotha.evaluation.instructions import instructions_table, score_in
+    from kotha.evaluation.instructions import InstructionScore, instructions_table
 
     if not resume and (data is None or from_ is None):
         raise UsageError(
@@ -152,7 +152,7 @@ def instruct(
         print_json(summary)
     _check_stopped(summary, "instruct", out)
     if not as_json:
-        print_table(instructions_table(score_in(summary), str(out), summary["before"]["right"]))
+        print_table(instructions_table(InstructionScore.of_summary(summary), str(out), summary["before"]["right"]))
 
 
 def _settings(config: Path | None, words: tuple[str, ...], flags: dict[str, Any]) -> dict[str, Any]:

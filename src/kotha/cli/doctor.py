@@ -22,8 +22,9 @@ def doctor(
 ) -> None:
     """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
     from kotha.artifacts.run_folder import RunFolder, find_data
-    from kotha.evaluation.doctor.examination import examine
+    from kotha.evaluation.doctor.diagnosis import examine
     from kotha.evaluation.doctor.page import doctor_page
+    from kotha.i18n.catalogue import translate
     from kotha.storage.atomic import write_page
     from kotha.text.shards import Dataset
 
@@ -40,14 +41,14 @@ def doctor(
         return
     console = results()
     if found.healthy is not None:
-        console.print(found.healthy[language], markup=False)
+        console.print(translate(found.healthy, language), markup=False)
         if not ngrams:
             tell(Message("n-grams, which are harder to beat, were not counted; --ngrams does"))
     for finding in found.findings:
-        console.print(finding.words[language], markup=False)
+        console.print(translate(finding.words, language), markup=False)
         console.print(said(Message("What to try:")), markup=False)
-        for each in finding.advice[language]:
-            console.print(f"  - {each}", markup=False)
+        for each in finding.advice:
+            console.print(f"  - {translate(each, language)}", markup=False)
     if not found.looked_at_data:
         tell(Message("the data folder was not found, so copies and unknown tokens were not looked for"))
 

@@ -10,6 +10,7 @@ from kotha.cli.flags import flag
 from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
+from kotha.i18n.message import Text
 
 _GPU = "h200"
 
@@ -84,7 +85,7 @@ def plan_on_paper(
     print_plan_tables(tables)
 
 
-def print_plan_tables(tables: Sequence[tuple[str, list[str], list[list[str]]]]) -> None:
+def print_plan_tables(tables: Sequence[tuple[Text, list[Text], list[list[Text]]]]) -> None:
     """The tables of a plan; one with sentences in it is read from its left."""
     from rich.cells import cell_len
 

@@ -53,8 +53,8 @@ def stop(number: int, _: FrameType | None = None) -> None:
     deafen()
     if "multiprocessing.util" in sys.modules:
         _end_workers()
-    if "ray" in sys.modules and "kotha.text.parallel.cluster" in sys.modules:
-        sys.modules["kotha.text.parallel.cluster"].end_at_once()
+    if "ray" in sys.modules and "kotha.text.parallel.ray_cluster" in sys.modules:
+        sys.modules["kotha.text.parallel.ray_cluster"].end_at_once()
     give_up = getattr(sys.modules.get("kotha.storage.atomic"), "give_up", None)
     all_gone = give_up is None or give_up()
     said = getattr(sys.modules.get("kotha.cli.spoken"), "said", str)  # nothing is imported any more

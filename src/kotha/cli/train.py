@@ -100,18 +100,18 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
 def _held_out(out: Path, summary: dict[str, Any]) -> set[str]:
     """Show what a run from examples reached on the part that was held out; the names of the figures that this tells."""
     if "bleu" in summary:
-        from kotha.evaluation.translation import translation_score_of
+        from kotha.evaluation.translation import TranslationScore
         from kotha.evaluation.translation_page import translation_table
 
-        translated = translation_score_of(summary)
+        translated = TranslationScore.of_summary(summary)
         print_table(translation_table(translated, str(out)))
         return set(translated.to_dict())
     if "confusion" in summary:
         from kotha.evaluation.classes_page import classes_table
-        from kotha.evaluation.classification import score_of
-        from kotha.finetune.images import PAGE
+        from kotha.evaluation.classification import ClassificationScore
+        from kotha.finetune.classify import PAGE
 
-        told = score_of(summary)
+        told = ClassificationScore.of_summary(summary)
         print_table(classes_table(told, str(out)))
         if told.confusion:
             tell(Message("confusion matrix: {path} (open it in a browser)", path=out / PAGE))

@@ -8,7 +8,7 @@ from rich.text import Text
 from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import say_at_once
 from kotha.cli.terminal import notes
-from kotha.i18n.message import Message, Size
+from kotha.i18n.message import Message, ProgressMessage, Size
 from kotha.i18n.message import Text as Remark
 
 _SAMPLE_LETTERS = 110
@@ -33,10 +33,9 @@ class TrainingDisplay:
         self._live.stop()
 
     def say(self, text: Remark) -> None:
-        """A remark; one that ends in … tells what goes on, and is gone when that is done."""
-        line = said(text)
-        if self._speaks and self._console.is_terminal and line.endswith("…"):
-            self._live.update(Text(line))
+        """Show a remark; one about work under way is gone when the next comes."""
+        if self._speaks and self._console.is_terminal and isinstance(text, ProgressMessage):
+            self._live.update(Text(said(text)))
         elif self._speaks:
             tell(text)
 

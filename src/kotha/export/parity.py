@@ -21,10 +21,10 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
 from kotha.export.obstacles import in_a_row
 from kotha.i18n.message import Message, Text
-from kotha.report.page import Page, framed
+from kotha.report.table import Table
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Largest difference of two logits that different orders of the same float32 sums explain.
@@ -142,9 +142,9 @@ class ParityReport:
 
     def _repr_html_(self) -> str:
         """A notebook's table of it."""
-        page = Page(Message("{name}: {verdict}", name=self.door, verdict=_PASSED if self.passed else Message("failed")))
-        page.table([Message("parity"), ""], rows(self), {})
-        return framed(page.html(), self.door)
+        verdict = _PASSED if self.passed else Message("failed")
+        title = Message("{name}: {verdict}", name=self.door, verdict=verdict)
+        return Table(title, [Message("parity"), ""], rows(self)).html()
 
 
 def rows(report: ParityReport) -> list[list[Text]]:

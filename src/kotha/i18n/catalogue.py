@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Protocol
 
-from kotha.i18n.message import Amount, Option, Plural, english
+from kotha.i18n.message import Amount, Bilingual, Option, Plural, english
 from kotha.i18n.numbers import Language, in_words, number
 
 FOLDER = Path(__file__).parent
@@ -47,7 +47,10 @@ def translate(message: "Messenger | str", language: Language = "en", *, flags: b
     template, values = message.template, message.values
     if isinstance(message, Plural) and language == "en" and values["n"] == 1:
         template = message.one
-    template = catalogue(language).get(template, template)
+    if language == "bn" and isinstance(message, Bilingual):
+        template = message.bangla
+    else:
+        template = catalogue(language).get(template, template)
     if not values:
         return template
     if language == "en" and not flags:
@@ -101,6 +104,8 @@ def to_json(message: "Messenger | str") -> dict[str, Any]:
         return {"text": message, "template": message, "values": {}}
     values = {name: _value_to_json(value) for name, value in message.values.items()}
     found = {"text": str(message), "template": message.template, "values": values}
+    if isinstance(message, Bilingual):
+        return {**found, "bn": message.bangla}
     return {**found, "one": message.one} if isinstance(message, Plural) else found
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle, assemble, shape_alone
 from kotha.errors import ConfigError, KothaError
+from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.fields import is_number
@@ -35,6 +36,7 @@ from kotha.training.origin import Origin
 FOLDER = "adapter"
 DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
 _FORMAT, _VERSION = "kotha-adapter", 1
+_UNNAMED = Message("this model")
 _TIMES_THE_BASE = 10
 _LARGEST_ALPHA = 1_000_000  # far more than anybody learned with; and a float holds it
 
@@ -62,7 +64,7 @@ def base_fingerprint(model: Model) -> str:
     return digest.hexdigest()[:32]
 
 
-def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model:
+def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
     """The base with an adapter beside its matrices, as it was trained; refused by any other base."""
     folder = _found(folder)
     about = _read(folder)
@@ -70,13 +72,17 @@ def apply_adapter(base: Bundle, folder: Path, name: str = "this model") -> Model
         config, rank, alpha = config_from_dict(about["model"]), about["rank"], about["alpha"]
         _check_size(config, base.model)
         model = build(config)
-        Origin(name, base).fill(model, base.tokenizer)
+        Origin(str(name), base).fill(model, base.tokenizer)
         found = base_fingerprint(model)
         add_low_rank(model, rank, alpha, learned_whole(config.family))
     except (ConfigError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise KothaError(f"{folder} does not fit {name}: {error}") from error
+        raise KothaError("{folder} does not fit {name}: {error}", folder=folder, name=name, error=error) from error
     if found != about.get("base"):
-        raise KothaError(f"{folder} was learned on another model than {name}; put it on the one that it started from")
+        raise KothaError(
+            "{folder} was learned on another model than {name}; put it on the one that it started from",
+            folder=folder,
+            name=name,
+        )
     learning = {each: parameter for each, parameter in model.named_parameters() if parameter.requires_grad}
     weights = _weights(folder, learning)
     with torch.no_grad():
@@ -92,10 +98,12 @@ def _check_size(config: ModelConfig, base: Model) -> None:
         sum(each.numel() for each in model.parameters()) for model in (shape_alone(config, n_tensors), base)
     )
     if wanted > _TIMES_THE_BASE * there:
-        raise ConfigError(f"it is for a model of {wanted:,} parameters, this one has {there:,}")
+        raise ConfigError(
+            "it is for a model of {wanted:,} parameters, this one has {there:,}", wanted=wanted, there=there
+        )
 
 
-def load_adapted(base: Bundle, folder: Path, name: str = "this model") -> Bundle:
+def load_adapted(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Bundle:
     """The same, merged: a model as any other, with the base's tokenizer."""
     model = merged(apply_adapter(base, folder, name))
     chat = base.chat
@@ -118,13 +126,17 @@ def _found(folder: Path) -> Path:
 
 def _read(folder: Path) -> dict[str, Any]:
     if not is_file(folder / DESCRIPTION):
-        raise KothaError(f"{folder} is no adapter: it has no {DESCRIPTION}")
+        raise KothaError("{folder} is no adapter: it has no {file}", folder=folder, file=DESCRIPTION)
     about = read_table(folder / DESCRIPTION)
     if about.get("format") != _FORMAT or about.get("format_version") != _VERSION:
-        raise KothaError(f"{folder / DESCRIPTION} does not describe an adapter that this Kotha reads")
+        raise KothaError("{path} does not describe an adapter that this Kotha reads", path=folder / DESCRIPTION)
     rank, alpha = about.get("rank"), about.get("alpha")
     if not (isinstance(rank, int) and rank >= 1 and is_number(alpha) and abs(alpha or 0) < _LARGEST_ALPHA):
-        raise KothaError(f"{folder / DESCRIPTION} needs a rank of 1 or more, and an alpha below {_LARGEST_ALPHA:,}")
+        raise KothaError(
+            "{path} needs a rank of 1 or more, and an alpha below {most:,}",
+            path=folder / DESCRIPTION,
+            most=_LARGEST_ALPHA,
+        )
     return about
 
 
@@ -132,11 +144,11 @@ def _weights(folder: Path, learning: dict[str, torch.nn.Parameter]) -> dict[str,
     """What the file holds, once its names and shapes are those that learn."""
     file = folder / WEIGHTS
     if not is_file(file):
-        raise KothaError(f"{folder} is no adapter: it has no {WEIGHTS}")
+        raise KothaError("{folder} is no adapter: it has no {file}", folder=folder, file=WEIGHTS)
     header, _ = read_header(file)
     shapes = {name: entry.get("shape") for name, entry in header.items()}
     if shapes != {name: list(each.shape) for name, each in learning.items()}:
-        raise KothaError(f"{file} holds other weights than its {DESCRIPTION} asks for")
+        raise KothaError("{path} holds other weights than its {file} asks for", path=file, file=DESCRIPTION)
     with reading_weights(file):
         return safetensors.torch.load_file(file)
 

@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from kotha.errors import CheckpointError, KothaError, is_of_the_machine
+from kotha.i18n.message import Message
 from kotha.storage.atomic import clear_leftovers, partial_path, remove_whole, whole_folder, write_whole
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.status import is_file_in, is_folder, matching, reading
@@ -112,14 +114,14 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
     verify_checkpoint(path)
     state = read_table(path / STATE, CheckpointError)
     if "step" not in state:
-        raise CheckpointError(f"{path / STATE} is broken: it has no step")
+        raise CheckpointError("{path} is broken: it has no step", path=path / STATE)
     kinds: dict[str, list[Path]] = {}
     for file in matching(path, "*.safetensors"):
         kinds.setdefault(file.stem.split("-")[0], []).append(file)
     try:
         tensors = {kind: _read(files, ranks) for kind, files in kinds.items()}
     except (ValueError, KeyError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
+        raise CheckpointError("{path} cannot be read: {error}", path=path, error=error) from error
     return Checkpoint(state.pop("step"), tensors, state)
 
 
@@ -155,15 +157,18 @@ def verify_checkpoint(path: Path) -> None:
     try:
         hashes = read_table(path / MANIFEST)
     except KothaError as error:
-        raise CheckpointError(f"{path} has no readable {MANIFEST}, so it is not a whole checkpoint") from error
+        raise CheckpointError(
+            "{path} has no readable {file}, so it is not a whole checkpoint", path=path, file=MANIFEST
+        ) from error
     if STATE not in hashes or any(Path(name).name != name for name in hashes):
-        raise CheckpointError(f"{path / MANIFEST} does not describe a checkpoint")
+        raise CheckpointError("{path} does not describe a checkpoint", path=path / MANIFEST)
     for name, expected in hashes.items():
         if not is_file_in(path, name):
-            elsewhere = "; if another machine has it, copy its folder into this one" if _PART.search(name) else ""
-            raise CheckpointError(f"{path / name[:200]} is missing{elsewhere}")
+            copied = Message("; if another machine has it, copy its folder into this one")
+            elsewhere = copied if _PART.search(name) else ""
+            raise CheckpointError("{path} is missing{elsewhere}", path=path / name[:200], elsewhere=elsewhere)
         if _sha256(path / name) != expected:
-            raise CheckpointError(f"{path / name} is not the file that was saved: its sha256 differs")
+            raise CheckpointError("{path} is not the file that was saved: its sha256 differs", path=path / name)
 
 
 def list_checkpoints(folder: Path) -> list[int]:
@@ -177,16 +182,17 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
 
     One that this machine cannot read just now is not broken: to go on from an older one would throw its steps away.
     """
-    broken: list[str] = []
+    broken: list[KothaError | Message] = []
     for step in reversed(list_checkpoints(folder)):
         try:
             return load_checkpoint(checkpoint_path(folder, step), ranks)
         except KothaError as error:
             if is_of_the_machine(error):
                 raise
-            broken.append(str(error))
+            broken.append(error)
     if broken:
-        raise CheckpointError("no checkpoint can be read: " + "; ".join(broken))
+        every = reduce(lambda first, second: Message("{first}; {second}", first=first, second=second), broken)
+        raise CheckpointError("no checkpoint can be read: {every}", every=every)
     return None
 
 

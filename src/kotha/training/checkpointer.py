@@ -16,6 +16,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError
+from kotha.i18n.message import Message, Option, Text
 from kotha.model.family import Model, build
 from kotha.storage.atomic import clear_leftovers
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -25,11 +26,9 @@ from kotha.training.adapter import base_fingerprint, merged, save_adapter
 from kotha.training.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
 from kotha.training.checkpoint_exchange import bring_last
 from kotha.training.distributed import Ranks, whole
-from kotha.training.optim.averaging import Average, copy_into, lent
+from kotha.training.optim.averaging import Average, copy_into, swapped_weights
 from kotha.training.optim.optimizer import Optimizers
 from kotha.training.tasks.task import Score
-
-_NONE_YET = "none yet"  # of checkpoints
 
 
 @dataclass
@@ -50,11 +49,11 @@ class Progress:
                 (int, float) if name in ("seconds", "best_loss") else (int, type(None)) if name == "best_step" else int
             )
             if isinstance(value, bool) or not isinstance(value, kinds) or (value is not None and not value >= 0):
-                raise CheckpointError(f"{name}={value!r} is nothing that a run can have reached")
+                raise CheckpointError("{name}={value!r} is nothing that a run can have reached", name=name, value=value)
 
 
 @dataclass
-class Keeper:
+class Checkpointer:
     """The parts of a run that last, and where they go."""
 
     folder: RunFolder
@@ -109,27 +108,35 @@ class Keeper:
         progress = Progress(**{"step": saved.step, **{name: state.pop(name) for name in list(state) if name in names}})
         return progress, state
 
-    def last_good(self) -> str:
+    def last_good(self) -> Text:
         """Where one can go on from, for an error message."""
+        return self._last() or Message("none yet")
+
+    def resume_hint(self) -> Message:
+        """What to do when a disk is full, for an error message: nothing is resumed that was never saved."""
+        saved = self._last()
+        if saved is None:
+            return Message("nothing had been saved yet; make room, and start a new run")
+        return Message(
+            "the run stays in {path}, its last checkpoint: {saved}; make room, and go on with {resume}",
+            path=self.folder.path,
+            saved=saved,
+            resume=Option("resume", True),
+        )
+
+    def _last(self) -> Text | None:
         try:
             saved = list_checkpoints(self.folder.checkpoints)
         except OSError as error:  # what went wrong first is what shall be told
-            return f"in {self.folder.checkpoints}, which cannot be read just now ({error.strerror})"
-        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else _NONE_YET
-
-    def way_on(self) -> str:
-        """What to do when a disk is full, for an error message: nothing is resumed that was never saved."""
-        saved = self.last_good()
-        if saved == _NONE_YET:
-            return "nothing had been saved yet; make room, and start a new run"
-        stays = f"the run stays in {self.folder.path}, its last checkpoint: {saved}"
-        return f"{stays}; make room, and go on with resume=True"
+            folder = self.folder.checkpoints
+            return Message("in {folder}, which cannot be read just now ({why})", folder=folder, why=error.strerror)
+        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else None
 
     # -- to take away -------------------------------------------------------------------------------------------------
 
     def kept_weights(self) -> AbstractContextManager[None]:
         """The model with the weights that are measured and kept: their running average, where there is one."""
-        return lent(self.model, self.average.tensors) if self.average is not None else nullcontext()
+        return swapped_weights(self.model, self.average.tensors) if self.average is not None else nullcontext()
 
     def mean_of_last(self, count: int) -> dict[str, Tensor] | None:
         """The mean of the kept weights of the last checkpoints; None where there are not so many."""

@@ -6,9 +6,11 @@ The names are the keys of a recipe, of a TOML file and, with dashes, of the comm
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
+from functools import reduce
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
+from kotha.i18n.message import Message
 from kotha.model.fields import LARGEST_COUNT, LARGEST_SEED, is_number
 
 Optimizer = Literal["adamw", "muon"]
@@ -27,17 +29,23 @@ _COUNTS = (
 )
 # As large as any that was ever reported, far above what this package's models gain from.
 _LARGEST_BATCH = 1 << 16
-_BOUNDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    (_COUNTS, lambda value: 1 <= value <= LARGEST_COUNT, f"from 1 to {LARGEST_COUNT:,}"),
-    ("batch_size micro_batch_size", lambda value: 1 <= value <= _LARGEST_BATCH, f"from 1 to {_LARGEST_BATCH:,}"),
-    ("seed", lambda value: 0 <= value <= LARGEST_SEED, f"from 0 to {LARGEST_SEED}"),
-    ("learning_rate muon_learning_rate gradient_clip spike lora_alpha", lambda value: value > 0, "above 0"),
+
+
+def _upto(least: int, most: int) -> Message:
+    return Message("from {least} to {most:,}", least=least, most=most)
+
+
+_BOUNDS: tuple[tuple[str, Callable[[Any], bool], Message], ...] = (
+    (_COUNTS, lambda value: 1 <= value <= LARGEST_COUNT, _upto(1, LARGEST_COUNT)),
+    ("batch_size micro_batch_size", lambda value: 1 <= value <= _LARGEST_BATCH, _upto(1, _LARGEST_BATCH)),
+    ("seed", lambda value: 0 <= value <= LARGEST_SEED, Message("from {least} to {most}", least=0, most=LARGEST_SEED)),
+    ("learning_rate muon_learning_rate gradient_clip spike lora_alpha", lambda value: value > 0, Message("above 0")),
     (
         "beta1 beta2 ema_decay label_smoothing dropout",
         lambda value: 0 <= value < 1,
-        "a share from 0 up to, but not including, 1",
+        Message("a share from 0 up to, but not including, 1"),
     ),
-    ("floor teacher_share backwards", lambda value: 0 <= value <= 1, "a share from 0 to 1"),
+    ("floor teacher_share backwards", lambda value: 0 <= value <= 1, Message("a share from 0 to 1")),
 )
 
 
@@ -100,7 +108,7 @@ class TrainConfig:
             for name in names.split():
                 value = getattr(self, name)
                 if value is not None and not is_right(value):
-                    raise ConfigError(f"{name}={value} must be {wanted}")
+                    raise ConfigError("{name}={value} must be {wanted}", name=name, value=value, wanted=wanted)
         if self.weight_decay < 0 or self.warmup_steps < 0:
             raise ConfigError("weight_decay and warmup_steps cannot be below 0")
 
@@ -109,7 +117,7 @@ class TrainConfig:
         known = [each.name for each in fields(self)]
         for name in changes:
             if name not in known:
-                raise ConfigError(f"setting {name!r} does not exist{nearest(name, known)}")
+                raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,23 +125,33 @@ class TrainConfig:
         return asdict(self)
 
 
+_KINDS = {int: Message("int"), float: Message("float"), str: Message("str"), type(None): "none"}
+
+
 def _check_type(name: str, value: Any, hint: Any) -> None:
     """Refuse a value of the wrong type; a whole number will do for a fraction."""
     if get_origin(hint) is tuple:
         if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
             return
-        raise ConfigError(f'{name}={value!r} should be a list of texts, such as ["run-1", "run-2"]')
+        raise ConfigError(
+            '{name}={value!r} should be a list of texts, such as ["run-1", "run-2"]', name=name, value=value
+        )
     options = get_args(hint) if get_origin(hint) is not Literal and get_args(hint) else (hint,)
     for option in options:
         if get_origin(option) is Literal:
             if value in get_args(option):
                 return
-            raise ConfigError(f"{name}={value!r} is not a choice{nearest(str(value), get_args(option))}")
+            raise ConfigError(
+                "{name}={value!r} is not a choice{nearest}",
+                name=name,
+                value=value,
+                nearest=nearest(str(value), get_args(option)),
+            )
         if option is float and isinstance(value, int | float) and not isinstance(value, bool):
             if is_number(value):
                 return
-            raise ConfigError(f"{name}={value} must be a finite number")
+            raise ConfigError("{name}={value} must be a finite number", name=name, value=value)
         if isinstance(value, option) and not (option is int and isinstance(value, bool)):
             return
-    wanted = " or ".join("none" if option is type(None) else option.__name__ for option in options)
-    raise ConfigError(f"{name}={value!r} should be {wanted}")
+    wanted = reduce(lambda one, other: Message("{one} or {other}", one=one, other=other), map(_KINDS.get, options))
+    raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)

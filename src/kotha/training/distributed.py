@@ -26,10 +26,6 @@ from kotha.model.block import Block
 # A process that waits this long for another takes it for dead, so that torchrun can start all of them again.
 _PATIENCE = timedelta(minutes=10)
 _GLOO = "gloo/transport"  # in what it says
-_LOST = (
-    "another process of this training is gone, or cannot be reached ({why}); torchrun starts all again if it may, "
-    "and they go on from the last checkpoint"
-)
 
 
 @dataclass(frozen=True)
@@ -76,8 +72,12 @@ class Ranks:
         if batch_size % self.world:
             lower = max(1, batch_size // self.world) * self.world
             raise ConfigError(
-                f"batch_size={batch_size} cannot be shared by {self.world} processes; "
-                f"use a multiple of {self.world}, such as {lower} or {lower + self.world}"
+                "batch_size={batch_size} cannot be shared by {world} processes; use a multiple of {world}, such "
+                "as {lower} or {higher}",
+                batch_size=batch_size,
+                world=self.world,
+                lower=lower,
+                higher=lower + self.world,
             )
         count = batch_size // self.world
         return self.rank * count, count
@@ -153,7 +153,11 @@ def joined(ranks: Ranks) -> Iterator[None]:
         yield
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or _GLOO in str(error):  # no error of its own tells of gloo's
-            raise TrainingError(_LOST.format(why=str(error).splitlines()[0].rpartition("] ")[2])) from error
+            raise TrainingError(
+                "another process of this training is gone, or cannot be reached ({why}); torchrun starts all again if "
+                "it may, and they go on from the last checkpoint",
+                why=str(error).splitlines()[0].rpartition("] ")[2],
+            ) from error
         raise
     finally:
         dist.destroy_process_group()

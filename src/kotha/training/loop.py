@@ -20,20 +20,21 @@ from torch import Tensor, nn
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, ConfigError, TrainingError
+from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.storage.atomic import NotWrittenError
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.checkpointer import Keeper, Progress
+from kotha.training.checkpointer import Checkpointer, Progress
 from kotha.training.config import TrainConfig
 from kotha.training.device.fitting import Fitting, OutOfMemory
 from kotha.training.device.hardware import largest_memory, peak_flops_per_second, peak_memory, share_of_peak
 from kotha.training.device.precision import Arithmetic, choose_arithmetic
 from kotha.training.device.recording import Recording
 from kotha.training.distributed import ALONE, Ranks, distribute, gathering, let_go, whole
-from kotha.training.optim.averaging import Average, lent
+from kotha.training.optim.averaging import Average, swapped_weights
 from kotha.training.optim.optimizer import Optimizers
 from kotha.training.optim.schedule import learning_rate_share
 from kotha.training.plan.flops import count_work
@@ -90,9 +91,9 @@ class Training:
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
         lasting = (self.optimizers, self.average, ranks, lora, task.chat_template)
-        self.keeper = Keeper(folder, self.model, tokenizer, *lasting)
+        self.checkpointer = Checkpointer(folder, self.model, tokenizer, *lasting)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
-        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, task.helpers)
+        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, task.auxiliary_models)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(self.arithmetic.device, wanted=records)
         self._tokens_read = 0
@@ -131,7 +132,7 @@ class Training:
                     self._stop_with_others()
             return summary
         except NotWrittenError as error:
-            raise CheckpointError(f"{error.what}; {self.keeper.way_on()}") from error
+            raise CheckpointError("{what}; {hint}", what=error.what, hint=self.checkpointer.resume_hint()) from error
         finally:
             self.folder.release()
 
@@ -172,12 +173,20 @@ class Training:
         pace = usual + (spent - self.progress.seconds) / done  # with its share of evaluations, samples and saving
         config = fit_to_time(self._planned, self.config.steps, done, spent, pace, seconds, self.most_steps)
         if config.steps != self.config.steps:
-            how = "slower than when this machine was timed" if config.steps < self.config.steps else "faster again"
+            slower = Message("slower than when this machine was timed")
+            how = slower if config.steps < self.config.steps else Message("faster again")
             if config.steps > self._planned.steps:
-                how = "faster than when this machine was timed"
-            self.fitting.on_remark(f"{how}: {config.steps:,} steps instead of {self.config.steps:,}")
+                how = Message("faster than when this machine was timed")
+            self.fitting.on_remark(
+                Message(
+                    "{how}: {steps:,} steps instead of {before:,}",
+                    how=how,
+                    steps=config.steps,
+                    before=self.config.steps,
+                )
+            )
             self.config = config
-            self.task.expect(config.steps)
+            self.task.set_total_steps(config.steps)
             self.folder.change(config.to_dict())
             self.save()
 
@@ -198,8 +207,9 @@ class Training:
             time.sleep(0.05)
         if not self.interrupts.asked:
             raise TrainingError(
-                f"another machine was asked to stop, so all have saved at step {self.progress.step:,}; "
-                "torchrun starts those that are left again, if it may"
+                "another machine was asked to stop, so all have saved at step {step:,}; torchrun starts those "
+                "that are left again, if it may",
+                step=self.progress.step,
             )
 
     def _evaluation_due(self) -> bool:
@@ -218,11 +228,11 @@ class Training:
         whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._move())
         done = self._recording.replay(whole_step, lambda: self._read(step))
         if done is None:
-            loss = self.fitting.attempt(lambda: self.gradients(step), step, self.keeper.last_good)
+            loss = self.fitting.attempt(lambda: self.gradients(step), step, self.checkpointer.last_good)
             try:
                 done = loss, self._move()
             except OutOfMemory as error:
-                raise self.fitting.failure(step, self.keeper.last_good()) from error
+                raise self.fitting.failure(step, self.checkpointer.last_good()) from error
         if self.average is not None and (step + 1) % self.config.ema_every == 0:
             self.average.update(self.model)
         self.progress.tokens += self._tokens_read * self.ranks.world
@@ -280,10 +290,13 @@ class Training:
         value = loss.item()
         complaint = self.watch.complaint(value)
         if complaint:
-            sources = ", ".join(map(str, self.task.sources(step - 1)[:20]))
             raise TrainingError(
-                f"the loss {complaint} at step {step - 1}. Documents of that batch: {sources}. "
-                f"Last good checkpoint: {self.keeper.last_good()}. Try a lower learning_rate or a longer warm-up"
+                "the loss {complaint} at step {step}. Documents of that batch: {documents}. Last good checkpoint: "
+                "{last_good}. Try a lower learning_rate or a longer warm-up",
+                complaint=complaint,
+                step=step - 1,
+                documents=[str(each) for each in self.task.document_ids(step - 1)[:20]],
+                last_good=self.checkpointer.last_good(),
             )
         self._clock.stop(self.progress)
         self._speeds.append(self._clock.tokens_per_second)
@@ -303,7 +316,7 @@ class Training:
 
     def _evaluate(self, until: Callable[[], bool] | None = None) -> None:
         """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
-        with self.keeper.kept_weights():
+        with self.checkpointer.kept_weights():
             self._judge(until)
 
     @cached_property
@@ -316,13 +329,13 @@ class Training:
             return
         score = self.task.score(*found)
         self.progress.evaluated_step = self.progress.step
-        plain = self.keeper.plain_model()
+        plain = self.checkpointer.plain_model()
         sample = self.sampler(plain) if self.sampler is not None and plain is not None else None
-        lack = self.task.lack(score)
-        if lack < self.progress.best_loss:
-            self.progress.best_loss, self.progress.best_step = lack, self.progress.step
+        error = self.task.error(score)
+        if error < self.progress.best_loss:
+            self.progress.best_loss, self.progress.best_step = error, self.progress.step
             self.progress.evaluations_without_gain = 0
-            self.keeper.save_best(plain, self.progress.step, score)
+            self.checkpointer.save_best(plain, self.progress.step, score)
         else:
             self.progress.evaluations_without_gain += 1
         self._emit(step=self.progress.step, validation=score, sample=sample, **about)
@@ -330,10 +343,10 @@ class Training:
     def _try_mean_of_last(self) -> None:
         """At the end, see whether the mean of the last checkpoints is better than each."""
         count = self.config.average_last
-        mean = self.keeper.mean_of_last(count) if count is not None else None
+        mean = self.checkpointer.mean_of_last(count) if count is not None else None
         if mean is None:
             return
-        with lent(self.model, mean):
+        with swapped_weights(self.model, mean):
             self._judge(average_of=count)
 
     def _emit(self, **event: Any) -> None:
@@ -352,7 +365,7 @@ class Training:
             "micro_batch_size": self.fitting.micro_batch_size,
             "processes": self.ranks.world,
         }
-        self.keeper.save(self.progress, more, self._keep)
+        self.checkpointer.save(self.progress, more, self._keep)
 
     @property
     def _keep(self) -> int:
@@ -362,7 +375,7 @@ class Training:
     def resume(self) -> int:
         """Go on from the last checkpoint that is whole; returns its step, 0 where there is none."""
         try:
-            self.progress, more = self.keeper.restore(self._keep)
+            self.progress, more = self.checkpointer.restore(self._keep)
             self.watch.recent.extend(float(loss) for loss in more.get("recent", []))
             if more.get("scaler"):
                 self.scaler.load_state_dict(more["scaler"])
@@ -370,7 +383,9 @@ class Training:
                 size = more["micro_batch_size"]
                 self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round the same
         except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{self.keeper.last_good()} holds what no run saves: {error}") from error
+            raise CheckpointError(
+                "{last_good} holds what no run saves: {error}", last_good=self.checkpointer.last_good(), error=error
+            ) from error
         return self.progress.step
 
     def _checkpoint_due(self) -> bool:

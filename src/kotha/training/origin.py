@@ -46,16 +46,23 @@ class Origin:
         if isinstance(wanted, ViTConfig) and isinstance(own, ViTConfig):  # other classes, images of another size
             own = own.replace(n_classes=wanted.n_classes, labels=wanted.labels, image_size=wanted.image_size)
         if type(wanted) is not type(own):
-            raise ConfigError(f"{self.name} is a {own.family} model, and a {wanted.family} was asked for")
+            raise ConfigError(
+                "{name} is a {family} model, and a {wanted} was asked for",
+                name=self.name,
+                family=own.family,
+                wanted=wanted.family,
+            )
         free = _CHANGEABLE | ({"context_length"} if getattr(own, "positions", None) == "rotary" else set())
         before, after = own.to_dict(), wanted.to_dict()
         changed = sorted(name for name in before if before[name] != after[name] and name not in free)
         if changed:
-            asked = ", ".join(f"{name}={after[name]}" for name in changed)
-            raise ConfigError(f"a model that starts from weights keeps their sizes, so {asked} cannot be had")
+            asked = [f"{name}={after[name]}" for name in changed]
+            raise ConfigError(
+                "a model that starts from weights keeps their sizes, so {asked} cannot be had", asked=asked
+            )
 
     def fill(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
-        """Put the weights into a new model; gives how many pieces were kept, put together and left to chance."""
+        """Put the weights into a new model; gives how many pieces were kept, joined of others, and drawn by chance."""
         self.check(model.config, tokenizer)
         weights: dict[str, Any] = self._weights_for(model)
         counts: dict[str, int] = {}
@@ -107,12 +114,12 @@ def carried(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[str, 
     vocabulary = {piece: token for token, piece in enumerate(old.pieces) if piece}
     same_role = {new.special[role]: old.special[role] for role in new.special.keys() & old.special.keys()}
     rows: list[list[int]] = []
-    counts = {"kept": 0, "put together": 0, "left to chance": 0}
+    counts = {"kept": 0, "joined": 0, "drawn": 0}
     for token, piece in enumerate(new.pieces):
         same = same_role.get(token, vocabulary.get(piece))
         ids = [same] if same is not None else _as_old(piece, token, old, new)
         rows.append(ids)
-        counts["kept" if same is not None else "put together" if ids else "left to chance"] += 1
+        counts["kept" if same is not None else "joined" if ids else "drawn"] += 1
     return rows, counts
 
 

@@ -49,5 +49,5 @@ def recipe(name: str, **changes: Any) -> TrainConfig:
     1000
     """
     if name not in RECIPES:
-        raise ConfigError(f"recipe {name!r} does not exist{nearest(name, RECIPES)}")
+        raise ConfigError("recipe {name!r} does not exist{nearest}", name=name, nearest=nearest(name, RECIPES))
     return TrainConfig().change(**{**RECIPES[name], **changes})

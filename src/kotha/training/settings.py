@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kotha.errors import ConfigError, UsageError, nearest
-from kotha.i18n.wording import count, counted, duration, passes, size
+from kotha.i18n.message import Count, Duration, Message, Option, Plural, Size, Text
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.fields import is_number
 from kotha.model.presets import preset
@@ -21,7 +21,7 @@ from kotha.training.plan.budget import Budget, budget_here, budget_on
 from kotha.training.plan.design import RECIPE, Design, as_learned, check_enough, propose
 from kotha.training.plan.gpus import GPU
 from kotha.training.plan.memory import planned_context
-from kotha.training.plan.rules import EVALUATIONS, pace_of, warmed_in_time
+from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
 from kotha.training.plan.text_size import TextSize
 from kotha.training.recipes import recipe
 
@@ -47,11 +47,18 @@ class TrainRequest:
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
-            raise UsageError(f"minutes={self.minutes!r} must be above 0, and at most a year ({LONGEST_MINUTES:,})")
+            raise UsageError(
+                "minutes={minutes!r} must be above 0, and at most a year ({most:,})",
+                minutes=self.minutes,
+                most=LONGEST_MINUTES,
+            )
         if self.minutes is not None and "steps" in self.changes:
             raise UsageError("minutes and steps both say how long to train; give one of them")
         if self.model is not None and self.preset is not None:
-            raise UsageError(f"weights to start from have their sizes; preset={self.preset!r} cannot change them")
+            raise UsageError(
+                "weights to start from have their sizes; {preset} cannot change them",
+                preset=Option("preset", self.preset),
+            )
 
     @property
     def timed(self) -> bool:
@@ -67,7 +74,7 @@ class Choice:
     settings: TrainConfig
     seconds_per_step: float | None = None  # as it was timed for the choice
     design: Design | None = None  # the design behind it, where there is one
-    sentence: str = ""  # what was chosen and why; empty where nothing was
+    sentence: Text = ""  # what was chosen and why; empty where nothing was
 
 
 def choose_settings(
@@ -112,7 +119,7 @@ def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfi
     known = {*of_training, *sizes, "vocab_size"}  # which a model without words refuses in words of its own
     for name in given:
         if name not in known:
-            raise ConfigError(f"setting {name!r} does not exist{nearest(name, known)}")
+            raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
     changes = {name: value for name, value in given.items() if name in sizes}
     rest = {name: value for name, value in given.items() if name not in sizes}
     return (model.replace(**changes) if changes else model), rest
@@ -144,16 +151,15 @@ def _fitted(
     seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
     pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
-    return Choice(
-        model, settings.change(**pace), seconds, None, f"{counted(steps, 'step')} in {duration(60 * budget.minutes)}"
-    )
+    many, time = Plural("{n} step", "{n:,} steps", n=steps), Duration(60 * budget.minutes)
+    return Choice(model, settings.change(**pace), seconds, None, Message("{steps} in {time}", steps=many, time=time))
 
 
 def check_settings(model: ModelConfig, config: TrainConfig) -> None:
     """Refuse settings that only another family learns by."""
     for name in ("teachers", "backwards"):
         if getattr(config, name) and not isinstance(model, GPTConfig):
-            raise ConfigError(f"{name} is for a gpt, which learns next tokens; train this one without")
+            raise ConfigError("{name} is for a gpt, which learns next tokens; train this one without", name=name)
     if config.augment != "none" and not isinstance(model, ViTConfig):
         raise ConfigError("augment is for images; leave it out")
     if isinstance(model, ViTConfig | ClassifierConfig):
@@ -167,12 +173,17 @@ def check_lora(config: TrainConfig, tokenizer: Tokenizer, data: str, origin: Ori
     if config.lora is None:
         return
     if origin is None:
-        raise UsageError(f"lora={config.lora} learns beside weights that stay, so it needs a model to start from")
+        raise UsageError(
+            "lora={lora} learns beside weights that stay, so it needs a model to start from", lora=config.lora
+        )
     own = origin.bundle.tokenizer
     if own is None or own.fingerprint != tokenizer.fingerprint:
         raise UsageError(
-            f"lora={config.lora} leaves the table of words as it is, and {data} was cut by another tokenizer than "
-            f"{origin.name} reads with; prepare the data with that one"
+            "lora={lora} leaves the table of words as it is, and {data} was cut by another tokenizer than "
+            "{origin} reads with; prepare the data with that one",
+            lora=config.lora,
+            data=data,
+            origin=origin.name,
         )
 
 
@@ -180,14 +191,21 @@ def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTC
     """Settings by the rules, and without a model its sizes too."""
     design = propose(text, budget, fixed, model)
     settings = design.settings
-    sizes = (
-        f"{counted(design.model.n_layers, 'layer')} of {design.model.d_model} ({count(design.parameters)} parameters)"
-    )
-    steps = f"{settings.steps:,} steps of {settings.batch_size} x {settings.context_length} tokens"
-    ends = "; more passes over so little text would only memorise it" if design.text_ends else ""
-    sentence = (
-        f"{sizes}, {steps}, learning rates {settings.learning_rate:g} and Muon {settings.muon_learning_rate:g}: "
-        f"for {size(text.bytes)} of text and {duration(60 * budget.minutes)}, "
-        f"{passes(design.epochs)} times through it{ends}"
+    ends = Message("; more passes over so little text would only memorise it") if design.text_ends else ""
+    sentence = Message(
+        "{layers} of {width} ({parameters} parameters), {steps:,} steps of {batch} x {context} tokens, learning rates "
+        "{rate:g} and Muon {muon:g}: for {size} of text and {time}, {times} times through it{ends}",
+        layers=Plural("{n} layer", "{n:,} layers", n=design.model.n_layers),
+        width=design.model.d_model,
+        parameters=Count(design.parameters),
+        steps=settings.steps,
+        batch=settings.batch_size,
+        context=settings.context_length,
+        rate=settings.learning_rate,
+        muon=settings.muon_learning_rate,
+        size=Size(text.bytes),
+        time=Duration(60 * budget.minutes),
+        times=times(design.epochs),
+        ends=ends,
     )
     return Choice(design.model, settings, design.seconds_per_step, design, sentence)

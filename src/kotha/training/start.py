@@ -9,11 +9,13 @@ import torch
 
 from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, data_of, describe_data
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.i18n.message import Message, ProgressMessage
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.status import matching
 from kotha.text.shards import Dataset
 from kotha.training.checkpoint_exchange import bring_together
 from kotha.training.config import TrainConfig
+from kotha.training.device.fitting import OnRemark
 from kotha.training.device.hardware import describe_machine
 from kotha.training.distributed import ALONE, Ranks
 from kotha.training.loop import OnEvent, Sampler, Training
@@ -35,12 +37,16 @@ from kotha.training.tasks.next_token import NextToken
 
 # What families learn from that read no plain text, and what to do.
 _OTHERS = {
-    "seq2seq": ("pairs of texts", "name a table of pairs (tsv, csv, jsonl) instead of the data folder"),
-    "vit": ("images with their classes", "name a folder with a folder for each class, or an .npz archive"),
+    "seq2seq": (
+        Message("pairs of texts"),
+        Message("name a table of pairs (tsv, csv, jsonl) instead of the data folder"),
+    ),
+    "vit": (
+        Message("images with their classes"),
+        Message("name a folder with a folder for each class, or an .npz archive"),
+    ),
 }
-_CLASSES = ("texts with labels", "use a gpt or bert preset, or go on with what made it")
-
-OnRemark = Callable[[str], None]
+_CLASSES = (Message("texts with labels"), Message("use a gpt or bert preset, or go on with what made it"))
 
 
 def train_run(
@@ -82,16 +88,30 @@ def train_run(
     try:
         if resume:
             training = resume_run(data, folder, dict(request.changes), **how)
-            together = "" if ranks.alone else f", in {ranks.world} processes"
-            say(f"going on from step {training.progress.step:,} of {training.config.steps:,}{together}")
+            together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
+            say(
+                Message(
+                    "going on from step {step:,} of {steps:,}{together}",
+                    step=training.progress.step,
+                    steps=training.config.steps,
+                    together=together,
+                )
+            )
             if len(data_of(folder.about())) > 1:
-                say("with other data than the run began with; `evaluate` looks in all of it for what was seen")
+                say(Message("with other data than the run began with; `evaluate` looks in all of it for what was seen"))
         else:
             training = _start(data, folder, request, say, origin, **how, **about)
             if request.timed and ranks.alone:
                 training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
         training.fitting.on_remark = say
-        say(f"{training.arithmetic.precision} on {training.arithmetic.device} ({training.arithmetic.reason})")
+        say(
+            Message(
+                "{precision} on {device} ({reason})",
+                precision=training.arithmetic.precision,
+                device=training.arithmetic.device,
+                reason=training.arithmetic.reason,
+            )
+        )
         if on_ready is not None:
             on_ready(training)
         summary = training.run()
@@ -131,7 +151,7 @@ def _start(
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
     def get_ready() -> None:
-        say("measuring this machine …")
+        say(ProgressMessage("measuring this machine …"))
         use_fastest_threads()
 
     choice = choose_settings(request, measure_text(str(data.path)), get_ready)
@@ -147,8 +167,12 @@ def _start(
     training.most_steps = None if choice.design is None else choice.design.most_steps
     if origin is not None:
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
-        pieces = "".join(f", {count:,} pieces {how}" for how, count in counts.items())
-        say(f"from {origin.name}{pieces}")
+        pieces = (
+            Message(", {kept:,} pieces kept, {joined:,} pieces put together, {drawn:,} pieces left to chance", **counts)
+            if counts
+            else ""
+        )
+        say(Message("from {origin}{pieces}", origin=origin.name, pieces=pieces))
     return training
 
 
@@ -156,8 +180,10 @@ def check_held_out(data: Dataset) -> None:
     """Refuse data on which no model could be measured, so that none would be kept."""
     if not data["validation"].info.tokens:
         raise DataError(
-            f"{data.path} has no validation text, and the model that does best on it is the one that is kept; prepare "
-            "it anew from two documents or more (in a .txt file blank lines part them), or with a validation file"
+            "{path} has no validation text, and the model that does best on it is the one that is kept; "
+            "prepare it anew from two documents or more (in a .txt file blank lines part them), or with a "
+            "validation file",
+            path=data.path,
         )
 
 
@@ -197,7 +223,7 @@ def start_run(
             machine={
                 **describe_machine(arithmetic.device),
                 "precision": arithmetic.precision,
-                "reason": arithmetic.reason,
+                "reason": str(arithmetic.reason),
                 "processes": ranks.world,
             },
             references=training.task.references(),
@@ -223,11 +249,15 @@ def resume_run(
     folder.check_data(data)
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
-        raise CheckpointError(f"{folder.path} was to go on from {origin}, and saved nothing; start a new run from it")
+        raise CheckpointError(
+            "{path} was to go on from {origin}, and saved nothing; start a new run from it",
+            path=folder.path,
+            origin=origin,
+        )
     try:
         config = TrainConfig().change(**settings)
     except (KothaError, TypeError) as error:
-        raise CheckpointError(f"{folder.path / CONFIG} is broken: {error}") from error
+        raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
     same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
     if same != model:
         raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
@@ -246,7 +276,13 @@ def _training(model: ModelConfig, config: TrainConfig, data: Dataset, folder: Ru
     """What a data folder of plain text offers: next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         needs, instead = _OTHERS.get(model.family, _CLASSES)
-        raise ConfigError(f"a {model.family} model learns from {needs}, and {data.path} holds plain text; {instead}")
+        raise ConfigError(
+            "a {family} model learns from {needs}, and {path} holds plain text; {instead}",
+            family=model.family,
+            needs=needs,
+            path=data.path,
+            instead=instead,
+        )
     check_settings(model, config)
     task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
     return Training(model, config, task, folder, tokenizer=data.tokenizer, **how)

@@ -8,13 +8,15 @@ forward, where nobody waits for anyone, and compared every so many steps.
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median, median_low
 from typing import Any
 
 import torch
 from torch import nn
 
+from kotha.i18n.message import Message
+from kotha.training.device.fitting import OnRemark
 from kotha.training.distributed import Ranks
 
 _COMPARE_EVERY = 20  # steps
@@ -26,9 +28,7 @@ _RECENT = 50
 class Stragglers:
     """Watches how fast each process is, and says who is slow, once, and when that is over."""
 
-    def __init__(
-        self, ranks: Ranks, modules: Iterable[nn.Module], device: torch.device, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, ranks: Ranks, modules: Iterable[nn.Module], device: torch.device, say: OnRemark) -> None:
         self._ranks, self._say = ranks, say
         self._cuda = device.type == "cuda"
         self._begun: Any = None
@@ -87,7 +87,12 @@ class Stragglers:
         usual = median(self._usual) if self._usual else taken
         if taken > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
             self._say(
-                f"step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still"
+                Message(
+                    "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still",
+                    step=step,
+                    taken=taken,
+                    usual=usual,
+                )
             )
         self._usual.append(taken)
 
@@ -95,9 +100,18 @@ class Stragglers:
         for rank, times in slow.items():
             if rank not in self._slow:
                 self._slow[rank] = self._names[rank]
-                self._say(f"{self._names[rank]} (process {rank}) is {times:.1f} times slower than the median of all")
+                self._say(
+                    Message(
+                        "{name} (process {rank}) is {times:.1f} times slower than the median of all",
+                        name=self._names[rank],
+                        rank=rank,
+                        times=times,
+                    )
+                )
         for rank in [rank for rank in self._slow if rank not in slow]:
-            self._say(f"{self._slow.pop(rank)} (process {rank}) is as fast as the others again")
+            self._say(
+                Message("{name} (process {rank}) is as fast as the others again", name=self._slow.pop(rank), rank=rank)
+            )
 
 
 def slow_ones(busy: Sequence[float]) -> dict[int, float]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from kotha.i18n.message import Message
 from kotha.training.checkpointer import Progress
 
 _RECENT = 50
@@ -24,13 +25,13 @@ class Watch:
         self._spike = spike
         self.recent: deque[float] = deque(maxlen=_RECENT)
 
-    def complaint(self, loss: float) -> str | None:
+    def complaint(self, loss: float) -> Message | None:
         """What is wrong with this loss; None when nothing is."""
         if not math.isfinite(loss):
-            return f"is {loss}"
+            return Message("is {loss}", loss=loss)
         usual = sum(self.recent) / len(self.recent) if len(self.recent) == _RECENT else math.inf
         if self._spike is not None and loss > usual + self._spike:
-            return f"rose to {loss:.3f} from about {usual:.3f}"
+            return Message("rose to {loss:.3f} from about {usual:.3f}", loss=loss, usual=usual)
         self.recent.append(loss)
         return None
 

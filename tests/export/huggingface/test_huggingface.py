@@ -22,7 +22,7 @@ from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate, Turn
-from kotha.text.tokenizer.ending import encode_prompt, start_of_document
+from kotha.text.tokenizer.prompt import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 

@@ -64,14 +64,14 @@ def test_speed_is_measured_once() -> None:
 def test_a_busy_machine_has_no_share_above_all_of_it(monkeypatch) -> None:
     plan = plan_training(FAMILY["gpt"], TrainConfig(batch_size=4, steps=3), "cpu", seconds_per_step=1e-9)
     assert plan.peak_share is None
-    assert "this machine is busy" in plan_words(plan)[-2]
+    assert "this machine is busy" in str(plan_words(plan)[-2])
     usual = plan_words(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", seconds_per_step=1e3))[-2]
-    assert "% of the peak, which is" in usual
+    assert "% of the peak, which is" in str(usual)
     taken = iter([10.0, 1e-3])  # seconds: the small product was disturbed, the large one was not
     monkeypatch.setattr(machine, "quickest", lambda *_: next(taken))
     assert machine.peak_flops_per_second.__wrapped__(CPU, torch.float32) == 2 * 1024**3 / 1e-3
     monkeypatch.setattr(precision, "_gain_of_bfloat16", lambda: 1 / 228.6)
-    assert choose_arithmetic("auto", "cpu").reason == "bfloat16 takes about 200 times as long here"
+    assert str(choose_arithmetic("auto", "cpu").reason) == "bfloat16 takes about 200 times as long here"
 
 
 def test_memory_of_this_process() -> None:

@@ -8,7 +8,7 @@ import torch
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.training.config import TrainConfig
-from kotha.training.optim.averaging import Average, lent
+from kotha.training.optim.averaging import Average, swapped_weights
 from kotha.training.optim.optimizer import Optimizers, split_parameters
 from kotha.training.optim.schedule import learning_rate_share
 from kotha.training.recipes import recipe
@@ -91,13 +91,13 @@ def test_what_optimizers_remember_survives(optimizer: str) -> None:
         assert torch.equal(each, dict(other.named_parameters())[name]), name
 
 
-def test_the_average_is_between_and_can_be_lent() -> None:
+def test_the_average_is_between_and_can_be_swapped_weights() -> None:
     net = model()
     average = Average(net, decay=0.5)
     before = net.tokens.weight.detach().clone()
     with torch.no_grad():
         net.tokens.weight.add_(1)
     average.update(net)
-    with lent(net, average.tensors):
+    with swapped_weights(net, average.tensors):
         assert bool(((net.tokens.weight > before) & (net.tokens.weight < before + 1)).all())
     assert torch.allclose(net.tokens.weight, before + 1)

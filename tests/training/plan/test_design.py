@@ -57,7 +57,7 @@ def test_a_slow_machine_gets_a_small_model_and_reasons() -> None:
     design = propose(NEWS, SLOW)
     check(design, SLOW)
     assert design.parameters < NEWS.bytes
-    reasons = {what: (value, why) for what, value, why in reasons_for(design, NEWS)}
+    reasons = {str(what): (str(value), str(why)) for what, value, why in reasons_for(design, NEWS)}
     assert {"vocabulary", "layers x width", "heads", "context", "batch", "steps"} <= set(reasons)
     assert reasons["vocabulary"] == ("8,192", "that of the data folder's tokenizer")
     assert all(why for _, why in reasons.values())

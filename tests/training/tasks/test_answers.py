@@ -97,7 +97,7 @@ def test_what_a_prompts_targets_would_be_changes_nothing_and_its_places_get_no_g
 def test_what_is_too_long_is_left_out_and_other_families_are_refused() -> None:
     long = (Turn("user", "নদীর ধারে " * 30), Turn("assistant", "মা।"))
     task = answers([*DIALOGUES, long])
-    assert task.left_out == 1 and {each for step in range(9) for each in task.sources(step)} == {0, 1, 2}
+    assert task.left_out == 1 and {each for step in range(9) for each in task.document_ids(step)} == {0, 1, 2}
     with pytest.raises(DataError, match="none of 1 training conversations fits into 40 tokens"):
         answers([long])
     with pytest.raises(ConfigError, match="a bert model does not take turns"):

@@ -55,7 +55,7 @@ def test_the_last_quarter_of_the_steps_is_read_as_written(data: Dataset) -> None
 
 def test_a_run_that_gets_fewer_steps_still_ends_with_its_last_quarter(data: Dataset) -> None:
     task = NextToken(SIZES, SHORT.change(backwards=1.0), data)
-    task.expect(4)
+    task.set_total_steps(4)
     turned = [bool((task.batch(step, 0, 2).tensors["sequences"][:, 0] == 3).all()) for step in range(4)]
     assert data.tokenizer.special["mask"] == 3
     assert turned == [True, True, True, False]

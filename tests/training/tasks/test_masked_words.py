@@ -99,7 +99,7 @@ def test_an_example_is_two_stretches_between_marks(data: Dataset, seed: int, ste
         else:
             assert second[0] == first[-1] + 1, "what really follows"
         named = {DOCUMENT_OF[token] for token in first + second}
-        assert named <= set(made.sources(step))
+        assert named <= set(made.document_ids(step))
 
 
 @settings(max_examples=60)

@@ -84,7 +84,7 @@ def test_where_a_student_is_compiled_its_teachers_are(
     training = start_run(sizes(), config, data, RunFolder(tmp_path / "run"))
     training.learner.train()
     training.fitting.settle(training.gradients)
-    assert len(compiled) == sum(model.config.n_layers for model in (training.model, *training.task.helpers))
+    assert len(compiled) == sum(model.config.n_layers for model in (training.model, *training.task.auxiliary_models))
     training.folder.release()
 
 

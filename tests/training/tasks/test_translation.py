@@ -61,7 +61,7 @@ def test_pairs_that_cannot_be_used_are_left_out_and_counted() -> None:
     most = list(range(100, 105))  # with its mark, all of a context of 6
     made = translation([([], [1]), ([1], []), ([*most, 1], [1]), (most, most), ([1], [*most, 1])], PAIRS[:2])
     assert made.left_out == 4
-    assert made.sources(0) == [3], "named by its place among those given"
+    assert made.document_ids(0) == [3], "named by its place among those given"
     assert made.batch(0, 0, 1).tensors["target"].tolist() == [[START, *most, END]]
 
 

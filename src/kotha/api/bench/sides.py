@@ -34,7 +34,7 @@ from kotha.i18n.wording import OnProgress
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.text.encoding import encode_documents
-from kotha.text.parallel.local import LocalCrew
+from kotha.text.parallel.local import LocalPool
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.device.hardware import peak_flops_per_second
@@ -211,7 +211,7 @@ def bench_tokenizing(tokenizer: Tokenizer, texts: Sequence[str], rounds: int, te
 def our_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
     """Encodes as ``prepare`` does, word by remembered word; gives the ids of every text."""
     labelled = [("", text) for text in texts]
-    return lambda: [each.ids.tolist() for each in encode_documents(labelled, tokenizer, "uint32", None, LocalCrew(1))]
+    return lambda: [each.ids.tolist() for each in encode_documents(labelled, tokenizer, "uint32", None, LocalPool(1))]
 
 
 def their_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:

@@ -30,9 +30,9 @@ def attention(
     as_json: Json = False,
 ) -> None:
     """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""
-    from kotha.inside.asked import Asked
     from kotha.inside.attention.maps import summarize
     from kotha.inside.attention.page import attention_view
+    from kotha.inside.request import Asked
 
     asked = Asked(text, second, target, image, generate, temperature, seed)
     view = attention_view(open_model(run), asked, layers)

@@ -14,6 +14,7 @@ from kotha.i18n.message import Message, Text
 from kotha.storage import bundled
 
 if TYPE_CHECKING:
+    from kotha.i18n.message import Text
     from kotha.report.table import Table
 
 

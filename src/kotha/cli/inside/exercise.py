@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.terminal import print_json
 from kotha.errors import UsageError
+from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.storage.status import is_there
 
@@ -95,7 +96,7 @@ def _ask(
         if path is not None:
             save(record, path, secret)
 
-    tell(RULES.to(language))
+    tell(translate(RULES, language))
     summary = Quiz(setting.sheet, language, _read, tell, tries, keep).ask_all(questions, record.outcomes())
     if path is not None:
         save(record, path, secret)

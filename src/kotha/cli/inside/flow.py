@@ -24,8 +24,8 @@ def flow(
     as_json: Json = False,
 ) -> None:
     """Follow a text through the model: shapes and figures at every station, and the answer."""
-    from kotha.inside.asked import Asked
     from kotha.inside.flow.page import HEADER, flow_view, preset_flow_view, rows
+    from kotha.inside.request import Asked
 
     if run is not None and preset is not None:
         raise UsageError("name a run, or --preset NAME without one")

@@ -23,8 +23,8 @@ def lens(
     as_json: Json = False,
 ) -> None:
     """Show what each layer would say at each position, as if the model ended there."""
-    from kotha.inside.asked import Asked
-    from kotha.inside.lens.lens import lens_view
+    from kotha.inside.lens import lens_view
+    from kotha.inside.request import Asked
 
     view = lens_view(open_model(run), Asked(text=text, second=second, target=target, generate=generate))
     found = view.found

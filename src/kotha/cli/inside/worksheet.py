@@ -8,6 +8,7 @@ from kotha.cli.inside.opening import Html, RunOrNone, open_model
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
+from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.storage import bundled
 
@@ -98,7 +99,8 @@ def worksheet(
 def _print(view: "SheetView") -> None:
     console, sheet = results(), view.found
     console.print(view.title, style="bold", markup=False)
-    console.print(sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}", markup=False)
+    text = translate(sheet.text, view.language)
+    console.print(text if sheet.target is None else f"{text} → {sheet.target}", markup=False)
     for remark in view.remarks:
         console.print(remark, markup=False)
     for number, step in enumerate(view.steps, 1):

@@ -22,7 +22,7 @@ from kotha.errors import TokenizerError
 from kotha.export.gguf.charsmap import byte_piece, make_charsmap
 from kotha.i18n.message import Message, Text
 from kotha.text.tokenizer import spiece
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # What our splits and GPT-2's own pre-tokenizer are called there.

@@ -24,7 +24,7 @@ from kotha.model.config import (
     ViTConfig,
     config_from_dict,
 )
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"

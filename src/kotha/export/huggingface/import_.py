@@ -28,8 +28,8 @@ from kotha.storage.bundled import CARD_FILE
 from kotha.storage.json_files import read_table
 from kotha.storage.status import is_file, is_folder, is_there
 from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.text.tokenizer.framing import framed
 from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer
+from kotha.text.tokenizer.prompt import framed
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _MARIAN_PAIR = "source.spm"

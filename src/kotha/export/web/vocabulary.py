@@ -10,7 +10,7 @@ from typing import Any
 from kotha.errors import ConfigError
 from kotha.i18n.message import Message, Text
 from kotha.text.normalize import NFC, ROUNDS, RULES
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _KINDS = {"Unigram": "unigram", "BPE": "bpe", "WordLevel": "words"}

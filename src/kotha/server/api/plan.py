@@ -1,5 +1,6 @@
 """``/api/plan``: what a training would need, before it starts."""
 
+import json
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -14,6 +15,7 @@ from kotha.server.naming import by_name
 from kotha.server.state import State, state_of
 from kotha.server.validation import FieldError
 from kotha.server.wire import InEnglish, Said, WireRequest
+from kotha.storage.json_files import as_json
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.render import tell_plan
 from kotha.training.plan.text_size import TextSize
@@ -137,9 +139,8 @@ def _plan(state: State, body: PlanRequest) -> PlanAnswer:
         )
     design = found.pop("design", None)
     if design is not None:
-        design = {
-            name: value for name, value in design.items() if name not in ("data", "commands")
-        }  # they name folders
+        shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders
+        design = json.loads(as_json(shown))  # its reasons are messages
     tables = [{"title": title, "header": header, "rows": rows} for title, header, rows in text.tables]
     return PlanAnswer.model_validate({**found, "design": design, "words": text.words, "tables": tables})
 

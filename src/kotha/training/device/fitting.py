@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from kotha.errors import KothaError, TrainingError
+from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
 from kotha.model.family import Model
 from kotha.training.config import TrainConfig
@@ -25,6 +26,7 @@ from kotha.training.plan.memory import MemoryPlan, how_planned, largest_micro_ba
 
 OutOfMemory = torch.OutOfMemoryError
 Result = TypeVar("Result")
+OnRemark = Callable[[Text], None]
 
 
 class Fitting:
@@ -36,11 +38,11 @@ class Fitting:
         config: TrainConfig,
         arithmetic: Arithmetic,
         ranks: Ranks,
-        helpers: Sequence[nn.Module] = (),
+        auxiliary_models: Sequence[nn.Module] = (),
     ) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
-        self._helpers = helpers  # what is only read beside the model is compiled as well
-        self.on_remark: Callable[[str], None] = lambda remark: None
+        self._auxiliary_models = auxiliary_models  # what is only read beside the model is compiled as well
+        self.on_remark: OnRemark = lambda remark: None
         self._how = how_planned(model.config, config, arithmetic, ranks.world, ranks.sharded)
         self.context_length = self._how["context_length"]
         available = available_memory(arithmetic.device)
@@ -58,7 +60,7 @@ class Fitting:
         if not compiled and self._arithmetic.device.type == "cpu":
             return  # there is nothing to warm, and memory that lacks here is swapped, not refused
         try:
-            self.attempt(lambda: gradients(0), 0, lambda: "none yet")
+            self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
         except KothaError:
             raise
         except Exception as error:  # whatever the compiler lacks on this machine
@@ -66,11 +68,13 @@ class Fitting:
                 raise
             for block in self._all_blocks():
                 block._compiled_call_impl = None
-            self.on_remark(f"not compiled ({type(error).__name__}: {str(error).splitlines()[0]})")
-            self.attempt(lambda: gradients(0), 0, lambda: "none yet")
+            self.on_remark(
+                Message("not compiled ({kind}: {why})", kind=type(error).__name__, why=str(error).splitlines()[0])
+            )
+            self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
         self.micro_batch_size = self._ranks.least(self.micro_batch_size)
 
-    def attempt(self, work: Callable[[], Result], step: int, last_good: Callable[[], str]) -> Result:
+    def attempt(self, work: Callable[[], Result], step: int, last_good: Callable[[], Text]) -> Result:
         """Do something that can be done again; where memory lacks, in smaller micro-batches."""
         while True:
             try:
@@ -81,19 +85,28 @@ class Fitting:
             self.micro_batch_size = (self.micro_batch_size + 1) // 2
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
-            self.on_remark(f"out of memory; going on with micro_batch_size={self.micro_batch_size}")
+            self.on_remark(
+                Message(
+                    "out of memory; going on with micro_batch_size={micro_batch_size}",
+                    micro_batch_size=self.micro_batch_size,
+                )
+            )
 
-    def failure(self, step: int, last_good: str) -> TrainingError:
+    def failure(self, step: int, last_good: Text) -> TrainingError:
         """What to say when nothing smaller is left to try."""
         smaller = max(1, self.micro_batch_size // 2)
         change = (
-            f"a smaller micro_batch_size, such as {smaller} (the result stays the same)"
+            Message("a smaller micro_batch_size, such as {smaller} (the result stays the same)", smaller=smaller)
             if self.micro_batch_size > 1
-            else "a shorter context_length, a smaller model, or weights sharded over several machines"
+            else Message("a shorter context_length, a smaller model, or weights sharded over several machines")
         )
         return TrainingError(
-            f"out of memory at step {step} with micro_batch_size={self.micro_batch_size}. Use {change}. "
-            f"Last checkpoint: {last_good}"
+            "out of memory at step {step} with micro_batch_size={micro_batch_size}. Use {change}. Last "
+            "checkpoint: {last_good}",
+            step=step,
+            micro_batch_size=self.micro_batch_size,
+            change=change,
+            last_good=last_good,
         )
 
     def plan(self) -> MemoryPlan:
@@ -115,5 +128,5 @@ class Fitting:
         return [module for module in self._model.modules() if isinstance(module, Block)]
 
     def _all_blocks(self) -> list[Block]:
-        every = itertools.chain.from_iterable(model.modules() for model in (self._model, *self._helpers))
+        every = itertools.chain.from_iterable(model.modules() for model in (self._model, *self._auxiliary_models))
         return [module for module in every if isinstance(module, Block)]

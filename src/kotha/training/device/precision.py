@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from kotha.i18n.message import Message, Text
 from kotha.training.config import Precision
 
 # Faster by this much, or it is not worth the lost digits.
@@ -29,7 +30,7 @@ class Arithmetic:
 
     device: torch.device
     precision: str
-    reason: str
+    reason: Text
 
     @property
     def dtype(self) -> torch.dtype:
@@ -65,19 +66,22 @@ def choose_arithmetic(
         if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
             torch.set_num_threads(threads)
         if precision == "auto" and recorded in DTYPES:
-            return Arithmetic(place, str(recorded), "as this run began")
+            return Arithmetic(place, str(recorded), Message("as this run began"))
     if precision != "auto":
-        return Arithmetic(place, precision, "as asked")
+        return Arithmetic(place, precision, Message("as asked"))
     if place.type == "cuda":
         if torch.cuda.get_device_capability(place)[0] >= 8:
-            return Arithmetic(place, "bfloat16", "this GPU has bfloat16")
-        return Arithmetic(place, "float16", "this GPU has float16 but no bfloat16")
+            return Arithmetic(place, "bfloat16", Message("this GPU has bfloat16"))
+        return Arithmetic(place, "float16", Message("this GPU has float16 but no bfloat16"))
     gain = _gain_of_bfloat16()
     if gain >= _WORTHWHILE:
-        return Arithmetic(place, "bfloat16", f"products are {gain:.1f} times as fast as in float32 here")
-    times = f"{float(f'{1 / gain:.1g}'):g}" if gain < 0.1 else f"{1 / gain:.1f}"  # a small product, timed in a moment
-    slower = f"bfloat16 takes about {times} times as long here" if gain < 1 else f"bfloat16 gains only {gain - 1:.0%}"
-    return Arithmetic(place, "float32", slower)
+        faster = Message("products are {gain:.1f} times as fast as in float32 here", gain=gain)
+        return Arithmetic(place, "bfloat16", faster)
+    if gain >= 1:
+        return Arithmetic(place, "float32", Message("bfloat16 gains only {gain:.0%}", gain=gain - 1))
+    times = float(f"{1 / gain:.1g}") if gain < 0.1 else 1 / gain  # a small product, timed in a moment
+    many = Message("{n:g}" if gain < 0.1 else "{n:.1f}", n=times)
+    return Arithmetic(place, "float32", Message("bfloat16 takes about {times} times as long here", times=many))
 
 
 @lru_cache

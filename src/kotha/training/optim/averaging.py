@@ -41,7 +41,7 @@ def _learning(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 @contextmanager
-def lent(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[None]:
+def swapped_weights(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[None]:
     """The model with other weights, for the length of a block; those that are not given stay."""
     kept = {name: each.detach().clone() for name, each in model.named_parameters() if name in tensors}
     copy_into(model, tensors)

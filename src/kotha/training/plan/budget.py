@@ -80,7 +80,10 @@ def budget_on(gpu: GPU, minutes: float, memory_bytes: int | None = None, precisi
     """A GPU by name; without a budget of memory, all of its own."""
     if memory_bytes is not None and memory_bytes > gpu.memory:
         raise UsageError(
-            f"{memory_bytes / 1e9:g} GB are more than {gpu.title} has ({gpu.memory / 1e9:g}); give less or none"
+            "{given:g} GB are more than {gpu} has ({there:g}); give less or none",
+            given=memory_bytes / 1e9,
+            gpu=gpu.title,
+            there=gpu.memory / 1e9,
         )
     chosen = cast("Number", gpu.precision if precision == "auto" else precision)
     return Budget(

@@ -62,12 +62,16 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if not 1 <= self.gpus <= _MOST_GPUS:
-            raise UsageError(f"gpus={self.gpus} must be from 1 to {_MOST_GPUS:,}")
+            raise UsageError("gpus={gpus} must be from 1 to {most:,}", gpus=self.gpus, most=_MOST_GPUS)
         if not 1 <= self.nodes <= self.gpus or self.gpus % self.nodes:
-            raise UsageError(f"nodes={self.nodes} cannot share {self.gpus} GPUs evenly; give a divisor of {self.gpus}")
+            raise UsageError(
+                "nodes={nodes} cannot share {gpus} GPUs evenly; give a divisor of {gpus}",
+                nodes=self.nodes,
+                gpus=self.gpus,
+            )
         for name in ("network", "storage"):
             if not 0 < getattr(self, name) < math.inf:
-                raise UsageError(f"{name} must be above 0")
+                raise UsageError("{name} must be above 0", name=name)
 
     @property
     def link(self) -> float:
@@ -145,8 +149,9 @@ def plan_cluster(
     sequences = batch_size or max(usual_batch(work.parameters) // context, cluster.gpus)
     if sequences < cluster.gpus or sequences % cluster.gpus:
         raise ConfigError(
-            f"a batch of {sequences} sequences cannot be shared by {cluster.gpus} GPUs; give a multiple of "
-            f"{cluster.gpus}"
+            "a batch of {sequences} sequences cannot be shared by {gpus} GPUs; give a multiple of {gpus}",
+            sequences=sequences,
+            gpus=cluster.gpus,
         )
     training = training.change(batch_size=sequences)
     sharded, micro, memory = _fit(model, training, cluster, context, shard)
@@ -239,8 +244,14 @@ def _fit(
         if memory <= cluster.gpu.memory:
             return sharded, micro, memory
     raise ConfigError(
-        f"{cluster.gpus} x {cluster.gpu.title} are too small for {model.n_layers} layers of {model.d_model}: "
-        f"one sequence of {context} tokens needs {memory / 1e9:.0f} GB on each; take more GPUs or a shorter context"
+        "{gpus} x {gpu} are too small for {n_layers} layers of {d_model}: one sequence of {context} "
+        "tokens needs {needed:.0f} GB on each; take more GPUs or a shorter context",
+        gpus=cluster.gpus,
+        gpu=cluster.gpu.title,
+        n_layers=model.n_layers,
+        d_model=model.d_model,
+        context=context,
+        needed=memory / 1e9,
     )
 
 

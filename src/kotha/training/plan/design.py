@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from kotha.errors import ConfigError, DataError
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural
 from kotha.model.config import GPTConfig
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
@@ -79,13 +79,20 @@ def propose(
         if not trial.verdict:
             trial.considered = considered
             return trial
-    raise ConfigError(considered[-1].verdict)
+    last = considered[-1].verdict
+    assert last is not None, "none was taken"
+    raise ConfigError("{verdict}", verdict=last)
 
 
 def check_enough(text: TextSize) -> None:
     """Refuse a text that no model can learn from."""
     if text.bytes < _LEAST_BYTES:
-        raise DataError(f"{text.path} has {text.bytes:,} bytes to train on; a model needs at least {_LEAST_BYTES:,}")
+        raise DataError(
+            "{path} has {n:,} bytes to train on; a model needs at least {least:,}",
+            path=text.path,
+            n=text.bytes,
+            least=_LEAST_BYTES,
+        )
 
 
 def shape(layers: int, width: int, vocab_size: int) -> GPTConfig:
@@ -134,30 +141,49 @@ class Design:
         self.context_length, self.batch_size = int(context), int(self._base["batch_size"])
 
     @cached_property
-    def verdict(self) -> str:
-        """Why not, with what would be needed; empty if it fits. What is quickly told comes first."""
+    def verdict(self) -> Message | None:
+        """Why not, with what would be needed; None if it fits. What is quickly told comes first."""
         if not self._smallest and self.parameters > max(SMALL_MODEL, PARAMETERS_PER_BYTE * self._text.bytes):
-            return f"{self.parameters:,} parameters for {self._text.bytes:,} bytes of text: it would memorise it"
+            return Message(
+                "{n:,} parameters for {size:,} bytes of text: it would memorise it",
+                n=self.parameters,
+                size=self._text.bytes,
+            )
         wanted = 0.0 if self._smallest else TOKENS_PER_PARAMETER * self.parameters
         work = _work(self.model, self.context_length)
         if wanted * work / self._budget.reachable > self._budget.seconds:
-            return f"too slow: {wanted:,.0f} tokens would take more than the time at this machine's very best"
+            return Message(
+                "too slow: {wanted:,.0f} tokens would take more than the time at this machine's very best",
+                wanted=wanted,
+            )
         if not self._smallest and _LEAST_BYTES_PER_PARAMETER * self.parameters > self._budget.memory_bytes:
-            return "too large: its weights, gradients and the optimizer alone need more than the memory"
+            return Message("too large: its weights, gradients and the optimizer alone need more than the memory")
         if self._smallest:
             self.take_smaller_steps()
         return self._memory_verdict() or self._time_verdict(wanted)
 
-    def _memory_verdict(self) -> str:
+    def _memory_verdict(self) -> Message | None:
         total, available = self.memory.total, self._budget.memory_bytes
-        name = f"{counted(self.model.n_layers, 'layer')} of {self.model.d_model}"
-        needed = f"{available / 1e9:g} GB of memory is too little for {name}: it needs {total / 1e9:.2f} GB, one "
-        ways = f"sequence of {self.context_length} tokens at a time; give at least {total / 1e9 + 0.05:.1f} GB"
-        return needed + ways if total > available else ""
+        if total <= available:
+            return None
+        return Message(
+            "{available:g} GB of memory is too little for {layers} of {width}: it needs {needed:.2f} GB, one sequence "
+            "of {context} tokens at a time; give at least {least:.1f} GB",
+            available=available / 1e9,
+            layers=Plural("{n} layer", "{n:,} layers", n=self.model.n_layers),
+            width=self.model.d_model,
+            needed=total / 1e9,
+            context=self.context_length,
+            least=total / 1e9 + 0.05,
+        )
 
-    def _time_verdict(self, wanted: float) -> str:
+    def _time_verdict(self, wanted: float) -> Message | None:
         tokens = self._budget.seconds / self.seconds_per_step * self.tokens_per_step
-        return f"too slow: {tokens:,.0f} tokens in the time, and it should see {wanted:,.0f}" if tokens < wanted else ""
+        if tokens >= wanted:
+            return None
+        return Message(
+            "too slow: {tokens:,.0f} tokens in the time, and it should see {wanted:,.0f}", tokens=tokens, wanted=wanted
+        )
 
     @property
     def _settings(self) -> TrainConfig:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kotha.errors import UsageError, nearest
+from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
 from kotha.model.family import build
 from kotha.training.config import TrainConfig
@@ -29,7 +30,7 @@ SHARE_OF_PEAK = 0.41
 SECONDS_PER_LAYER = 0.2e-3
 SECONDS_PER_MUON_MATRIX = 0.08e-3
 COMPILE_SECONDS = 70.0
-SOURCE = "an estimate from what was measured on an H200, see benchmarks/results"
+SOURCE = Message("an estimate from what was measured on an H200, see benchmarks/results")
 # A step of the optimizer reads weights, gradients and its two memories and writes all but the gradients.
 _PASSES, _FLOAT32 = 7, 4
 
@@ -88,7 +89,7 @@ def gpu_named(name: str) -> GPU:
     """
     plain = name.lower().replace(" ", "-").replace("_", "-")
     if plain not in GPUS:
-        raise UsageError(f"gpu {name!r} is not in the table{nearest(plain, GPUS)}")
+        raise UsageError("gpu {name!r} is not in the table{nearest}", name=name, nearest=nearest(plain, GPUS))
     return GPUS[plain]
 
 

@@ -15,7 +15,7 @@ from typing import Literal, NotRequired, TypedDict, Unpack, cast
 from torch import nn
 
 from kotha.errors import ConfigError
-from kotha.i18n.wording import size
+from kotha.i18n.message import Size
 from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.lora import LowRankLinear, add_low_rank, learned_whole
@@ -138,8 +138,10 @@ def check_room(model: ModelConfig, training: TrainConfig, room: int, how: Condit
     needed = plan_memory(model, training, micro_batch_size=1, **how).total
     if needed > room:
         raise ConfigError(
-            f"this model takes {size(needed)} of memory to learn from one sequence at a time, and here are "
-            f"{size(room)}; choose smaller sizes: d_model, d_ff, n_layers, vocab_size or context_length"
+            "this model takes {needed} of memory to learn from one sequence at a time, and here are {room}; "
+            "choose smaller sizes: d_model, d_ff, n_layers, vocab_size or context_length",
+            needed=Size(needed),
+            room=Size(room),
         )
 
 
@@ -165,7 +167,11 @@ def planned_context(model: ModelConfig, training: TrainConfig) -> int:
         return positions(model, 0)
     wanted = training.context_length or model.context_length
     if wanted > model.context_length:
-        raise ConfigError(f"context_length={wanted} is more than the model's {model.context_length}; use that or less")
+        raise ConfigError(
+            "context_length={wanted} is more than the model's {longest}; use that or less",
+            wanted=wanted,
+            longest=model.context_length,
+        )
     return wanted
 
 
@@ -186,7 +192,9 @@ class _Shape:
             built = build(model, "meta")
         except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
             raise ConfigError(
-                f"d_model={model.d_model} and d_ff={model.d_ff} make matrices beyond any machine; choose smaller sizes"
+                "d_model={d_model} and d_ff={d_ff} make matrices beyond any machine; choose smaller sizes",
+                d_model=model.d_model,
+                d_ff=model.d_ff,
             ) from error
         if lora is not None:
             add_low_rank(built, lora, alpha=1.0, whole=learned_whole(model.family))

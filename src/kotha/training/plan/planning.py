@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.training.config import TrainConfig
 from kotha.training.device.hardware import available_memory, peak_flops_per_second, share_of_peak
@@ -34,7 +35,7 @@ class TrainingPlan:
     steps: int
     train_tokens: int | None  # of the text, where it is known
     seconds_per_step: float | None
-    time_source: str | None  # where the seconds come from
+    time_source: Message | None  # where the seconds come from
     peak_flops_per_second: float | None
 
     @property
@@ -92,7 +93,9 @@ def plan_training(
     if training.dropout is not None:
         model = model.replace(dropout=training.dropout)
     if gpu is not None and device == "cpu":
-        raise UsageError(f"gpu {gpu.title} and device cpu: the one says a GPU, the other the processor; leave one out")
+        raise UsageError(
+            "gpu {gpu} and device cpu: the one says a GPU, the other the processor; leave one out", gpu=gpu.title
+        )
     here = gpu is None and (device != "cuda" or torch.cuda.is_available())
     arithmetic = choose_arithmetic(training.precision, device) if here else _elsewhere(training, gpu)
     how = how_planned(model, training, arithmetic)
@@ -109,7 +112,10 @@ def plan_training(
         seconds_per_step = seconds_per_step or predict_seconds_per_step(
             model, training, size, context_length, arithmetic
         )
-        peak, source = peak_flops_per_second(arithmetic.device, arithmetic.dtype), "a few small steps on this machine"
+        peak, source = (
+            peak_flops_per_second(arithmetic.device, arithmetic.dtype),
+            Message("a few small steps on this machine"),
+        )
     texts = 2 if isinstance(model, Seq2SeqConfig) else 1
     return TrainingPlan(
         precision=arithmetic.precision,
@@ -133,4 +139,5 @@ def plan_training(
 def _elsewhere(training: TrainConfig, gpu: GPU | None) -> Arithmetic:
     best = "bfloat16" if gpu is None else gpu.precision
     precision = best if training.precision == "auto" else training.precision
-    return Arithmetic(torch.device("cuda"), precision, "as most GPUs have it" if gpu is None else f"as {gpu.title} has")
+    reason = Message("as most GPUs have it") if gpu is None else Message("as {gpu} has", gpu=gpu.title)
+    return Arithmetic(torch.device("cuda"), precision, reason)

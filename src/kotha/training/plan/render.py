@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kotha.i18n.wording import count, counted, duration, passes, size
+from kotha.i18n.message import Amount, Count, Duration, Message, Plural, Size, Text
 from kotha.model.config import ModelConfig
 from kotha.model.parameters import count_parameters
 from kotha.training.config import TrainConfig
@@ -13,31 +13,65 @@ from kotha.training.optim.schedule import learning_rate_share, schedule_steps
 from kotha.training.plan.budget import ASIDE
 from kotha.training.plan.design import BASE, RECIPE, TOKENS_PER_PARAMETER, Design
 from kotha.training.plan.planning import TrainingPlan, plan_training
+from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import use_fastest_threads
 from kotha.training.plan.text_size import TextSize, measure_text
 from kotha.training.settings import TrainRequest, choose_settings
 
-_PARTS = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
-_INSIDE = {"one attention": "attention_per_layer", "one head": "attention_per_head"}
-_INSIDE |= {"one feed-forward": "feedforward_per_layer"}
-_MEMORY = ("weights", "gradients", "optimizer", "average", "activations", "loss", "base")
+_PARAMETERS = {
+    "token_embedding": Message("token embedding"),
+    "segments": Message("segments"),
+    "positions": Message("positions"),
+    "attention": Message("attention"),
+    "feedforward": Message("feedforward"),
+    "norms": Message("norms"),
+    "head": Message("head"),
+}
+_INSIDE = {
+    "attention_per_layer": Message("in one attention"),
+    "attention_per_head": Message("in one head"),
+    "feedforward_per_layer": Message("in one feed-forward"),
+}
+_WORK = {
+    "attention_matrices": Message("attention matrices"),
+    "attention_scores": Message("attention scores"),
+    "feedforward": Message("feed-forward"),
+    "head": Message("head"),
+    "patches": Message("patches"),
+}
+_MEMORY = {
+    "weights": Message("weights"),
+    "gradients": Message("gradients"),
+    "optimizer": Message("optimizer"),
+    "average": Message("average"),
+    "activations": Message("activations"),
+    "loss": Message("loss"),
+    "base": Message("base"),
+}
+_MOMENTS = {
+    "forward": Message("forward"),
+    "backward": Message("backward"),
+    "step": Message("step"),
+    "validation": Message("validation"),
+}
 _LONG = 60  # a cell longer than this is a sentence
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 # Rungs that did not fit, as many as say something.
 _SHOWN = 4
 
-Table = tuple[str, list[str], list[list[str]]]  # title, header, rows
-Reason = tuple[str, str, str]  # what, its value, and why
+Rows = list[list[Text]]
+Table = tuple[Text, list[Text], Rows]  # title, header, rows
+Reason = tuple[Message, Text, Message]  # what, its value, and why
 
 
 @dataclass(frozen=True)
 class PlanText:
     """All that is told of a plan."""
 
-    title: str
+    title: Text
     settings: TrainConfig
     tables: list[Table]
-    words: list[str]
+    words: list[Message]
     commands: list[str] = field(default_factory=list)
 
 
@@ -68,58 +102,81 @@ def tell_plan(
     )
     parameters, out = asdict(count_parameters(model)), doors(model)
     found = {"preset": request.preset, "config": model.to_dict(), "parameters": parameters, **plan.to_dict()}
-    found["doors"] = [{**asdict(door), "because": str(door.because)} for door in out]
-    title = f"{request.preset or 'design'}: {model.family}"
-    shape = f"{plan.micro_batch_size} x {plan.context_length}"
-    memory = f"memory to train in {plan.precision} on {plan.gpu or plan.device}, {shape} at once"
-    work = f"operations (multiply and add) for each token, context {plan.context_length}"
-    exits = [[door.name, "open" if door.open else "closed", str(door.because)] for door in out]
-    tables: list[Table] = [
-        (title, ["part", "parameters", "share"], _parameter_rows(parameters)),
-        (work, ["part", "forward", "and backward", "share"], _work_rows(plan)),
-        (memory, ["part", "memory", "share"], _memory_rows(plan)),
-        ("doors of kotha export", ["door", "", "because"], exits),
-    ]
+    found["doors"] = [asdict(door) for door in out]
+    design = Message("design: {family}", family=model.family)
+    title = design if request.preset is None else f"{request.preset}: {model.family}"
+    tables = [*_plan_tables(title, parameters, plan), _door_table(out)]
     if choice.design is None or text is None:
         return found, PlanText(title, settings, tables, plan_words(plan))
     found["design"] = facts = design_facts(choice.design, text)
     return found, PlanText(title, settings, [*_design_tables(facts), *tables], plan_words(plan), facts["commands"])
 
 
-def plan_words(plan: TrainingPlan) -> list[str]:
+def plan_words(plan: TrainingPlan) -> list[Message]:
     """What the tables do not say: the fullest moment, the rule of thumb, a step, the whole run."""
     work, available = plan.work, plan.memory_available_bytes
-    words = [f"the parts are not all there at once; the fullest moment is {plan.memory.moment}"]
+    moment = _MOMENTS[plan.memory.moment]
+    words = [Message("the parts are not all there at once; the fullest moment is {moment}", moment=moment)]
     if available is not None and plan.memory.total > available:
-        words.append(f"{plan.gpu} has {size(available)}: this does not fit; try a smaller micro-batch or model")
-    ratio = work.rule_of_thumb / work.training_per_token
-    words.append(
-        f"6 operations for each parameter, the rule of thumb, would be {count(work.rule_of_thumb)}, {ratio:.2f} "
-        "times the count"
-    )
-    per_step = work.training_per_token * plan.tokens_per_step
-    words.append(
-        f"{count(work.training_per_token)} operations a token, {plan.tokens_per_step:,} tokens a step, "
-        f"{per_step:.3g} a step"
-    )
-    epochs = "" if plan.epochs is None else f", {passes(plan.epochs)} times through the data"
-    words.append(f"{counted(plan.steps, 'step')} read {count(plan.tokens)} tokens{epochs}")
-    if plan.seconds_per_step is not None and plan.seconds is not None:
-        where = "here" if plan.gpu is None else f"on {plan.gpu}"
         words.append(
-            f"{plan.seconds_per_step:,.3g} s a step {where}, {duration(plan.seconds)} for all; "
-            f"{plan.tokens_per_step / plan.seconds_per_step:,.0f} tokens a second{_share_of_peak(plan)}"
+            Message(
+                "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model",
+                gpu=plan.gpu,
+                memory=Size(available),
+            )
         )
-        words.append(f"the time: {plan.time_source}")
-    return words
+    words.append(
+        Message(
+            "6 operations for each parameter, the rule of thumb, would be {thumb}, {ratio:.2f} times the count",
+            thumb=Count(work.rule_of_thumb),
+            ratio=work.rule_of_thumb / work.training_per_token,
+        )
+    )
+    words.append(
+        Message(
+            "{work} operations a token, {tokens:,} tokens a step, {per_step:.3g} a step",
+            work=Count(work.training_per_token),
+            tokens=plan.tokens_per_step,
+            per_step=work.training_per_token * plan.tokens_per_step,
+        )
+    )
+    many = "" if plan.epochs is None else Message(", {times} times through the data", times=times(plan.epochs))
+    words.append(
+        Plural(
+            "{n} step read {tokens} tokens{times}",
+            "{n:,} steps read {tokens} tokens{times}",
+            n=plan.steps,
+            tokens=Count(plan.tokens),
+            times=many,
+        )
+    )
+    return words + _time_words(plan)
 
 
-def _share_of_peak(plan: TrainingPlan) -> str:
+def _time_words(plan: TrainingPlan) -> list[Message]:
+    if plan.seconds_per_step is None or plan.seconds is None:
+        return []
+    whole = Message(
+        "{seconds:,.3g} s a step {where}, {time} for all; {speed:,.0f} tokens a second{share}",
+        seconds=plan.seconds_per_step,
+        where=Message("here") if plan.gpu is None else Message("on {gpu}", gpu=plan.gpu),
+        time=Duration(plan.seconds),
+        speed=plan.tokens_per_step / plan.seconds_per_step,
+        share=_share_of_peak(plan),
+    )
+    return [whole, Message("the time: {source}", source=plan.time_source)]
+
+
+def _share_of_peak(plan: TrainingPlan) -> Text:
     if plan.peak_flops_per_second is None:
         return ""
     if plan.peak_share is None:
-        return ", more than the peak that was timed: this machine is busy, and all of its times are guesses"
-    return f", {plan.peak_share:.0%} of the peak, which is {plan.peak_flops_per_second / 1e12:,.3g} TFLOP/s"
+        return Message(", more than the peak that was timed: this machine is busy, and all of its times are guesses")
+    return Message(
+        ", {share:.0%} of the peak, which is {peak:,.3g} TFLOP/s",
+        share=plan.peak_share,
+        peak=plan.peak_flops_per_second / 1e12,
+    )
 
 
 def schedule_lines(settings: TrainConfig, columns: int = 60, rows: int = 4) -> list[str]:
@@ -136,9 +193,9 @@ def schedule_lines(settings: TrainConfig, columns: int = 60, rows: int = 4) -> l
     return [*lines, f"{'step':>8} {ends}"]
 
 
-def has_sentences(rows: list[list[str]]) -> bool:
+def has_sentences(rows: Rows) -> bool:
     """Is there more to read than figures? Such rows are read from their left."""
-    return any(len(cell) > _LONG for row in rows for cell in row)
+    return any(len(str(cell)) > _LONG for row in rows for cell in row)
 
 
 def in_columns(title: str, rows: list[list[str]], width: Callable[[str], int] = len) -> str:
@@ -153,37 +210,67 @@ def in_columns(title: str, rows: list[list[str]], width: Callable[[str], int] = 
 
 def _design_tables(facts: dict[str, Any]) -> list[Table]:
     """The choice with its reasons, and what did not fit."""
-    chosen = [[each["what"], each["value"], each["why"]] for each in facts["reasons"]]
+    chosen: Rows = [[each["what"], each["value"], each["why"]] for each in facts["reasons"]]
     refused = [each for each in facts["considered"] if each["verdict"]]
-    rows = [
+    rows: Rows = [
         [f"{each['layers']} x {each['width']}", f"{each['parameters']:,}", each["verdict"]]
         for each in refused[-_SHOWN:]
     ]
-    larger: Table = ("larger ones that do not fit", ["layers x width", "parameters", "why not"], rows)
-    return [("proposed", ["", "value", "why"], chosen), *([larger] if rows else [])]
+    header: list[Text] = [Message("layers x width"), Message("parameters"), Message("why not")]
+    proposed: Table = (Message("proposed"), ["", Message("value"), Message("why")], chosen)
+    return [proposed, *([(Message("larger ones that do not fit"), header, rows)] if rows else [])]
 
 
-def _parameter_rows(parts: dict[str, Any]) -> list[list[str]]:
+def _plan_tables(title: Text, parameters: dict[str, Any], plan: TrainingPlan) -> list[Table]:
+    part, share = Message("part"), Message("share")
+    work = Message("operations (multiply and add) for each token, context {n}", n=plan.context_length)
+    memory = Message(
+        "memory to train in {precision} on {device}, {shape} at once",
+        precision=plan.precision,
+        device=plan.gpu or plan.device,
+        shape=f"{plan.micro_batch_size} x {plan.context_length}",
+    )
+    return [
+        (title, [part, Message("parameters"), share], _parameter_rows(parameters)),
+        (work, [part, Message("forward"), Message("and backward"), share], _work_rows(plan)),
+        (memory, [part, Message("memory"), share], _memory_rows(plan)),
+    ]
+
+
+def _door_table(doors: Sequence[Any]) -> Table:
+    rows: Rows = [[door.name, Message("open") if door.open else Message("closed"), door.because] for door in doors]
+    return Message("doors of kotha export"), [Message("door"), "", Message("because")], rows
+
+
+def _parameter_rows(parts: dict[str, Any]) -> Rows:
     total = parts["total"]
-    rows = [[name.replace("_", " "), f"{parts[name]:,}", f"{parts[name] / total:.1%}"] for name in _PARTS]
-    inside = [[f"in {what}", f"{parts[name]:,}", ""] for what, name in _INSIDE.items()]
-    return [*rows, ["total", f"{total:,}", "100.0%"], *inside]
+    rows: Rows = [[what, f"{parts[name]:,}", f"{parts[name] / total:.1%}"] for name, what in _PARAMETERS.items()]
+    inside: Rows = [[what, f"{parts[name]:,}", ""] for name, what in _INSIDE.items()]
+    return [*rows, [Message("total"), f"{total:,}", "100.0%"], *inside]
 
 
-def _work_rows(plan: TrainingPlan) -> list[list[str]]:
+def _work_rows(plan: TrainingPlan) -> Rows:
     forward, training, total = plan.work.forward, plan.work.training, plan.work.training_per_token
-    names = {"attention_scores": "attention scores", "feedforward": "feed-forward"}
-    rows = []
-    for part in (each for each in training if training[each]):
-        figures = [count(forward[part]), count(training[part]), f"{training[part] / total:.1%}"]
-        rows.append([names.get(part, part.replace("_", " ")), *figures])
-    return [*rows, ["total", count(plan.work.forward_per_token), count(total), "100.0%"]]
+    rows: Rows = [
+        [_WORK[part], amount(Count(forward[part])), amount(Count(each)), f"{each / total:.1%}"]
+        for part, each in training.items()
+        if each
+    ]
+    whole = [amount(Count(plan.work.forward_per_token)), amount(Count(total))]
+    return [*rows, [Message("total"), *whole, "100.0%"]]
 
 
-def _memory_rows(plan: TrainingPlan) -> list[list[str]]:
+def _memory_rows(plan: TrainingPlan) -> Rows:
     memory = asdict(plan.memory)
-    rows = [[name, size(memory[name]), f"{memory[name] / memory['total']:.1%}"] for name in _MEMORY]
-    return [*rows, ["total", size(memory["total"]), ""]]
+    rows: Rows = [
+        [what, amount(Size(memory[name])), f"{memory[name] / memory['total']:.1%}"] for name, what in _MEMORY.items()
+    ]
+    return [*rows, [Message("total"), amount(Size(memory["total"])), ""]]
+
+
+def amount(value: Amount) -> Message:
+    """An amount in a cell of its own."""
+    return Message("{n}", n=value)
 
 
 # -- why a design is as it is ------------------------------------------------------------------------------------------
@@ -193,33 +280,31 @@ def reasons_for(design: Design, text: TextSize) -> list[Reason]:
     """What was chosen and why, from the vocabulary to the number of steps."""
     model, settings = design.model, design.settings
     context = settings.context_length or model.context_length
-    rates = f"{settings.learning_rate:g}, Muon {settings.muon_learning_rate:g}"
-    layout = (
+    heads = Message("{width} wide each, feed-forward {inner:,} wide", width=model.d_head, inner=model.d_ff)
+    layout = Message(
         "RMSNorm, rotary positions, SwiGLU, QK-norm and Muon: 0.476 bits a byte on the news where the course had 0.547"
     )
+    longer = Message("grows with the run: 128 served a minute on two cores, 512 beat 128 on the news")
+    batch = Message(
+        "{n:,} tokens a step; smaller in a short run, so that there are more steps", n=settings.batch_size * context
+    )
+    rates = Message("measured at widths of 96 and 512, and falling with the width between and beyond them")
+    restraint = Message(
+        "{times} passes over the text: many must be held back from memorising, a short run not",
+        times=times(design.epochs),
+    )
+    at_once = Message("of {n}: what the memory holds and is of use", n=settings.batch_size)
     return [
-        ("vocabulary", f"{model.vocab_size:,}", _vocabulary(text)),
-        ("layers x width", f"{model.n_layers} x {model.d_model}", _shape(design)),
-        ("heads", str(model.n_heads), f"{model.d_head} wide each, feed-forward {model.d_ff:,} wide"),
-        ("layout and recipe", RECIPE, layout),
-        ("context", str(context), "grows with the run: 128 served a minute on two cores, 512 beat 128 on the news"),
-        (
-            "batch",
-            f"{settings.batch_size} x {context}",
-            f"{settings.batch_size * context:,} tokens a step; smaller in a short run, so that there are more steps",
-        ),
-        ("at once", str(settings.micro_batch_size), f"of {settings.batch_size}: what the memory holds and is of use"),
-        (
-            "learning rates",
-            rates,
-            "measured at widths of 96 and 512, and falling with the width between and beyond them",
-        ),
-        (
-            "dropout, weight decay",
-            f"{settings.dropout:g}, {settings.weight_decay:g}",
-            f"{passes(design.epochs)} passes over the text: many must be held back from memorising, a short run not",
-        ),
-        ("steps", f"{settings.steps:,}", _steps(design)),
+        (Message("vocabulary"), f"{model.vocab_size:,}", _vocabulary(text)),
+        (Message("layers x width"), f"{model.n_layers} x {model.d_model}", _shape(design)),
+        (Message("heads"), str(model.n_heads), heads),
+        (Message("layout and recipe"), RECIPE, layout),
+        (Message("context"), str(context), longer),
+        (Message("batch"), f"{settings.batch_size} x {context}", batch),
+        (Message("at once"), str(settings.micro_batch_size), at_once),
+        (Message("learning rates"), f"{settings.learning_rate:g}, Muon {settings.muon_learning_rate:g}", rates),
+        (Message("dropout, weight decay"), f"{settings.dropout:g}, {settings.weight_decay:g}", restraint),
+        (Message("steps"), f"{settings.steps:,}", _steps(design)),
     ]
 
 
@@ -233,7 +318,7 @@ def design_facts(design: Design, text: TextSize) -> dict[str, Any]:
         "reasons": [{"what": what, "value": value, "why": why} for what, value, why in reasons_for(design, text)],
         "considered": [
             {"layers": each.model.n_layers, "width": each.model.d_model}
-            | {"parameters": each.parameters, "verdict": each.verdict}
+            | {"parameters": each.parameters, "verdict": each.verdict or ""}
             for each in design.considered
         ],
         "commands": commands_for(design, text),
@@ -254,21 +339,29 @@ def commands_for(design: Design, text: TextSize) -> list[str]:
     return [*lines, f"{start} --steps {design.changes['steps']} --set {words}"]
 
 
-def _vocabulary(text: TextSize) -> str:
+def _vocabulary(text: TextSize) -> Message:
     if text.prepared:
-        return "that of the data folder's tokenizer"
-    return f"for {size(text.bytes)} of text; with 32 MB, 8,192 pieces gave fewer bits a byte than 32,100"
+        return Message("that of the data folder's tokenizer")
+    return Message(
+        "for {size} of text; with 32 MB, 8,192 pieces gave fewer bits a byte than 32,100", size=Size(text.bytes)
+    )
 
 
-def _shape(design: Design) -> str:
-    per_parameter = design.tokens / design.parameters
-    seen = f"{design.parameters:,} parameters, {per_parameter:.2g} tokens seen for each"
-    if per_parameter < TOKENS_PER_PARAMETER:
-        return f"{seen}: the smallest step of the ladder, and more time would serve it"
-    return f"{seen}: the largest step of the ladder that fits"
+def _shape(design: Design) -> Message:
+    each = design.tokens / design.parameters
+    rung = Message("the largest step of the ladder that fits")
+    if each < TOKENS_PER_PARAMETER:
+        rung = Message("the smallest step of the ladder, and more time would serve it")
+    return Message(
+        "{n:,} parameters, {each:.2g} tokens seen for each: {rung}", n=design.parameters, each=each, rung=rung
+    )
 
 
-def _steps(design: Design) -> str:
+def _steps(design: Design) -> Message:
     if design.text_ends:
-        return f"{design.epochs:.0f} passes, as many as still gain; the rest of the time is not used"
-    return f"what the time allows at {design.seconds_per_step:.3g} s a step, {ASIDE:.0%} kept for evaluations"
+        return Message("{n:.0f} passes, as many as still gain; the rest of the time is not used", n=design.epochs)
+    return Message(
+        "what the time allows at {seconds:.3g} s a step, {aside:.0%} kept for evaluations",
+        seconds=design.seconds_per_step,
+        aside=ASIDE,
+    )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kotha.errors import UsageError
-from kotha.i18n.wording import count, counted, duration, size
+from kotha.i18n.message import Count, Duration, Message, Plural, Size, Text
 from kotha.model.config import GPTConfig
 from kotha.training.config import TrainConfig
 from kotha.training.plan.cluster import (
@@ -19,7 +19,7 @@ from kotha.training.plan.cluster import (
     plan_cluster,
 )
 from kotha.training.plan.gpus import COMPILE_SECONDS, SECONDS_PER_LAYER, SHARE_OF_PEAK
-from kotha.training.plan.render import Table
+from kotha.training.plan.render import Reason, Table, amount
 
 _UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MOST_TOKENS = 1e18
@@ -38,9 +38,11 @@ def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
         try:
             value = float(word[:-1] if unit else word) * (unit or 1.0)
         except ValueError as error:
-            raise UsageError(f"tokens={word!r} is no number of tokens; write 10B, 1.5T or 250000000") from error
+            raise UsageError(
+                "tokens={word!r} is no number of tokens; write 10B, 1.5T or 250000000", word=word
+            ) from error
         if not 1 <= value <= _MOST_TOKENS:
-            raise UsageError(f"tokens={word!r} must be from 1 to a million trillion")
+            raise UsageError("tokens={word!r} must be from 1 to a million trillion", word=word)
         found.append(value)
     return tuple(found) or TOKENS
 
@@ -70,31 +72,35 @@ def tell_cluster(
         ],
         "assumed": [{"what": what, "value": value, "why": why} for what, value, why in assumed],
     }
-    where = f"{cluster.gpus} x {cluster.gpu.title} in {counted(cluster.nodes, 'machine')}"
-    given = ["layers x width", "parameters", "how", "tokens a step", "tokens a second", "of the peak"]
-    needed = ["layers x width", "memory a GPU", "network a GPU", "a checkpoint", "written in", "every", "lost"]
-    return found, [
+    return found, _tables(cluster, list(zip(names, plans, strict=True)), tokens, assumed)
+
+
+def _tables(
+    cluster: Cluster, plans: list[tuple[str, ClusterPlan]], tokens: tuple[float, ...], assumed: list[Reason]
+) -> list[Table]:
+    machines = Plural("{n} machine", "{n:,} machines", n=cluster.nodes)
+    where: dict[str, Any] = {"n": cluster.gpus, "gpu": cluster.gpu.title, "machines": machines}
+    sizes, many = Message("layers x width"), [Message("for {n} tokens", n=Count(each)) for each in tokens]
+    given = [sizes, Message("parameters"), Message("how"), Message("tokens a step"), Message("tokens a second")]
+    needed = [sizes, Message("memory a GPU"), Message("network a GPU"), Message("a checkpoint")]
+    return [
         (
-            f"{where}: what they give",
-            [*given, *(f"for {_many(each)} tokens" for each in tokens)],
-            [_given(name, plan, tokens) for name, plan in zip(names, plans, strict=True)],
+            Message("{n} x {gpu} in {machines}: what they give", **where),
+            [*given, Message("of the peak"), *many],
+            [_given(name, plan, tokens) for name, plan in plans],
         ),
-        (f"{where}: what they need", needed, [_needed(name, plan) for name, plan in zip(names, plans, strict=True)]),
         (
-            "on the disk: tokens, and three checkpoints",
-            ["layers x width", *(f"for {_many(each)} tokens" for each in tokens)],
-            [
-                [name, *(size(plan.disk_bytes(each)) for each in tokens)]
-                for name, plan in zip(names, plans, strict=True)
-            ],
+            Message("{n} x {gpu} in {machines}: what they need", **where),
+            [*needed, Message("written in"), Message("every"), Message("lost")],
+            [_needed(name, plan) for name, plan in plans],
         ),
-        ("assumed", ["", "value", "why"], [list(each) for each in assumed]),
+        (
+            Message("on the disk: tokens, and three checkpoints"),
+            [sizes, *many],
+            [[name, *(amount(Size(plan.disk_bytes(each))) for each in tokens)] for name, plan in plans],
+        ),
+        (Message("assumed"), ["", Message("value"), Message("why")], [list(each) for each in assumed]),
     ]
-
-
-def _many(tokens: float) -> str:
-    """A number of tokens, in billions where it has them: of a trillion people write 1000 billion too."""
-    return f"{tokens / 1e9:g} billion" if tokens >= 1e9 else count(tokens)
 
 
 def in_days(days: float) -> str:
@@ -106,54 +112,82 @@ def in_days(days: float) -> str:
     return f"{days:.2g}" if days < 99.5 else f"{days:,.0f}"
 
 
-def _given(name: str, plan: ClusterPlan, tokens: tuple[float, ...]) -> list[str]:
+def _given(name: str, plan: ClusterPlan, tokens: tuple[float, ...]) -> list[Text]:
     how = "FSDP" if plan.sharded else "DDP"
     speed = [f"{plan.tokens_per_step:,}", f"{plan.tokens_per_second:,.0f}", f"{plan.peak_share:.0%}"]
-    return [name, count(plan.parameters), how, *speed, *(duration(86_400 * plan.days(each)) for each in tokens)]
+    days = [amount(Duration(86_400 * plan.days(each))) for each in tokens]
+    return [name, amount(Count(plan.parameters)), how, *speed, *days]
 
 
-def _needed(name: str, plan: ClusterPlan) -> list[str]:
-    network = f"{plan.network_needed / 1e9:,.0f} Gb/s" if plan.network_needed else "none"
-    saving = [size(plan.checkpoint_bytes), duration(plan.checkpoint_seconds), duration(plan.checkpoint_every_seconds)]
-    return [name, size(plan.memory_bytes), network, *saving, f"{plan.lost_share:.2%}"]
+def _needed(name: str, plan: ClusterPlan) -> list[Text]:
+    network = f"{plan.network_needed / 1e9:,.0f} Gb/s" if plan.network_needed else Message("not needed")
+    times = [amount(Duration(each)) for each in (plan.checkpoint_seconds, plan.checkpoint_every_seconds)]
+    sizes = [amount(Size(each)) for each in (plan.memory_bytes, plan.checkpoint_bytes)]
+    return [name, sizes[0], network, sizes[1], *times, f"{plan.lost_share:.2%}"]
 
 
-def assumptions(cluster: Cluster, model: GPTConfig, training: TrainConfig) -> list[tuple[str, str, str]]:
+def assumptions(cluster: Cluster, model: GPTConfig, training: TrainConfig) -> list[Reason]:
     """Everything that the figures stand on: what, its value, and where it comes from."""
     context = training.context_length or model.context_length
-    per_day = FAILURES * cluster.gpus
     return [
         (
-            "speed of a GPU",
-            f"{SHARE_OF_PEAK:.0%} of {cluster.gpu.half / 1e12:,.0f} TFLOP/s",
-            f"measured on one H200 with up to 124 million parameters, and {1e3 * SECONDS_PER_LAYER:g} ms a layer; "
-            "larger models are taken to reach the same",
+            Message("speed of a GPU"),
+            Message("{share:.0%} of {peak:,.0f} TFLOP/s", share=SHARE_OF_PEAK, peak=cluster.gpu.half / 1e12),
+            Message(
+                "measured on one H200 with up to 124 million parameters, and {n:g} ms a layer; larger models are taken "
+                "to reach the same",
+                n=1e3 * SECONDS_PER_LAYER,
+            ),
         ),
         (
-            "within a machine",
-            f"{cluster.link / 1e9:,.0f} GB/s each way",
-            "as the maker rates NVLink, or PCIe without it",
-        ),
-        ("between machines", f"{8 * cluster.network / 1e9:,.0f} Gb/s a GPU", "each GPU has a network card of its own"),
-        ("messages", f"{LINK_SHARE:.0%} of these", "in float32, hidden behind the computing but for one layer's"),
-        ("context", f"{context:,} tokens", "longer ones cost more in attention"),
-        ("optimizer", training.optimizer, "two numbers remembered for each weight, in float32"),
-        ("storage", f"{cluster.storage / 1e9:,g} GB/s a machine", "training waits while a checkpoint is written"),
-        (
-            "failures",
-            f"{per_day:.3g} a day",
-            f"419 in 54 days on 16,384 GPUs, the count of {_LLAMA}; others may have other luck",
+            Message("within a machine"),
+            Message("{n:,.0f} GB/s each way", n=cluster.link / 1e9),
+            Message("as the maker rates NVLink, or PCIe without it"),
         ),
         (
-            "after a failure",
-            f"{duration(NOTICED_SECONDS + COMPILE_SECONDS)}, and reading",
-            "until it is noticed and compiled again; the time between two checkpoints is Young's, the square root of "
-            "twice the writing times the time between failures",
+            Message("between machines"),
+            Message("{n:,.0f} Gb/s a GPU", n=8 * cluster.network / 1e9),
+            Message("each GPU has a network card of its own"),
         ),
         (
-            "left out",
-            "stragglers, tensor and pipeline parallelism, float8",
-            "beside published runs the speeds are 21 % too low to 9 % too high on H100s, 26 % too low on A100s "
-            "(docs/scaling.md)",
+            Message("messages"),
+            Message("{n:.0%} of these", n=LINK_SHARE),
+            Message("in float32, hidden behind the computing but for one layer's"),
+        ),
+        (Message("context"), Message("{n:,} tokens", n=context), Message("longer ones cost more in attention")),
+        (
+            Message("optimizer"),
+            training.optimizer,
+            Message("two numbers remembered for each weight, in float32"),
+        ),
+        (
+            Message("storage"),
+            Message("{n:,g} GB/s a machine", n=cluster.storage / 1e9),
+            Message("training waits while a checkpoint is written"),
+        ),
+        (
+            Message("failures"),
+            Message("{n:.3g} a day", n=FAILURES * cluster.gpus),
+            Message("419 in 54 days on 16,384 GPUs, the count of {paper}; others may have other luck", paper=_LLAMA),
+        ),
+        (
+            Message("after a failure"),
+            Message("{time}, and reading", time=Duration(NOTICED_SECONDS + COMPILE_SECONDS)),
+            Message(
+                "until it is noticed and compiled again; the time between two checkpoints is Young's, the square root "
+                "of twice the writing times the time between failures"
+            ),
+        ),
+        (
+            Message("left out"),
+            Message("stragglers, tensor and pipeline parallelism, float8"),
+            Message(
+                "beside published runs the speeds are {low} % too low to {high} % too high on H100s, {old} % too low "
+                "on A100s ({document})",
+                low=21,
+                high=9,
+                old=26,
+                document="docs/scaling.md",
+            ),
         ),
     ]

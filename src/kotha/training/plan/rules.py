@@ -8,6 +8,7 @@ when it has too few steps to gain from anything that holds it back: no dropout, 
 import math
 from collections.abc import Collection
 
+from kotha.i18n.message import Message
 from kotha.training.config import TrainConfig
 
 # Bytes of text from which a vocabulary pays.
@@ -97,6 +98,15 @@ def warmed_in_time(config: TrainConfig, fixed: Collection[str] = ()) -> TrainCon
     if "warmup_steps" in fixed or config.warmup_steps <= config.steps // 2:
         return config
     return config.change(warmup_steps=pace_of(config.steps, config.warmup_steps)["warmup_steps"])
+
+
+def times(epochs: float) -> Message:
+    """How many times through a text; a small part of it is not none of it.
+
+    >>> [str(times(epochs)) for epochs in (0.0231, 0.5, 3.14, 20)]
+    ['0.023', '0.5', '3.1', '20.0']
+    """
+    return Message("{n:.2g}" if epochs < 1 else "{n:.1f}", n=epochs)
 
 
 def decay_for(steps: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import ConfigError
-from kotha.i18n.wording import size
+from kotha.i18n.message import Plural, Size
 from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
 from kotha.model.family import Model, Unfilled, build
@@ -100,10 +100,13 @@ def _built(config: ModelConfig, arithmetic: Arithmetic) -> Model:
     needed = 2 * sum(each.nbytes for each in build(config, "meta").parameters())
     room = available_memory(arithmetic.device)
     if needed > room:
-        layers = "one layer" if config.n_layers == 1 else f"its {config.n_layers} layers"
+        layers = Plural("one layer", "its {n} layers", n=config.n_layers)
         raise ConfigError(
-            f"weights and gradients of {layers} take {size(needed)}, and {size(room)} "
-            "are free here, so no step can be timed; choose smaller sizes, a GPU by name, or a plan without a time"
+            "weights and gradients of {layers} take {needed}, and {room} are free here, so no step can be "
+            "timed; choose smaller sizes, a GPU by name, or a plan without a time",
+            layers=layers,
+            needed=Size(needed),
+            room=Size(room),
         )
     with Unfilled():
         model = build(config, arithmetic.device).train()

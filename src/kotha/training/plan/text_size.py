@@ -58,6 +58,6 @@ def measure_text(path: str) -> TextSize:
         n_characters += len(document.text)
         n_documents += 1
     if not n_documents:
-        raise DataError(f"{path} has no text in it; name a data folder, a file or a folder of texts")
+        raise DataError("{path} has no text in it; name a data folder, a file or a folder of texts", path=path)
     kept = [int(_TRAIN_SHARE * each) for each in (n_bytes, n_characters, n_documents)]
     return TextSize(path, kept[0], kept[1], kept[2], tokens=None, vocab_size=None)

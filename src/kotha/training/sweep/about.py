@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Option
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
 from kotha.training.plan.design import BASE
@@ -18,7 +19,11 @@ from kotha.training.settings import USUAL_PRESET, TrainRequest, choose_settings,
 from kotha.training.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, usual_search
 
 _FORMAT = 1
-_ANOTHER = "begin another study with out=…, or in a shared database with study=…"
+_ANOTHER = Message(
+    "begin another study with {out}, or in a shared database with {study}",
+    out=Option("out", ...),
+    study=Option("study", ...),
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class SweepRequest:
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise UsageError(f"trials={self.trials} must be 1 or more")
+            raise UsageError("trials={trials} must be 1 or more", trials=self.trials)
 
     @property
     def told(self) -> dict[str, Any]:
@@ -106,18 +111,28 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
 def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sweep:
     """The sweep that a study tells of; one of other data or settings than what is asked for now is refused."""
     if told.get("format") != _FORMAT:
-        raise UsageError(f"the study was begun by another version of Kotha; {_ANOTHER}")
+        raise UsageError("the study was begun by another version of Kotha; {another}", another=_ANOTHER)
     if told["data"] != data.identity:
-        raise UsageError(f"the study was begun with other data than {data.path}; name that, or {_ANOTHER}")
+        raise UsageError(
+            "the study was begun with other data than {path}; name that, or {another}", path=data.path, another=_ANOTHER
+        )
     for name, value in request.told.items():
         if told["asked"].get(name) != value:
             raise UsageError(
-                f"the study was begun with {name}={told['asked'].get(name)!r}, and now {value!r} is asked for; go on "
-                f"with the same, or {_ANOTHER}"
+                "the study was begun with {name}={begun!r}, and now {asked!r} is asked for; go on with the "
+                "same, or {another}",
+                name=name,
+                begun=told["asked"].get(name),
+                asked=value,
+                another=_ANOTHER,
             )
     choice = choose_settings(TrainRequest(told["preset"], told["asked"]["recipe"], changes={"steps": 1}))
     searched = read_search(told["search"], choice.model)
     if request.search and [each.words for each in read_search(request.search, choice.model)] != told["search"]:
-        raise UsageError(f"the study searches {' '.join(told['search'])}; go on with the same, or {_ANOTHER}")
+        raise UsageError(
+            "the study searches {searched}; go on with the same, or {another}",
+            searched=" ".join(told["search"]),
+            another=_ANOTHER,
+        )
     named = ("asked", "data", "preset", "fixed", "measured_by", "defaults")
     return Sweep(searched=searched, **{name: told[name] for name in named})

@@ -7,7 +7,8 @@ add up to one. From few trials it says little, and each trial has one seed, so a
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kotha.training.sweep.searching import Searching, name_of, value_of
+from kotha.i18n.message import Message, Text
+from kotha.training.sweep.searching import Searching, title_of, unit_message, value_of
 from kotha.training.sweep.space import Value, rounded, short
 from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 
@@ -31,6 +32,11 @@ class Trial:
     seconds: float | None = None
     problem: str | None = None
     curve: list[tuple[int, float]] = field(default_factory=list)  # parts of the run, and the value there
+
+    @property
+    def title(self) -> Message:
+        """Its name for people."""
+        return Message("trial {n}", n=int(self.name.rpartition(" ")[2]))
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ def _trial(trial: Any, defaults: dict[str, Value]) -> Trial:
     is_default = bool(attributes.get(DEFAULT))
     value = trial.value if trial.value is not None and value_of({"loss_nats": trial.value}) < float("inf") else None
     return Trial(
-        name=name_of(trial),
+        name=str(title_of(trial)),
         folder=str(attributes.get(FOLDER, "")),
         state=trial.state.name.lower(),
         value=value,
@@ -128,10 +134,10 @@ def _importance(study: Any, names: list[str], trials: list[Trial]) -> dict[str, 
 # -- as it is told -----------------------------------------------------------------------------------------------------
 
 
-def mattered_rows(found: SweepFindings) -> list[list[str]]:
+def mattered_rows(found: SweepFindings) -> list[list[Text]]:
     """Each setting: what was searched, the default, the best, and how much it mattered; what mattered most first."""
     best = found.best
-    rows = []
+    rows: list[list[Text]] = []
     for name in sorted(found.searched, key=lambda each: -found.importance.get(each, 0.0)):
         share = found.importance.get(name)
         chosen = "" if best is None else short(best.values.get(name))
@@ -140,45 +146,60 @@ def mattered_rows(found: SweepFindings) -> list[list[str]]:
     return rows
 
 
-def trial_rows(found: SweepFindings, most: int = 10) -> list[list[str]]:
+def trial_rows(found: SweepFindings, most: int = 10) -> list[list[Text]]:
     """The trials, the best first: figure, how it ended, and its values."""
     known = [each for each in found.trials if each.value is not None]
     ranked = sorted(known, key=lambda each: (each.state != "complete", each.value))
-    rows = []
+    rows: list[list[Text]] = []
     for each in ranked[:most]:
         values = ", ".join(f"{name}={short(value)}" for name, value in each.values.items())
-        name = f"{each.name} (default)" if each.is_default else each.name
+        name = Message("{trial} (default)", trial=each.title) if each.is_default else each.title
         rows.append([name, f"{each.value:.4f}", _ENDS.get(each.state, each.state), values])
     return rows
 
 
-_ENDS = {"complete": "to its end", "pruned": "stopped early"}
+_ENDS = {"complete": Message("to its end"), "pruned": Message("stopped early")}
 
 
-def sentences(found: SweepFindings) -> list[str]:
+def sentences(found: SweepFindings) -> list[Message]:
     """What must be said of the tables."""
     best, default = found.best, found.default
     whole, stopped = found.count("complete"), found.count("pruned")
-    told = [f"trials that came to their end: {whole}; stopped early: {stopped}"]
+    told = [Message("trials that came to their end: {whole}; stopped early: {stopped}", whole=whole, stopped=stopped)]
     if elsewhere := found.count("running", "waiting"):
-        told.append(f"at work elsewhere, or waiting: {elsewhere}; the same command goes on with them")
+        told.append(Message("at work elsewhere, or waiting: {n}; the same command goes on with them", n=elsewhere))
     if best is None or best.value is None:
-        return [*told, "no trial came to its end, so there is nothing to recommend yet"]
-    if best.is_default:
-        told.append(f"no trial was better than the default recipe, {best.value:.4f} {found.unit}")
-    elif default is not None and default.value is not None:
-        gain = 1 - best.value / default.value
-        told.append(
-            f"{best.name} is the best: {best.value:.4f} {found.unit}, {gain:.1%} below the default recipe's "
-            f"{default.value:.4f}; each has one seed, so a small gain may be chance"
+        return [*told, Message("no trial came to its end, so there is nothing to recommend yet")]
+    told.append(_about_best(best, best.value, default, unit_message(found.unit)))
+    told += [
+        Message(
+            "{name} is best close to an end of {range}, at {value}; search beyond it",
+            name=name,
+            range=found.searched[name],
+            value=short(best.values[name]),
         )
-    else:
-        told.append(f"{best.name} is the best: {best.value:.4f} {found.unit}")
-    for name in found.at_an_end:
-        where = f"{found.searched[name]}, at {short(best.values[name])}"
-        told.append(f"{name} is best close to an end of {where}; search beyond it")
+        for name in found.at_an_end
+    ]
     if not found.importance:
-        told.append(f"what mattered is not to be told yet; it takes {_FEWEST} trials with different results")
+        told.append(
+            Message("what mattered is not to be told yet; it takes {n} trials with different results", n=_FEWEST)
+        )
     elif whole < _FEW_FOR_EACH * len(found.searched):
-        told.append(f"what mattered is a guess from {whole} trials; more of them make it surer")
+        told.append(Message("what mattered is a guess from {n} trials; more of them make it surer", n=whole))
     return told
+
+
+def _about_best(best: Trial, value: float, default: Trial | None, unit: Text) -> Message:
+    if best.is_default:
+        return Message("no trial was better than the default recipe, {value:.4f} {unit}", value=value, unit=unit)
+    if default is None or default.value is None:
+        return Message("{trial} is the best: {value:.4f} {unit}", trial=best.title, value=value, unit=unit)
+    return Message(
+        "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; each has one "
+        "seed, so a small gain may be chance",
+        trial=best.title,
+        value=value,
+        unit=unit,
+        gain=1 - value / default.value,
+        default=default.value,
+    )

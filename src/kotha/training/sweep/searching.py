@@ -17,7 +17,9 @@ import numpy as np
 
 from kotha.artifacts.run_folder import RunFolder, figure
 from kotha.errors import ConfigError, TrainingError, UsageError
+from kotha.i18n.message import Message, Text
 from kotha.text.shards import Dataset
+from kotha.training.device.fitting import OnRemark
 from kotha.training.loop import Training
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.settings import TrainRequest
@@ -41,12 +43,12 @@ from kotha.training.sweep.study import (
 PRUNERS = ("median", "hyperband", "none")
 NAME = "sweep"
 FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # what decides, the first that a task measures
+_UNITS = {"bits/byte": Message("bits/byte"), "nats": Message("nats")}
 # Trials that come to their end before any is stopped, and parts of a run in which none is.
 _WHOLE_TRIALS, _FIRST_PARTS = 4, EVALUATIONS // 4
 _DRAWN_BY_CHANCE = 8
 
 OnEvent = Callable[[dict[str, Any]], None]
-OnRemark = Callable[[str], None]
 
 
 class _EnoughError(Exception):
@@ -72,7 +74,7 @@ class Searching:
         on_remark: OnRemark | None = None,
     ) -> None:
         if request.prune not in PRUNERS:
-            raise UsageError(f"prune={request.prune!r} is not known; take one of {', '.join(PRUNERS)}")
+            raise UsageError("prune={prune!r} is not known; take one of {names}", prune=request.prune, names=PRUNERS)
         check_held_out(data)
         self._data, self._folder, self._request = data, folder, request
         self._hear, self._say = on_event or (lambda _: None), on_remark or (lambda _: None)
@@ -92,7 +94,11 @@ class Searching:
             with database_told(self._url):
                 while True:
                     for left in take_over(self.study, worker):
-                        self._say(f"{name_of(left)} was left by a process that is gone; it is done again")
+                        self._say(
+                            Message(
+                                "{trial} was left by a process that is gone; it is done again", trial=title_of(left)
+                            )
+                        )
                     trials = self.study.get_trials(deepcopy=False)
                     waiting = any(each.state == states.WAITING for each in trials)
                     if not waiting and sum(each.state != states.FAIL for each in trials) >= self._request.trials:
@@ -125,8 +131,12 @@ class Searching:
         if FOLDER not in trial.user_attrs:
             trial.set_user_attr(FOLDER, f"trial-{trial.number:04d}")
         values = self._values(trial, is_default)
-        drawn = ", ".join(f"{name.replace('_', ' ')} {short(value)}" for name, value in values.items())
-        self._say(f"{name_of(trial)} is the default recipe: {drawn}" if is_default else f"{name_of(trial)}: {drawn}")
+        drawn = [f"{name.replace('_', ' ')} {short(value)}" for name, value in values.items()]
+        self._say(
+            Message("{trial} is the default recipe: {drawn}", trial=title_of(trial), drawn=drawn)
+            if is_default
+            else Message("{trial}: {drawn}", trial=title_of(trial), drawn=drawn)
+        )
         folder = RunFolder(self._folder / trial.user_attrs[FOLDER])
         try:
             return self._train(trial, folder, values, is_default)
@@ -134,7 +144,7 @@ class Searching:
             if is_default:  # what even the default cannot do is nothing to search around
                 raise
             trial.set_user_attr("problem", str(error))
-            self._say(f"{name_of(trial)} came to nothing: {error}")
+            self._say(Message("{trial} came to nothing: {error}", trial=title_of(trial), error=error))
             raise optuna().TrialPruned from error
 
     def _values(self, trial: Any, is_default: bool) -> dict[str, Value]:
@@ -162,7 +172,7 @@ class Searching:
 
         def hear(event: dict[str, Any]) -> None:
             curve.hear(event)
-            self._hear({**event, "trial": name_of(trial)})
+            self._hear({**event, "trial": title_of(trial)})
 
         summary = train_run(
             self._data,
@@ -178,13 +188,28 @@ class Searching:
         trial.set_user_attr("unit", unit_of(summary))
         if summary["stopped"] and not curve.pruned:
             raise SweepStopped
-        shown = f"{reached:.4f} {unit_of(summary)}"
+        shown = Message("{value:.4f} {unit}", value=reached, unit=unit_message(unit_of(summary)))
         if curve.pruned:
             parts = curve.parts
-            self._say(f"{name_of(trial)} was stopped at {shown} after {parts} of {EVALUATIONS} parts: it fell behind")
+            self._say(
+                Message(
+                    "{trial} was stopped at {shown} after {parts} of {evaluations} parts: it fell behind",
+                    trial=title_of(trial),
+                    shown=shown,
+                    parts=parts,
+                    evaluations=EVALUATIONS,
+                )
+            )
             raise optuna().TrialPruned
         better = all(reached < each.value for each in _ended(self.study))
-        self._say(f"{name_of(trial)} reached {shown}{', the best so far' if better else ''}")
+        self._say(
+            Message(
+                "{trial} reached {shown}{best}",
+                trial=title_of(trial),
+                shown=shown,
+                best=Message(", the best so far") if better else "",
+            )
+        )
         return reached
 
 
@@ -225,15 +250,20 @@ def unit_of(score: dict[str, Any]) -> str:
     return next((unit for name, unit in FIGURES.items() if name in score), "nats")
 
 
-def name_of(trial: Any) -> str:
+def unit_message(unit: str) -> Text:
+    """A unit for people."""
+    return _UNITS.get(unit, unit)
+
+
+def title_of(trial: Any) -> Message:
     """What a trial is called: by its folder, which stays the same if it is done again.
 
     >>> from types import SimpleNamespace
-    >>> name_of(SimpleNamespace(user_attrs={"folder": "trial-0007"}, number=9))
+    >>> str(title_of(SimpleNamespace(user_attrs={"folder": "trial-0007"}, number=9)))
     'trial 7'
     """
     folder = str(trial.user_attrs.get(FOLDER, trial.number))
-    return f"trial {int(folder.rpartition('-')[2])}"
+    return Message("trial {n}", n=int(folder.rpartition("-")[2]))
 
 
 def _ended(study: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol, get_args, get_type_hints
 
 from kotha.errors import UsageError, nearest
+from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
 from kotha.model.fields import is_number
 from kotha.training.config import TrainConfig
@@ -138,30 +139,36 @@ def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, An
     names = [each.name for each in found]
     for each in found:
         if names.count(each.name) > 1:
-            raise UsageError(f"{each.name} is searched twice; name all of its values once")
+            raise UsageError("{name} is searched twice; name all of its values once", name=each.name)
         if each.name in (fixed or {}):
-            raise UsageError(f"{each.name} was given a value and is searched too; leave one of them out")
+            raise UsageError("{name} was given a value and is searched too; leave one of them out", name=each.name)
     sizes = {"n_layers", "d_model", "n_heads", "d_ff"}.intersection(names)
     if SIZE in names and sizes:
-        raise UsageError(f"size is layers and width in one, and {sorted(sizes)[0]} is searched too; leave one out")
+        raise UsageError(
+            "size is layers and width in one, and {name} is searched too; leave one out", name=sorted(sizes)[0]
+        )
     return found
 
 
 def _read(word: str, model: ModelConfig) -> Searched:
     name, equals, rest = word.partition("=")
     if not equals or not name:
-        raise UsageError(f"{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C")
+        raise UsageError(
+            "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C", word=word
+        )
     kinds = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
     known = [each.name for each in (*fields(model), *fields(TrainConfig)) if each.name not in _MEASURES]
     if name in _MEASURES:
-        raise UsageError(f"{name} decides how a trial is timed or measured; set it for all instead of searching it")
+        raise UsageError(
+            "{name} decides how a trial is timed or measured; set it for all instead of searching it", name=name
+        )
     if name not in (*known, SIZE):
-        raise UsageError(f"setting {name!r} does not exist{nearest(name, [*known, SIZE])}")
+        raise UsageError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, [*known, SIZE]))
     ends, colon, how = rest.partition(":")
     if ".." not in ends:
         return _among(name, rest, kinds.get(name))
     if colon and how != "log":
-        raise UsageError(f"{word!r} ends in {how!r}; only :log is known there")
+        raise UsageError("{word!r} ends in {how!r}; only :log is known there", word=word, how=how)
     if name == SIZE:
         raise UsageError("size is searched among a few, as size=2x96,4x192")
     return _between(name, ends, colon == ":", kinds[name])
@@ -171,12 +178,20 @@ def _between(name: str, ends: str, log: bool, kind: Any) -> Searched:
     allowed = get_args(kind) or (kind,)
     whole = int in allowed and float not in allowed
     if not whole and float not in allowed:
-        raise UsageError(f"{name} is no number; search it among a few, as {name}=A,B")
+        raise UsageError("{name} is no number; search it among a few, as {name}=A,B", name=name)
     low, high = (_number(name, part, whole) for part in ends.split("..", 1))
     if not low < high:
-        raise UsageError(f"{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first")
+        raise UsageError(
+            "{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first",
+            name=name,
+            ends=ends,
+            high=high,
+            low=low,
+        )
     if log and low <= 0:
-        raise UsageError(f"{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0")
+        raise UsageError(
+            "{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0", name=name, ends=ends, low=low
+        )
     for end in (low, high):
         _check(name, end)
     return Searched(name, low=low, high=high, log=log, whole=whole)
@@ -186,23 +201,31 @@ def _number(name: str, text: str, whole: bool) -> float:
     try:
         value = int(text) if whole else float(text)
     except ValueError as error:
-        wrong = "is no whole number" if whole else "is no number"
-        raise UsageError(f"{name}: {text!r} {wrong}; write {name}=FROM..TO") from error
+        wrong = Message("is no whole number") if whole else Message("is no number")
+        raise UsageError(
+            "{name}: {text!r} {wrong}; write {name}=FROM..TO", name=name, text=text, wrong=wrong
+        ) from error
     if not is_number(value):
-        raise UsageError(f"{name}: {text!r} is no end of a range")
+        raise UsageError("{name}: {text!r} is no end of a range", name=name, text=text)
     return value
 
 
 def _among(name: str, rest: str, kind: Any) -> Searched:
     parts = rest.split(",")
     if len(parts) > _MOST_CHOICES:
-        raise UsageError(f"{name} has {len(parts)} values; name at most {_MOST_CHOICES}, or a range")
+        raise UsageError(
+            "{name} has {n} values; name at most {most}, or a range", name=name, n=len(parts), most=_MOST_CHOICES
+        )
     values = tuple(dict.fromkeys(_value(part, kind) for part in parts if part))
     if len(values) < 2:
-        raise UsageError(f"{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO")
+        raise UsageError(
+            "{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO",
+            name=name,
+            rest=rest,
+        )
     for value in values:
         if name == SIZE and not (isinstance(value, str) and _SIZE_FORM.fullmatch(value)):
-            raise UsageError(f"size={value} is not layers x width; write it as size=2x96,4x192")
+            raise UsageError("size={value} is not layers x width; write it as size=2x96,4x192", value=value)
         _check(name, value)
     return Searched(name, choices=values)
 

@@ -20,6 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 from kotha.errors import KothaError, UsageError, library
+from kotha.i18n.message import Message, Text
 from kotha.storage.atomic import filled_folder
 from kotha.storage.locks import InUseError, Lock
 from kotha.storage.status import is_file
@@ -47,11 +48,13 @@ def database_in(folder: Path) -> str:
     """The address of the database that a sweep folder holds."""
     url = f"sqlite:///{(folder / DATABASE).absolute()}"
     if any(mark in url for mark in "?#"):
-        raise UsageError(f"{folder} has a ? or # in its path, which no address of a database can hold; choose another")
+        raise UsageError(
+            "{folder} has a ? or # in its path, which no address of a database can hold; choose another", folder=folder
+        )
     return url
 
 
-def without_password(url: str) -> str:
+def without_password(url: str) -> Text:
     """An address of a database that may be shown.
 
     >>> without_password("postgresql://me:secret@host/db"), without_password("nonsense")
@@ -61,7 +64,7 @@ def without_password(url: str) -> str:
     try:
         return str(engine.make_url(url).render_as_string(hide_password=True))
     except Exception:  # whatever it is, it is no address
-        return url if "@" not in url else "the database"
+        return url if "@" not in url else Message("the database")
 
 
 @contextmanager
@@ -76,15 +79,18 @@ def database_told(url: str) -> Iterator[None]:
     except (errors.SQLAlchemyError, internal) as error:
         reason = str(getattr(error, "orig", None) or error.__cause__ or error).strip().splitlines()
         raise KothaError(
-            f"the database {without_password(url)} cannot be used: {reason[0] if reason else 'it does not answer'}; "
-            "see that it is there, and that you may write to it"
+            "the database {url} cannot be used: {why}; see that it is there, and that you may write to it",
+            url=without_password(url),
+            why=reason[0] if reason else Message("it does not answer"),
         ) from error
     except ImportError as error:
         if "DB access module" not in str(error):
             raise
         raise KothaError(
-            f"the database {without_password(url)} needs a driver that is not installed ({error.__cause__}); install "
-            "it, or leave the address out for a file in the sweep folder"
+            "the database {url} needs a driver that is not installed ({driver}); install it, or leave the "
+            "address out for a file in the sweep folder",
+            url=without_password(url),
+            driver=error.__cause__,
         ) from error
 
 
@@ -109,7 +115,11 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
     while ABOUT not in study.user_attrs:
         if time.monotonic() > until:  # who made it was killed in between
             if study.get_trials(deepcopy=False):
-                raise UsageError(f"the study {name!r} of {without_password(url)} is not a sweep of ours; name another")
+                raise UsageError(
+                    "the study {name!r} of {url} is not a sweep of ours; name another",
+                    name=name,
+                    url=without_password(url),
+                )
             study.set_user_attr(ABOUT, about())
         time.sleep(0.1)
     return study
@@ -119,7 +129,9 @@ def _storage(url: str) -> Any:
     storages = optuna().storages
     options: dict[str, Any] = {"pool_pre_ping": True}
     if url in ("sqlite://", "sqlite:///:memory:"):
-        raise UsageError(f"{url} is gone with its process; leave the address out for a file in the sweep folder")
+        raise UsageError(
+            "{url} is gone with its process; leave the address out for a file in the sweep folder", url=url
+        )
     if url.startswith("sqlite"):  # a file is opened for each thing that is asked of it, and never left open
         options = {"connect_args": {"timeout": _WAIT_FOR_DATABASE}, "poolclass": library("sqlalchemy", NEEDED).NullPool}
     try:
@@ -131,7 +143,9 @@ def _storage(url: str) -> Any:
             heartbeat_stale_trial_callback=do_again,
         )
     except (RuntimeError, ValueError) as error:  # tables of another version of Optuna
-        raise KothaError(f"the database {without_password(url)} cannot be used: {error}") from error
+        raise KothaError(
+            "the database {url} cannot be used: {error}", url=without_password(url), error=error
+        ) from error
 
 
 def _exists(storage: Any, name: str) -> bool:

@@ -13,17 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from kotha.errors import ConfigError, DataError
+from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED
 from kotha.text.corpus.dialogues import Dialogue
-from kotha.text.frequencies import Counts, frequency_nats
+from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import asked_tokens, judge_words
 from kotha.training.tasks.order import Order, Ragged, measuring_slices
-from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
+from kotha.training.tasks.task import TRAINING, VALIDATION, Batch, Score, Task, Tensors, check_vocabulary
 
 _PART = "tokens"
 
@@ -50,7 +51,7 @@ class AnswerTokens(Task):
         tokenizer: Tokenizer,
     ) -> None:
         if type(model) is not GPTConfig:
-            raise ConfigError(f"a {model.family} model does not take turns; teach a gpt")
+            raise ConfigError("a {family} model does not take turns; teach a gpt", family=model.family)
         check_vocabulary(model, tokenizer)
         template = ChatTemplate.of(tokenizer)
         if template is None:
@@ -61,20 +62,23 @@ class AnswerTokens(Task):
         self._evaluate_tokens = config.evaluate_tokens
         self._pad = tokenizer.special.get("pad", 0)
         self.left_out = 0
-        self._learned = self._prepare("training", dialogues, tokenizer)
-        self._held_out = self._prepare("validation", validation_dialogues, tokenizer)
+        self._learned = self._prepare(TRAINING, dialogues, tokenizer)
+        self._held_out = self._prepare(VALIDATION, validation_dialogues, tokenizer)
         lengths = self._learned.inputs.lengths
         self._order = Order(len(lengths), config.batch_size, config.seed, lengths)
 
     # -- examples ---------------------------------------------------------------------------------------------------
 
-    def _prepare(self, what: str, dialogues: Sequence[Dialogue], tokenizer: Tokenizer) -> _Conversations:
+    def _prepare(self, what: Message, dialogues: Sequence[Dialogue], tokenizer: Tokenizer) -> _Conversations:
         written = [self._template.encode(tokenizer, turns) for turns in dialogues]
         fits = [number for number, (tokens, _) in enumerate(written) if len(tokens) - 1 <= self.context_length]
         if not fits:
             raise DataError(
-                f"none of {len(dialogues):,} {what} conversations fits into {self.context_length:,} tokens; "
-                "give shorter ones, or a model with a longer context_length"
+                "none of {n:,} {what} conversations fits into {context_length:,} tokens; give shorter ones, or a "
+                "model with a longer context_length",
+                n=len(dialogues),
+                what=what,
+                context_length=self.context_length,
             )
         self.left_out += len(dialogues) - len(fits)
         inputs, targets = [], []
@@ -89,7 +93,7 @@ class AnswerTokens(Task):
         whole = self._order.examples(step)
         return self._as_batch(self._learned, whole[first : first + count], whole)
 
-    def sources(self, step: int) -> list[int]:
+    def document_ids(self, step: int) -> list[int]:
         return sorted({self._learned.numbers[example] for example in self._order.examples(step)})
 
     def validation(self) -> list[Batch]:

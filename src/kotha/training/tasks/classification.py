@@ -19,15 +19,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.errors import ConfigError, DataError
+from kotha.i18n.message import Message
 from kotha.model.config import ClassifierConfig, ModelConfig, ViTConfig
-from kotha.text.frequencies import Counts, frequency_nats
-from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.text.held_out import Counts, frequency_nats
+from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge
 from kotha.training.tasks.augmenting import augmented
 from kotha.training.tasks.order import Order, Ragged, measuring_slices
-from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
+from kotha.training.tasks.task import TRAINING, VALIDATION, Batch, Score, Task, Tensors, check_vocabulary
 
 _PART = "examples"
 
@@ -44,8 +45,8 @@ class _Classes(Task):
         self, config: TrainConfig, n_classes: int, width: int, learned: tuple[Any, Labels], held_out: tuple[Any, Labels]
     ) -> None:
         self._examples, self._held_out_examples = learned[0], held_out[0]
-        self._labels = _check_labels("training", learned[1], len(self._examples), n_classes)
-        self._held_out = _check_labels("validation", held_out[1], len(self._held_out_examples), n_classes)
+        self._labels = _check_labels(TRAINING, learned[1], len(self._examples), n_classes)
+        self._held_out = _check_labels(VALIDATION, held_out[1], len(self._held_out_examples), n_classes)
         self._n_classes, self._width = n_classes, width  # positions of one example, at most
         self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
         lengths = self._examples.lengths if isinstance(self._examples, Ragged) else None
@@ -55,7 +56,9 @@ class _Classes(Task):
             counts = torch.from_numpy(self._counts(self._labels)).float()
             if bool((counts == 0).any()):
                 empty = int((counts == 0).nonzero()[0])
-                raise DataError(f"class {empty} has no training example, so it has no weight; leave class_weights out")
+                raise DataError(
+                    "class {empty} has no training example, so it has no weight; leave class_weights out", empty=empty
+                )
             self._weights = counts.sum() / (n_classes * counts)
 
     def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
@@ -82,7 +85,7 @@ class _Classes(Task):
             batch["weights"] = self._weights[labels[rows]]
         return Batch(batch, {_PART: len(rows)}, positions)
 
-    def sources(self, step: int) -> list[int]:
+    def document_ids(self, step: int) -> list[int]:
         return sorted(set(self._order.examples(step)))
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
@@ -130,10 +133,10 @@ class ImageClasses(_Classes):
         validation_labels: Labels,
     ) -> None:
         if not isinstance(model, ViTConfig):
-            raise ConfigError(f"a {model.family} model cannot be trained on images; use a vit preset")
+            raise ConfigError("a {family} model cannot be trained on images; use a vit preset", family=model.family)
         positions = 1 + (model.image_size // model.patch_size) ** 2
-        learned = (_check_images("training", images, model), labels)
-        held_out = (_check_images("validation", validation_images, model), validation_labels)
+        learned = (_check_images(TRAINING, images, model), labels)
+        held_out = (_check_images(VALIDATION, validation_images, model), validation_labels)
         super().__init__(config, model.n_classes, positions, learned, held_out)
         self._augment = config.augment
 
@@ -169,13 +172,14 @@ class TextClasses(_Classes):
     ) -> None:
         if not isinstance(model, ClassifierConfig):
             raise ConfigError(
-                f"a {model.family} model has no head for classes of texts; give a bert or a gpt one by classifying()"
+                "a {family} model has no head for classes of texts; give a bert or a gpt one by classifying()",
+                family=model.family,
             )
         check_vocabulary(model, tokenizer)
         self.context_length = config.context_length or model.context_length
         self._reader, n_classes = MarkedTexts(tokenizer, model.marks, self.context_length), len(model.labels)
-        self._text_of, *learned = self._encode("training", texts, labels, n_classes)
-        _, *held_out = self._encode("validation", validation_texts, validation_labels, n_classes)
+        self._text_of, *learned = self._encode(TRAINING, texts, labels, n_classes)
+        _, *held_out = self._encode(VALIDATION, validation_texts, validation_labels, n_classes)
         width = int(held_out[0].lengths.max())
         super().__init__(config, n_classes, width, (learned[0], learned[1]), (held_out[0], held_out[1]))
         self._best_by = config.best_by
@@ -185,17 +189,19 @@ class TextClasses(_Classes):
         """Texts of both sets that are too long to be read whole, even in stretches."""
         return self._reader.truncated
 
-    def _encode(self, what: str, texts: Sequence[str], labels: Labels, n_classes: int) -> tuple[list[int], Ragged, Any]:
+    def _encode(
+        self, what: Message, texts: Sequence[str], labels: Labels, n_classes: int
+    ) -> tuple[list[int], Ragged, Any]:
         """Of which text each stretch is, the stretches, and their labels."""
         if not len(texts):
-            raise DataError(f"there are no {what} texts; give at least one")
+            raise DataError("there are no {what} texts; give at least one", what=what)
         stretches = self._reader.encode(texts)
         text_of = [number for number, some in enumerate(stretches) for _ in some]
         known = _check_labels(what, labels, len(texts), n_classes)
         return text_of, Ragged([each for some in stretches for each in some]), known[text_of]
 
-    def sources(self, step: int) -> list[int]:
-        return sorted({self._text_of[each] for each in super().sources(step)})
+    def document_ids(self, step: int) -> list[int]:
+        return sorted({self._text_of[each] for each in super().document_ids(step)})
 
     def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         tokens, real = examples.padded(rows, among, self._reader.pad)
@@ -213,35 +219,53 @@ class TextClasses(_Classes):
         f1 = [2 * sums[f"both/{each}"] / max(1, sums[f"either/{each}"]) for each in range(self._n_classes)]
         return {**super().score(sums, targets), "macro_f1": sum(f1) / self._n_classes}
 
-    def lack(self, score: Score) -> float:
+    def error(self, score: Score) -> float:
         return score["loss_nats"] if self._best_by == "loss" else 1 - score["macro_f1"]
 
 
-def _check_images(what: str, images: Images, model: ViTConfig) -> Tensor:
+def _check_images(what: Message, images: Images, model: ViTConfig) -> Tensor:
     """Images with their channels: -> (N, n_channels, height, width)."""
     found = torch.as_tensor(images)
     found = found[:, None] if found.ndim == 3 else found
     wanted = (model.n_channels, model.image_size, model.image_size)
     if tuple(found.shape[1:]) != wanted or not len(found):
         raise DataError(
-            f"the {what} images have shape {tuple(torch.as_tensor(images).shape)}, and the model reads "
-            f"(N, {', '.join(map(str, wanted))}); scale them, or change image_size and n_channels"
+            "the {what} images have shape {shape}, and the model reads (N, {wanted}); scale them, or change "
+            "image_size and n_channels",
+            what=what,
+            shape=str(tuple(torch.as_tensor(images).shape)),
+            wanted=wanted,
         )
     if found.dtype != torch.uint8 and not (found.is_floating_point() and bool(found.isfinite().all())):
-        raise DataError(f"the {what} images are {found.dtype}; give uint8 from 0 to 255, or finite fractions")
+        raise DataError(
+            "the {what} images are {type}; give uint8 from 0 to 255, or finite fractions", what=what, type=found.dtype
+        )
     return found
 
 
-def _check_labels(what: str, labels: Labels, n_examples: int, n_classes: int) -> Tensor:
+def _check_labels(what: Message, labels: Labels, n_examples: int, n_classes: int) -> Tensor:
     """Labels as whole numbers below the number of classes: -> (N,)."""
     found = torch.as_tensor(labels)
     if found.ndim != 1 or len(found) != n_examples:
-        raise DataError(f"{n_examples:,} {what} examples have labels of shape {tuple(found.shape)}; give one to each")
+        raise DataError(
+            "{n_examples:,} {what} examples have labels of shape {shape}; give one to each",
+            n_examples=n_examples,
+            what=what,
+            shape=str(tuple(found.shape)),
+        )
     if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
-        raise DataError(f"the {what} labels are {found.dtype}; number the classes from 0 to {n_classes - 1}")
+        raise DataError(
+            "the {what} labels are {type}; number the classes from 0 to {last}",
+            what=what,
+            type=found.dtype,
+            last=n_classes - 1,
+        )
     wrong = found[(found < 0) | (found >= n_classes)]
     if len(wrong):
         raise DataError(
-            f"label {int(wrong[0])} of the {what} examples is not one of 0 to {n_classes - 1}; use more n_classes"
+            "label {label} of the {what} examples is not one of 0 to {last}; use more n_classes",
+            label=int(wrong[0]),
+            what=what,
+            last=n_classes - 1,
         )
     return found.long()

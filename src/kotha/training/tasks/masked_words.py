@@ -24,7 +24,7 @@ from kotha.errors import ConfigError, DataError
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, ModelConfig
 from kotha.model.loss import IGNORED
-from kotha.text.frequencies import frequency_nats
+from kotha.text.held_out import frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs
@@ -58,12 +58,17 @@ class MaskedWords(Task):
 
     def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
         if not isinstance(model, BERTConfig):
-            raise ConfigError(f"a {model.family} model cannot be trained on masked words; use a bert preset")
+            raise ConfigError(
+                "a {family} model cannot be trained on masked words; use a bert preset", family=model.family
+            )
         self.context_length = config.context_length or model.context_length
         if not _SHORTEST_CONTEXT <= self.context_length <= model.context_length:
             raise ConfigError(
-                f"context_length={self.context_length} is not between {_SHORTEST_CONTEXT} and the model's "
-                f"{model.context_length}; change it, or use a preset with a longer one"
+                "context_length={context_length} is not between {least} and the model's {longest}; change it, or "
+                "use a preset with a longer one",
+                context_length=self.context_length,
+                least=_SHORTEST_CONTEXT,
+                longest=model.context_length,
             )
         self._masking = Masking(data.tokenizer)
         check_vocabulary(model, data.tokenizer, DataError)
@@ -80,7 +85,7 @@ class MaskedWords(Task):
     def batch(self, step: int, first: int, count: int) -> Batch:
         return self._as_batch([self._at(turn) for turn in self._order.turns(step, first, count)])
 
-    def sources(self, step: int) -> list[int]:
+    def document_ids(self, step: int) -> list[int]:
         return sorted({each for turn in self._order.turns(step) for each in self._at(turn).documents})
 
     def _at(self, turn: int) -> Example:
@@ -175,8 +180,11 @@ class Passages:
         enough = np.flatnonzero(self._lengths >= _SHORTEST)
         if len(enough) < 2:
             raise DataError(
-                f"the {split.name} split has {len(enough)} documents of {_SHORTEST} tokens or more, and pairs are made "
-                "of two; prepare more text, or a larger validation share"
+                "the {split} split has {n} documents of {least} tokens or more, and pairs are made of two; "
+                "prepare more text, or a larger validation share",
+                split=split.name,
+                n=len(enough),
+                least=_SHORTEST,
             )
         self._firsts = np.concatenate(([0], enough[:-1] + 1))  # the first document of each text
         self._sizes = np.add.reduceat(self._lengths, self._firsts)  # tokens of each text

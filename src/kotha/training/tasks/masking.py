@@ -35,8 +35,9 @@ class Masking:
         missing = [role for role in _ROLES if role not in tokenizer.special]
         if missing:
             raise DataError(
-                f"the tokenizer has no {', '.join(missing)} token, and masked words need it; train one of "
-                "kind 'wordpiece' and prepare the text with that"
+                "the tokenizer has no {missing} token, and masked words need it; train one of kind 'wordpiece' and "
+                "prepare the text with that",
+                missing=missing,
             )
         self.cls, self.sep, self.mask, self.pad = (tokenizer.special[role] for role in _ROLES)
         self.is_ordinary = np.ones(tokenizer.vocab_size, dtype=bool)

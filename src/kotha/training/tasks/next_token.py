@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kotha.errors import ConfigError, DataError
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
-from kotha.text.frequencies import Counts, frequency_nats
+from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.training.config import Sampling, TrainConfig
 from kotha.training.objectives import next_token, next_token_sum, taught_token
@@ -43,7 +43,9 @@ class NextToken(Task):
 
     def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
         if not isinstance(model, GPTConfig):
-            raise ConfigError(f"a {model.family} model cannot be trained on next tokens; use a gpt preset")
+            raise ConfigError(
+                "a {family} model cannot be trained on next tokens; use a gpt preset", family=model.family
+            )
         check_vocabulary(model, data.tokenizer, DataError)
         self.data = data
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
@@ -51,8 +53,10 @@ class NextToken(Task):
         self.context_length = config.context_length or model.context_length
         if self.context_length > model.context_length:
             raise ConfigError(
-                f"context_length={self.context_length} is more than the model's {model.context_length}; "
-                f"use at most that, or a preset with a longer one"
+                "context_length={context_length} is more than the model's {longest}; use at most that, or a "
+                "preset with a longer one",
+                context_length=self.context_length,
+                longest=model.context_length,
             )
         how = (self.context_length, config.batch_size, config.seed)
         self._batches = make_batches(config.sampling, data["train"], *how)
@@ -68,10 +72,10 @@ class NextToken(Task):
         self._backwards.turn(sequences, step, first)
         return _as_batch(torch.from_numpy(sequences))
 
-    def expect(self, steps: int) -> None:
+    def set_total_steps(self, steps: int) -> None:
         self._backwards.steps = steps
 
-    def sources(self, step: int) -> list[int]:
+    def document_ids(self, step: int) -> list[int]:
         return self._batches.documents(step)
 
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
@@ -82,7 +86,7 @@ class NextToken(Task):
         return {_PART: taught_token(model, sequences, taught, self._teacher_share, self._label_smoothing)}
 
     @property
-    def helpers(self) -> Sequence[GPT]:
+    def auxiliary_models(self) -> Sequence[GPT]:
         return () if self._teachers is None else self._teachers.models
 
     def measure(self, model: GPT, tensors: Tensors) -> Tensors:
@@ -203,8 +207,11 @@ def make_batches(
     """The batches that a config asks for."""
     if split.info.tokens <= context_length:
         raise DataError(
-            f"the {split.name} split has {split.info.tokens:,} tokens, fewer than one sequence of "
-            f"{context_length + 1:,}; use a shorter context_length or more text"
+            "the {split} split has {n:,} tokens, fewer than one sequence of {length:,}; use a shorter "
+            "context_length or more text",
+            split=split.name,
+            n=split.info.tokens,
+            length=context_length + 1,
         )
     kind = PackedBatches if sampling == "documents" else OffsetBatches
     return kind(split, context_length, batch_size, seed)

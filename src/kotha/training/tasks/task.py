@@ -12,12 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import ConfigError, KothaError
+from kotha.i18n.message import Message
 from kotha.model.config import TextConfig
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Tensors = dict[str, Tensor]
 Score = dict[str, float]
+# The examples that a message speaks of.
+TRAINING, VALIDATION = Message("training"), Message("validation")
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,10 @@ class Task(Protocol):
     def batch(self, step: int, first: int, count: int) -> Batch:
         """``count`` examples of a step's batch, from ``first`` on."""
 
-    def sources(self, step: int) -> list[int]:
+    def document_ids(self, step: int) -> list[int]:
         """Which documents or examples a step reads, to be named when something is wrong with them."""
 
-    def expect(self, steps: int) -> None:
+    def set_total_steps(self, steps: int) -> None:
         """How many steps there will be, if on the way that becomes another number than the config's."""
         return
 
@@ -58,7 +61,7 @@ class Task(Protocol):
         """The loss to go down on, in nats: for each part the mean over its targets."""
 
     @property
-    def helpers(self) -> Sequence[nn.Module]:
+    def auxiliary_models(self) -> Sequence[nn.Module]:
         """Models that the losses read beside the one that learns."""
         return ()
 
@@ -71,7 +74,7 @@ class Task(Protocol):
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """How well a model does, from what ``measure`` gave, ``loss_nats`` among it."""
 
-    def lack(self, score: Score) -> float:
+    def error(self, score: Score) -> float:
         """What a model still lacks by its score, 0 or more; the one that lacks least is the best."""
         return score["loss_nats"]
 
@@ -96,6 +99,7 @@ def check_vocabulary(model: TextConfig, tokenizer: Tokenizer, error: type[KothaE
     """Refuse a tokenizer with more tokens than a model knows."""
     if model.vocab_size < tokenizer.vocab_size:
         raise error(
-            f"the model knows {model.vocab_size:,} tokens and the tokenizer has {tokenizer.vocab_size:,}; "
-            f"use vocab_size={tokenizer.vocab_size}"
+            "the model knows {n:,} tokens and the tokenizer has {vocab_size:,}; use vocab_size={vocab_size}",
+            n=model.vocab_size,
+            vocab_size=tokenizer.vocab_size,
         )

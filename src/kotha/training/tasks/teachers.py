@@ -42,16 +42,24 @@ def _read(folder: str, tokenizer: Tokenizer, context_length: int) -> GPT:
     found = bundle.load(folder)
     model = found.model
     if not isinstance(model, GPT):
-        raise ConfigError(f"the teacher {folder} is a {model.config.family} model; only a gpt foretells next tokens")
+        raise ConfigError(
+            "the teacher {folder} is a {family} model; only a gpt foretells next tokens",
+            folder=folder,
+            family=model.config.family,
+        )
     if found.tokenizer is None or found.tokenizer.fingerprint != tokenizer.fingerprint:
         raise ConfigError(
-            f"the teacher {folder} reads with another tokenizer than the data; its guesses would be of other words"
+            "the teacher {folder} reads with another tokenizer than the data; its guesses would be of other words",
+            folder=folder,
         )
     if model.config.context_length < context_length:
         raise ConfigError(
-            f"the teacher {folder} reads {model.config.context_length} tokens at once; "
-            f"use context_length={model.config.context_length} or less"
+            "the teacher {folder} reads {context_length} tokens at once; use context_length={context_length} or less",
+            folder=folder,
+            context_length=model.config.context_length,
         )
     if model.head.bias is not None:
-        raise ConfigError(f"the teacher {folder} has a bias in its head, which is not known how to teach from")
+        raise ConfigError(
+            "the teacher {folder} has a bias in its head, which is not known how to teach from", folder=folder
+        )
     return model.requires_grad_(False)

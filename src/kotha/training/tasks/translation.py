@@ -12,15 +12,16 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from kotha.errors import ConfigError, DataError
+from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.model.loss import IGNORED
 from kotha.model.seq2seq import Seq2Seq
-from kotha.text.frequencies import Counts, frequency_nats
+from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import forced, judge_words, teacher_forcing
 from kotha.training.tasks.order import Order, Ragged, measuring_slices
-from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
+from kotha.training.tasks.task import TRAINING, VALIDATION, Batch, Score, Task, Tensors, check_vocabulary
 
 _PART = "tokens"
 
@@ -50,7 +51,9 @@ class Translation(Task):
         validation_pairs: Sequence[TextPair],
     ) -> None:
         if not isinstance(model, Seq2SeqConfig):
-            raise ConfigError(f"a {model.family} model cannot be trained on translation; use a seq2seq preset")
+            raise ConfigError(
+                "a {family} model cannot be trained on translation; use a seq2seq preset", family=model.family
+            )
         check_vocabulary(model, tokenizer)
         if not {"bos", "eos"} <= tokenizer.special.keys():
             raise DataError("the tokenizer has no mark to start and end a target; `kotha tokenizer train` makes one")
@@ -60,22 +63,25 @@ class Translation(Task):
         self._start, self._end = tokenizer.special["bos"], tokenizer.special["eos"]
         self._pad = tokenizer.special.get("pad", self._end)
         self.left_out = 0
-        self._pairs = self._prepare("training", pairs, tokenizer)
-        self._held_out = self._prepare("validation", validation_pairs, tokenizer)
+        self._pairs = self._prepare(TRAINING, pairs, tokenizer)
+        self._held_out = self._prepare(VALIDATION, validation_pairs, tokenizer)
         lengths = self._pairs.sources.lengths + self._pairs.targets.lengths
         self._order = Order(len(lengths), config.batch_size, config.seed, lengths)
 
     # -- examples ---------------------------------------------------------------------------------------------------
 
-    def _prepare(self, what: str, pairs: Sequence[TextPair], tokenizer: Tokenizer) -> _Pairs:
+    def _prepare(self, what: Message, pairs: Sequence[TextPair], tokenizer: Tokenizer) -> _Pairs:
         sources, targets = (_encode([pair[side] for pair in pairs], tokenizer) for side in (0, 1))
         most = self.context_length - 1  # a source has its end; what is read of a target has its start
         fits = [0 < len(s) <= most and 0 < len(t) <= most for s, t in zip(sources, targets, strict=True)]
         numbers = [number for number, fit in enumerate(fits) if fit]
         if not numbers:
             raise DataError(
-                f"none of {len(pairs):,} {what} pairs can be used; each side needs 1 to {most:,} tokens: "
-                "give pairs of sentences, or use a longer context_length"
+                "none of {n:,} {what} pairs can be used; each side needs 1 to {most:,} tokens: give pairs of "
+                "sentences, or use a longer context_length",
+                n=len(pairs),
+                what=what,
+                most=most,
             )
         self.left_out += len(pairs) - len(numbers)
         read = Ragged([*sources[number], self._end] for number in numbers)
@@ -84,8 +90,11 @@ class Translation(Task):
         outside = line[(line < 0) | (line >= self._vocab_size)]
         if len(outside):
             raise DataError(
-                f"token id {outside[0]} in the {what} pairs is outside the vocabulary of {self._vocab_size:,}; "
-                "encode them with the tokenizer that is given"
+                "token id {token} in the {what} pairs is outside the vocabulary of {vocab_size:,}; encode them "
+                "with the tokenizer that is given",
+                token=outside[0],
+                what=what,
+                vocab_size=self._vocab_size,
             )
         return _Pairs(read, written, numbers)
 
@@ -94,7 +103,7 @@ class Translation(Task):
         whole = self._order.examples(step)
         return self._as_batch(self._pairs, whole[first : first + count], whole)
 
-    def sources(self, step: int) -> list[int]:
+    def document_ids(self, step: int) -> list[int]:
         return sorted({self._pairs.numbers[example] for example in self._order.examples(step)})
 
     def validation(self) -> list[Batch]:
