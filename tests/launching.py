@@ -118,7 +118,7 @@ def _serve() -> None:
 
 def _be(request: dict[str, Any]) -> None:
     """Become the program that was asked for: ``kotha``, or another after ``-m``."""
-    from kotha.__main__ import run
+    from kotha.cli import run
 
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever started the tests may ignore it, as shells do behind a `&`

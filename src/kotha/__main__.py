@@ -1,29 +1,9 @@
-"""``python -m kotha`` is ``kotha``; both begin here, by listening to Ctrl-C before anything heavy is imported."""
+"""``python -m kotha`` is ``kotha``: both begin in ``kotha.cli``, found by name, so that this stands on no package."""
 
-import gc
-import os
 import sys
+from importlib import import_module
 
-from kotha.cli import stopping
-
-
-def run() -> int:
-    """The program: a command, its exit code, and no traceback for an interrupt on the way."""
-    stopping.listen()
-    os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")  # torch on ARM leaves a /tmp/perf-PID.map behind otherwise
-    sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115, PTH123
-    from kotha.cli.guarded import watched
-
-    code = watched()
-    if code is not None:
-        return code
-    from kotha.cli.main import main
-
-    code = main()
-    stopping.deafen()
-    gc.freeze()  # all memory goes with the process; Python would first search it for cycles, half a second with torch
-    return code
-
+run = import_module("kotha.cli").run
 
 if __name__ == "__main__":
     sys.exit(run())

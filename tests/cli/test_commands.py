@@ -262,7 +262,7 @@ def test_json_has_no_numbers_that_json_has_not(capsys: pytest.CaptureFixture[str
 
 def test_the_end_of_a_command_searches_no_memory() -> None:
     """Half a second with torch: what is left is frozen, so that Python looks for no cycles in it."""
-    code = "import gc, sys; from kotha.__main__ import run; sys.argv = ['kotha', 'presets', '--json']; run()"
+    code = "import gc, sys; from kotha.cli import run; sys.argv = ['kotha', 'presets', '--json']; run()"
     counted = f"{code}; print(gc.get_freeze_count(), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", counted], capture_output=True, text=True, check=True)
     assert int(done.stderr) > 0

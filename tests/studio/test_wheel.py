@@ -30,7 +30,7 @@ import sys
 sys.path = [sys.argv.pop(1), *(each for each in sys.path if "site-packages" in each or "lib/python" in each)]
 import kotha
 print(kotha.__file__, flush=True)
-from kotha.__main__ import run
+from kotha.cli import run
 run()
 """
 

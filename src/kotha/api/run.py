@@ -1,6 +1,7 @@
 """Training from Python, and a run to look back at."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from kotha.api.model import LanguageModel, load
 from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError
+from kotha.errors import CheckpointError, UsageError
 from kotha.generation.plain import write
 from kotha.model.gpt import GPT
 from kotha.report.page import framed
@@ -19,10 +20,14 @@ from kotha.storage import bundled
 from kotha.text.corpus.problems import Errors
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.checkpoint_exchange import find_disks
+from kotha.training.distributed import joined, ranks_here
 from kotha.training.origin import Origin
+from kotha.training.plan.design import RECIPE
 from kotha.training.settings import TrainRequest
 from kotha.training.show.report import write_report
-from kotha.training.start import train_run
+from kotha.training.show.tensorboard import TensorBoard
+from kotha.training.start import OnRemark, goes_on, train_run
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -40,6 +45,13 @@ class Run:
         self.path = Path(path)
         self.folder = RunFolder(self.path)
         self.folder.about()  # refuses what is no run
+
+    @classmethod
+    def elsewhere(cls, path: Path) -> "Run":
+        """The run of a process that wrote none of it: its files may be on another machine."""
+        run = cls.__new__(cls)
+        run.path, run.folder = path, RunFolder(path)
+        return run
 
     def __repr__(self) -> str:
         best = self.folder.best() or {}
@@ -103,6 +115,7 @@ def train(
     minutes: float | None = None,
     steps: int | None = None,
     preset: str | None = None,
+    recipe: str | None = None,
     start: Place | None = None,
     teachers: Sequence[Place] = (),
     pair: tuple[str, str] | None = None,
@@ -112,14 +125,20 @@ def train(
     test: Place | None = None,
     errors: Errors = "stop",
     resume: bool = False,
+    shard: bool = False,
+    tensorboard: bool = False,
+    prompt: str = "",
     on_event: OnEvent | None = None,
+    on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
     """Train a model on a data folder, a table of pairs or images, for so many minutes or steps, into a run folder.
 
     Without a preset, sizes, batch and rates follow from the text and the time. ``start`` is a run, a model folder, a
     Hugging Face folder or ``"box"`` whose weights it begins with (fine-tuning); with teachers, runs or model folders,
-    it learns from what they would guess too (distillation).
+    it learns from what they would guess too (distillation). ``recipe`` is course, classic or modern; samples begin with
+    ``prompt``; ``on_event`` hears figures, ``on_remark`` sentences, ``tensorboard`` is told the figures too.
+    Processes that torchrun starts work together, and with ``shard`` each keeps a part (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
@@ -140,25 +159,43 @@ def train(
     >>> run.model.config.labels
     ('flat', 'tall')
     """
-    folder = RunFolder(Path(out))
+    folder, ranks = RunFolder(Path(out)), ranks_here(shard)
     given = {**settings, **({} if steps is None else {"steps": steps})}
-    if teachers:
+    if teachers:  # who goes on may stand elsewhere
         given["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
-    request = TrainRequest(preset=preset, minutes=minutes, changes=given)
-    origin = None if start is None else origin_at(start)
-    how: Any = {"resume": resume, "on_event": on_event}
+    request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=given)
     asked = PairsAsked(pair, reverse, tokenizer, validation, test, errors)
-    if are_images(data):
+    with ExitStack() as stack:
+        stack.enter_context(joined(ranks))
+        ranks = find_disks(ranks, folder.path)
+        again = not resume and goes_on(folder, ranks)
+        if tensorboard and ranks.is_first:
+            on_event = _both(on_event, stack.enter_context(TensorBoard(folder.path / "tensorboard")))
+        origin = None if start is None or again else origin_at(start)
+        how: Any = {"resume": resume or again, "origin": origin, "on_event": on_event, "on_remark": on_remark}
+        if not ranks.alone and (is_table(data) or are_images(data)):
+            raise UsageError("pairs and images are learned by one process; start it without torchrun")
+        if is_table(data) and not are_images(data):
+            train_on_pairs(data, folder, request, asked, recipe=recipe, **how)
+            return Run(folder.path)
         check_for_folder(data, asked)
-        train_on_images(data, folder, request, origin=origin, **how)
-        return Run(folder.path)
-    if is_table(data):
-        train_on_pairs(data, folder, request, asked, origin=origin, **how)
-        return Run(folder.path)
-    check_for_folder(data, asked)
-    dataset = Dataset(Path(data))
-    train_run(dataset, folder, request, origin=origin, sampler=sampler(dataset), **how)
-    return Run(folder.path)
+        if are_images(data):
+            train_on_images(data, folder, request, recipe=recipe, **how)
+            return Run(folder.path)
+        dataset = Dataset(Path(data))
+        train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)
+    return Run(folder.path) if ranks.is_first else Run.elsewhere(folder.path)
+
+
+def _both(first: OnEvent | None, second: OnEvent) -> OnEvent:
+    """Two listeners as one."""
+
+    def hear(event: dict[str, Any]) -> None:
+        second(event)
+        if first is not None:
+            first(event)
+
+    return hear
 
 
 def origin_at(place: Place) -> Origin:

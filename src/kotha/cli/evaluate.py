@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Pair, RunName, TextItself, flag
 from kotha.cli.naming import place
 from kotha.cli.spoken import tell
-from kotha.cli.terminal import print_json, print_table, problems_told, progress, results, table
+from kotha.cli.terminal import print_json, print_table, problems_told, progress
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.storage import bundled
 from kotha.storage.status import is_file
-from kotha.text.corpus.problems import Errors
 
 if TYPE_CHECKING:
     from kotha.api.model import LanguageModel
+    from kotha.report.table import Table
+
+    # What was found, a table of it, and what is to be said beside.
+    Measured = tuple[Any, Table, Message | None]
 
 
 def evaluate(
@@ -57,121 +60,106 @@ def evaluate(
     many are answered right. With --perturb: how far these figures fall when the text is written otherwise.
     """
     import kotha
-    from kotha.evaluation.tables import score_table
-    from kotha.text.corpus.dialogues import holds_dialogues
 
     folder, held_out = _model_and_text(run, path, text)
     if pair is not None and text is not None:
         raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
     opened = kotha.load(folder, device)
-    if perturb:
-        _show_perturbed(opened, held_out, perturb, as_json, share=share, pair=pair, errors=errors)
-        return
-    if opened.config.family == "seq2seq":
-        _show_translations(opened, held_out, pair, errors, as_json)
-        return
-    if pair is not None:
+    if pair is not None and not perturb and opened.config.family != "seq2seq":
         raise UsageError(
             "{path} is a {family}; --pair is for one that translates (seq2seq)",
             path=opened.path,
             family=opened.config.family,
         )
-    if isinstance(held_out, str) and held_out.endswith((".yaml", ".yml")):
-        _show_task(opened, held_out, as_json)
-        return
-    if isinstance(held_out, str) and opened.config.family == "gpt" and field == "text" and holds_dialogues(held_out):
-        _show_instructions(opened, held_out, errors, as_json)
-        return
-    if opened.config.family == "vit" or opened.config.family.endswith("-classifier"):
-        _show_classes(opened, held_out, baselines, errors, as_json)
-        return
-    if opened.config.family == "bert":
-        _show_masked(opened, held_out, baselines, as_json, split=split, field=field, errors=errors)
-        return
+    asked: dict[str, Any] = {"context": context, "stride": stride, "split": split, "field": field, "pair": pair}
+    asked |= {"baselines": None if baselines == "none" else baselines, "share": share, "errors": errors}
     with progress() as advance, problems_told() as problems:
-        score = opened.evaluate(
-            held_out,
-            context=context,
-            stride=stride,
-            baselines=None if baselines == "none" else baselines,
-            on_progress=advance,
-            split=split,
-            field=field,
-            errors=errors,
-            on_problem=problems,
-        )
+        asked |= {"on_progress": advance, "on_problem": problems}
+        score, shown, remark = _measure(opened, held_out, perturb, asked)
     if as_json:
-        print_json(score.to_dict())
+        print_json(score if isinstance(score, dict) else score.to_dict())
         return
-    print_table(score_table(score, bundled.title(folder)))
-    if score.baselines is None:
-        tell(Message("no n-grams to compare with; name a data folder with --baselines"))
+    print_table(shown)
+    if remark is not None:
+        tell(remark)
 
 
-def _show_perturbed(
-    opened: "LanguageModel", path: str | list[str], kinds: tuple[str, ...], as_json: bool, **how: Any
-) -> None:
-    """How far a figure falls when the text is written otherwise."""
-    from kotha.evaluation.robustness import robustness_table
+def _measure(
+    opened: "LanguageModel", held_out: str | list[str], kinds: tuple[str, ...], asked: dict[str, Any]
+) -> "Measured":
+    """The figures that a model of its family is measured by, and a table of them."""
+    from kotha.text.corpus.dialogues import holds_dialogues
 
-    if not isinstance(path, str):
-        raise UsageError("--perturb changes a text in a file; give a PATH instead of --text")
-    with progress() as advance:
-        found = opened.evaluate_perturbed(path, kinds, on_progress=advance, **how)
-    if as_json:
-        print_json(found.to_dict())
-        return
-    print_table(robustness_table(found, str(opened.path)))
+    def given(*names: str) -> dict[str, Any]:
+        return {name: asked[name] for name in (*names, "on_progress")}
+
+    family, name = opened.config.family, str(opened.path)
+    path = held_out if isinstance(held_out, str) else None
+    if kinds:
+        from kotha.evaluation.robustness import robustness_table
+
+        if path is None:
+            raise UsageError("--perturb changes a text in a file; give a PATH instead of --text")
+        fall = opened.evaluate_perturbed(path, kinds, **given("share", "pair", "errors"))
+        return fall, robustness_table(fall, name), None
+    if family == "seq2seq":
+        from kotha.evaluation.translation_page import translation_table
+
+        if path is None:
+            raise UsageError(
+                "{path} translates; give a PATH to pairs of texts, or ask kotha translate", path=opened.path
+            )
+        close = opened.evaluate_translations(path, **given("pair", "errors"))
+        return close, translation_table(close, name), None
+    if path is not None and path.endswith((".yaml", ".yml")):
+        return _run_task(opened, path)
+    if path is not None and family == "gpt" and asked["field"] == "text" and holds_dialogues(path):
+        from kotha.evaluation.instructions import instructions_table
+
+        right = opened.evaluate_instructions(path, **given("errors"))
+        return right, instructions_table(right, name), None
+    if family == "vit" or family.endswith("-classifier"):
+        return _measure_classes(opened, path, asked)
+    if family == "bert":
+        from kotha.evaluation.masked import masked_table
+
+        guessed = opened.evaluate_masked(held_out, **given("baselines", "split", "field", "errors"))
+        return guessed, masked_table(guessed, name), None
+    from kotha.evaluation.tables import score_table
+
+    read = given("context", "stride", "baselines", "split", "field", "errors", "on_problem")
+    score = opened.evaluate(held_out, **read)
+    alone = Message("no n-grams to compare with; name a data folder with --baselines")
+    return score, score_table(score, bundled.title(opened.path or Path())), alone if score.baselines is None else None
 
 
-def _show_masked(opened: "LanguageModel", held_out: str | list[str], baselines: str, as_json: bool, **how: Any) -> None:
-    """How many hidden words are guessed, and pairs judged, right."""
-    from kotha.evaluation.masked import masked_table
-
-    with progress() as advance:
-        counted_in = None if baselines == "none" else baselines
-        score = opened.evaluate_masked(held_out, baselines=counted_in, on_progress=advance, **how)
-    if as_json:
-        print_json(score.to_dict())
-        return
-    print_table(masked_table(score, str(opened.path)))
-
-
-def _show_instructions(opened: "LanguageModel", path: str, errors: Errors, as_json: bool) -> None:
-    """How many questions of a file are answered right."""
-    from kotha.evaluation.instructions import instructions_table
-
-    with progress() as advance:
-        score = opened.evaluate_instructions(path, errors=errors, on_progress=advance)
-    if as_json:
-        print_json(score.to_dict())
-        return
-    print_table(instructions_table(score, str(opened.path)))
-
-
-def _show_classes(
-    opened: "LanguageModel", path: str | list[str], baselines: str, errors: Errors, as_json: bool
-) -> None:
+def _measure_classes(opened: "LanguageModel", path: str | None, asked: dict[str, Any]) -> "Measured":
     """How well classes are told apart: texts of a table, or images."""
     from kotha.evaluation.classes_page import classes_table
 
     sees = opened.config.family == "vit"
-    if not isinstance(path, str):
+    if path is None:
         what = Message("images, in a folder for each class") if sees else Message("texts with labels")
         raise UsageError(
             "{path} names classes; give a PATH to {what}, or ask kotha classify", path=opened.path, what=what
         )
-    with progress() as advance:
-        if sees:
-            score = opened.evaluate_images(path, baselines=baselines == "auto", on_progress=advance)
-        else:
-            score = opened.evaluate_classes(path, baselines=baselines == "auto", errors=errors, on_progress=advance)
-    if as_json:
-        print_json(score.to_dict())
-        return
-    print_table(classes_table(score, str(opened.path)))
-    if not score.baselines:
-        tell(Message("nothing to compare with; the run has the examples that it needs"))
+    how: Any = {"baselines": asked["baselines"] == "auto", "on_progress": asked["on_progress"]}
+    if sees:
+        score = opened.evaluate_images(path, **how)
+    else:
+        score = opened.evaluate_classes(path, errors=asked["errors"], **how)
+    alone = Message("nothing to compare with; the run has the examples that it needs")
+    return score, classes_table(score, str(opened.path)), None if score.baselines else alone
+
+
+def _run_task(opened: "LanguageModel", path: str) -> "Measured":
+    """What a task of the harness comes to."""
+    from kotha.evaluation.harness import run_task
+    from kotha.report.table import Table
+
+    found = run_task(*opened.gpt, path)
+    rows = [[name, f"{value:.4f}" if isinstance(value, float) else str(value)] for name, value in found.items()]
+    return found, Table(path, ["", ""], rows), None
 
 
 def _model_and_text(run: str | None, path: str | None, text: str | None) -> tuple[Path, str | list[str]]:
@@ -189,31 +177,3 @@ def _model_and_text(run: str | None, path: str | None, text: str | None) -> tupl
     if run is None or run == bundled.NAME or is_file(Path(run) / "config.json"):
         raise UsageError("evaluate needs PATH, a text to measure on, or --text; see kotha evaluate --help")
     return bundled.FOLDER, run
-
-
-def _show_translations(
-    opened: "LanguageModel", path: str | list[str], pair: tuple[str, str] | None, errors: Errors, as_json: bool
-) -> None:
-    """How close translations come, of the pairs of a table."""
-    from kotha.evaluation.translation_page import translation_table
-
-    if not isinstance(path, str):
-        raise UsageError("{path} translates; give a PATH to pairs of texts, or ask kotha translate", path=opened.path)
-    with progress() as advance:
-        score = opened.evaluate_translations(path, pair=pair, errors=errors, on_progress=advance)
-    if as_json:
-        print_json(score.to_dict())
-        return
-    print_table(translation_table(score, str(opened.path)))
-
-
-def _show_task(opened: "LanguageModel", path: str, as_json: bool) -> None:
-    """What a task of the harness comes to."""
-    from kotha.evaluation.harness import run_task
-
-    found = run_task(*opened.gpt, path)
-    if as_json:
-        print_json(found)
-        return
-    rows = [[name, f"{value:.4f}" if isinstance(value, float) else str(value)] for name, value in found.items()]
-    results().print(table(path, ["", ""], rows))

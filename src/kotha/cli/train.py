@@ -2,8 +2,6 @@
 
 import os
 import shlex
-from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +11,6 @@ from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, print_table, results, table
 from kotha.cli.training_display import TrainingDisplay, label, readable
-from kotha.errors import UsageError
 from kotha.i18n.message import Message
 
 Number = Annotated[int | None, flag("Overrides what is chosen.")]
@@ -57,53 +54,20 @@ def train(
     (distillation), and from several it becomes better than each. On several GPUs or machines:
     `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
     """
+    import kotha
+
     flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed, "lora": lora}
-    given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
-    if teacher:
-        given["teachers"] = [str(place(each).absolute()) for each in teacher]  # who goes on may stand elsewhere
-    given = {**from_toml(config), **from_words(set_), **given}
-    with ExitStack() as stack:
-        display = stack.enter_context(TrainingDisplay(speaks=os.environ.get("RANK", "0") == "0"))
-        from kotha.api.images import are_images, train_on_images
-        from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
-        from kotha.api.run import origin_at, sampler
-        from kotha.artifacts.run_folder import RunFolder
-        from kotha.text.shards import Dataset
-        from kotha.training.checkpoint_exchange import find_disks
-        from kotha.training.distributed import joined, ranks_here
-        from kotha.training.plan.design import RECIPE
-        from kotha.training.settings import TrainRequest
-        from kotha.training.start import goes_on, train_run
-
-        folder, ranks = RunFolder(out), ranks_here(shard)
-        request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=given)
-        asked = PairsAsked(**asdict(pairs))
-        stack.enter_context(joined(ranks))
-        ranks = find_disks(ranks, folder.path)
-        if tensorboard and ranks.is_first:
-            from kotha.training.show.tensorboard import TensorBoard
-
-            display.also = stack.enter_context(TensorBoard(out / "tensorboard"))
-        again = not resume and goes_on(folder, ranks)
-        how: dict[str, Any] = {
-            "resume": resume or again,
-            "on_event": display.show,
-            "on_remark": display.say,
-            "origin": None if from_ is None or again else origin_at(from_),
-        }
-        if not ranks.alone and (is_table(data) or are_images(data)):
-            raise UsageError("pairs and images are learned by one process; start it without torchrun")
-        if are_images(data):
-            check_for_folder(data, asked)
-            summary = train_on_images(data, folder, request, recipe=recipe, **how)
-        elif is_table(data):
-            summary = train_on_pairs(data, folder, request, asked, recipe=recipe, **how)
-        else:
-            check_for_folder(data, asked)
-            dataset = Dataset(data)
-            summary = train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)
-    if not ranks.is_first:
+    given = {name: value for name, value in flags.items() if value is not None}
+    asked: dict[str, Any] = {"data": data, "out": out, "minutes": minutes, "preset": preset, "recipe": recipe}
+    asked |= {"start": from_, "teachers": [place(each) for each in teacher], **vars(pairs), "resume": resume}
+    asked |= {"shard": shard, "tensorboard": tensorboard, "prompt": prompt}
+    is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"
+    with TrainingDisplay(speaks=is_first) as display:
+        heard = {"on_event": display.show, "on_remark": display.say}
+        run = kotha.train(**{**asked, **heard, **from_toml(config), **from_words(set_), **given})
+    if not is_first:
         return
+    summary = run.summary
     _tell(out, summary, as_json)
     if summary["stopped"]:
         go_on = shlex.join(["kotha", "train", str(data), "--out", str(out), "--resume"])
@@ -111,7 +75,7 @@ def train(
             "stopped at step {steps:,} and saved; go on with: {go_on}",
             steps=summary["steps"],
             go_on=go_on,
-            alone=ranks.alone,
+            alone=alone,
         )
 
 

@@ -1,6 +1,5 @@
 """What a person sees while a model learns: one line that moves, and one that stays for each evaluation."""
 
-from collections.abc import Callable
 from typing import Any
 
 from rich.live import Live
@@ -20,7 +19,6 @@ class TrainingDisplay:
 
     def __init__(self, speaks: bool = True) -> None:
         self._speaks = speaks
-        self.also: Callable[[dict[str, Any]], None] | None = None  # another listener
         self._console = notes()
         self._live = Live(
             Text(said(Message("starting …"))), console=self._console, transient=True, refresh_per_second=4
@@ -50,8 +48,6 @@ class TrainingDisplay:
 
     def show(self, event: dict[str, Any]) -> None:
         """An event of the run."""
-        if self.also is not None:
-            self.also(event)
         if "stopping" in event:
             line = said(Message("saving after this step ({stopping}) …", stopping=event["stopping"]))
             say_at_once(f"kotha: {line}")
@@ -130,18 +126,17 @@ def step_line(event: dict[str, Any]) -> str:
     done, steps = event["step"], event["steps"]
     left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
     minutes, seconds = divmod(round(left), 60)
-    share = "" if event["peak_share"] is None else Message("  {share:.0%} of peak", share=event["peak_share"])
-    return said(
-        Message(
-            "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} "
-            "tokens/s{share}  {size}  {minutes}:{seconds:02d} left",
-            done=done,
-            steps=steps,
-            loss_nats=event["loss_nats"],
-            tokens_per_second=event["tokens_per_second"],
-            share=share,
-            size=Size(event["memory_bytes"]),
-            minutes=minutes,
-            seconds=seconds,
+    told = {name: event[name] for name in ("loss_nats", "tokens_per_second")}
+    told |= {"done": done, "steps": steps, "minutes": minutes, "seconds": seconds}
+    told["size"] = str(Size(event["memory_bytes"]))  # with the digits of the other figures
+    if event["peak_share"] is None:
+        line = (
+            "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} tokens/s  {size}  "
+            "{minutes}:{seconds:02d} left"
         )
+        return said(Message(line, **told))
+    line = (
+        "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} tokens/s  {share:.0%} of peak  "
+        "{size}  {minutes}:{seconds:02d} left"
     )
+    return said(Message(line, share=event["peak_share"], **told))
