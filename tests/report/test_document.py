@@ -56,7 +56,7 @@ def test_it_opens_in_the_language_that_is_asked_for_and_has_both() -> None:
     assert (bangla.language, english.language) == (["bn"], ["en"])
     assert "<title>লস · কথা</title>" in bangla.html and "<title>Loss · কথা</title>" in english.html
     assert bangla.data == english.data
-    assert english.data["bangla"] == {"Loss": "লস", "{n:,} layers": "{n:,}টি স্তর", "Settings": "সেটিংস"}
+    assert english.bangla == {"Loss": "লস", "{n:,} layers": "{n:,}টি স্তর", "Settings": "সেটিংস"}
     assert english.words("bn") == ["লস", "১,২০০টি স্তর", "সেটিংস"]
 
 

@@ -27,7 +27,8 @@ from kotha.training.plan.design import RECIPE
 from kotha.training.settings import TrainRequest
 from kotha.training.show.report import write_report
 from kotha.training.show.tensorboard import TensorBoard
-from kotha.training.start import OnRemark, goes_on, train_run
+from kotha.training.device.fitting import OnRemark
+from kotha.training.start import goes_on, train_run
 
 OnEvent = Callable[[dict[str, Any]], None]
 

@@ -17,8 +17,7 @@ from kotha.i18n.message import Option, Text
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.destinations import check_file_place
 from kotha.storage.status import is_there
-from kotha.text.tokenizer.ending import start_of_document
-from kotha.text.tokenizer.framing import framed
+from kotha.text.tokenizer.prompt import framed, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 

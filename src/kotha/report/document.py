@@ -4,11 +4,11 @@ Messages travel as templates and values, with the Bangla of those templates besi
 the language of the page; strings are data (what a model wrote, names, figures) and stay as they are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from kotha.i18n.catalogue import catalogue, to_json, translate
+from kotha.i18n.catalogue import to_json, translate
 from kotha.i18n.message import Message, Text
 from kotha.report.chart import Point, drawable_points, thin
 from kotha.report.page import page_language
@@ -156,8 +156,7 @@ class Report:
     def html(self) -> str:
         """One offline page, in both languages."""
         data, language = _plain(self), page_language()
-        bangla = {each: catalogue("bn")[each] for each in _templates(data) if each in catalogue("bn")}
-        return document_page(translate(self.title, language), {**data, "bangla": bangla}, language=language)
+        return document_page(translate(self.title, language), data, language=language)
 
 
 def _plain(value: Any) -> Any:
@@ -177,15 +176,3 @@ def _plain(value: Any) -> Any:
 def _short(value: float | None) -> float | None:
     """With as many digits as anybody reads off a curve."""
     return None if value is None else float(f"{value:.5g}")
-
-
-def _templates(data: Any) -> Iterator[str]:
-    """The templates of all messages, those inside others among them."""
-    if isinstance(data, dict):
-        if "template" in data:
-            yield data["template"]
-        for each in data.values():
-            yield from _templates(each)
-    elif isinstance(data, list):
-        for each in data:
-            yield from _templates(each)

@@ -7,11 +7,13 @@ their data here instead of by a server.
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from kotha.i18n.catalogue import catalogue, to_json
+from kotha.i18n.message import Text
 from kotha.report.built import SINGLE, STATIC, words
 from kotha.report.page import as_script, escape
 
@@ -63,9 +65,9 @@ class SinglePage:
 def single_page(
     built: str,
     kind: str,
-    title: str,
+    title: Text,
     data: dict[str, Any],
-    remarks: Sequence[str] = (),
+    remarks: Sequence[Text] = (),
     *,
     made_by: str = "",
     language: str = "bn",
@@ -76,8 +78,22 @@ def single_page(
     """
     said = words("views")["noscript"]
     without = f"<h1>{escape(str(title))}</h1>" + "".join(f"<p>{escape(said[each])}</p>" for each in ("bn", "en"))
-    told = {"kind": kind, "title": title, "remarks": list(remarks), "made_by": made_by, "data": data}
-    return SinglePage(built, str(title), told, without, language).html()
+    lines = [each if isinstance(each, str) else to_json(each) for each in (title, *remarks)]
+    told = {"kind": kind, "title": lines[0], "remarks": lines[1:], "made_by": made_by, "data": data}
+    bangla = {each: catalogue("bn")[each] for each in _templates(told) if each in catalogue("bn")}
+    return SinglePage(built, str(title), {**told, "bangla": bangla}, without, language).html()
+
+
+def _templates(data: Any) -> Iterator[str]:
+    """The templates of all messages in a page's data, those inside others among them."""
+    if isinstance(data, dict):
+        if "template" in data:
+            yield data["template"]
+        for each in data.values():
+            yield from _templates(each)
+    elif isinstance(data, list | tuple):
+        for each in data:
+            yield from _templates(each)
 
 
 view_page = partial(single_page, "views")  # what was found inside a model

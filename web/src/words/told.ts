@@ -5,7 +5,12 @@ import { preferences } from "@/state/preferences.svelte";
 import { fill } from "./index.svelte";
 import { translate, type Message, type Templates, type Value } from "./message";
 
-const BANGLA: Templates = Object.assign({}, ...Object.values(import.meta.glob<Templates>("@messages/*.json", { eager: true, import: "default" })));
+let BANGLA: Templates = {};
+
+/** The Bangla that messages are told with: all of it in the studio, and in a page of one file what it needs. */
+export function tellWith(templates: Templates): void {
+  BANGLA = templates;
+}
 
 /** As JSON holds one: its values are what `to_json` writes. */
 export interface Told {

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from kotha.errors import UsageError
-from kotha.i18n.message import Message
+from kotha.i18n.message import Message, Text
 from kotha.inside.embeddings.near import Neighbour, WordMap, nearest_words, word_map
 from kotha.inside.embeddings.words import Embeddings, Word
 from kotha.inside.view import View

@@ -53,5 +53,6 @@ export type Block =
   | MatrixBlock;
 
 export interface Told {
-  data: { title: Text; lead: Text[]; blocks: Block[]; footer: Text[]; bangla: Templates };
+  data: { title: Text; lead: Text[]; blocks: Block[]; footer: Text[] };
+  bangla: Templates;
 }

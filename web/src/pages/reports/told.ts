@@ -1,4 +1,5 @@
 /** What Python puts into a report's page: which component shows it, and its data. */
+import type { Told as Said } from "@/words/told";
 import type { Schemas } from "@/api/client";
 import type { MapDot } from "@/parts/WordMap.svelte";
 
@@ -34,8 +35,8 @@ export interface JudgingData {
 }
 
 interface Named {
-  title: string;
-  remarks: string[];
+  title: Said | string;
+  remarks: (Said | string)[];
   made_by: string;
 }
 

@@ -1,4 +1,5 @@
 /** What Python puts into the page of a training: which component shows it, and its data. */
+import type { Told as Said } from "@/words/told";
 import type { Schemas } from "@/api/client";
 
 type Run = Schemas["RunTold"];
@@ -26,8 +27,8 @@ export interface PlanData extends Omit<Plan, "flops" | "design" | "words" | "tab
 export type What = "vocabulary" | "layers x width" | "heads" | "layout and recipe" | "context" | "batch" | "at once" | "learning rates" | "dropout, weight decay" | "steps";
 
 interface Named {
-  title: string;
-  remarks: string[];
+  title: Said | string;
+  remarks: (Said | string)[];
   made_by: string;
 }
 

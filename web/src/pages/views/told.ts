@@ -1,4 +1,5 @@
 /** What Python puts into a page: which component shows it, and its data, in the shapes that the server gives them. */
+import type { Told as Said } from "@/words/told";
 import type { Schemas } from "@/api/client";
 
 export type Piece = Schemas["LinePiece"];
@@ -37,8 +38,8 @@ export interface HeadsData extends Omit<Schemas["HeadsStudied"], "heads"> {
 export type AlignmentData = Omit<Schemas["AlignmentTable"], "remarks">;
 
 interface Named {
-  title: string;
-  remarks: string[];
+  title: Said | string;
+  remarks: (Said | string)[];
   made_by: string;
 }
 
