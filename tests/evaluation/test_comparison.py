@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kotha.evaluation.comparison import Measured, compare, row_of_run, row_of_score, validation_of
+from kotha.evaluation.contamination import Familiarity
 from kotha.evaluation.perplexity import evaluate_text
-from kotha.evaluation.seen import Familiarity
 from kotha.evaluation.tables import comparison_table
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset

@@ -268,8 +268,8 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         """
         from kotha.artifacts.run_folder import find_data, run_config
         from kotha.evaluation.baselines import count_baselines
+        from kotha.evaluation.contamination import look_up
         from kotha.evaluation.perplexity import evaluate_text
-        from kotha.evaluation.seen import look_up
         from kotha.text.held_out import from_texts, read_held_out
 
         model, tokenizer = self.gpt

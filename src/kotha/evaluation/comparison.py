@@ -18,9 +18,9 @@ from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, figure, mapping, words
 from kotha.errors import KothaError
+from kotha.evaluation.contamination import Familiarity
 from kotha.evaluation.measurement import Measurement
 from kotha.evaluation.perplexity import Nats, TextScore, perplexity
-from kotha.evaluation.seen import Familiarity
 from kotha.evaluation.tables import comparison_table
 from kotha.i18n.message import Message, Text
 from kotha.model.config import config_from_dict
@@ -106,7 +106,7 @@ class Comparison(Measurement):
 
     rows: list[Row]
     remarks: list[Text]
-    best: str | None = None  # the model that foretells the text best; None where nobody should say so
+    best: str | None = None  # the model that predicts the text best; None where nobody should say so
     undecided: Text = ""  # why no best one is named
     text: str | None = None  # what all were measured on; None where each has the figures of its own training
     reasons: tuple[Reason, ...] = ()  # remarks, and why it is undecided, by their kinds

@@ -35,7 +35,7 @@ from kotha.text.held_out import HeldOut, Line
 
 if TYPE_CHECKING:
     from kotha.evaluation.baselines import Baselines
-    from kotha.evaluation.seen import Familiarity
+    from kotha.evaluation.contamination import Familiarity
 
 Nats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ _SORTED = 128
 
 @dataclass(frozen=True)
 class TextScore(Measurement):
-    """How well a model foretells a text, and how that was measured."""
+    """How well a model predicts a text, and how that was measured."""
 
     loss_nats: float  # mean over all tokens, each document's end included
     perplexity: float  # e to the loss: among how many equally likely tokens it hesitates

@@ -1,6 +1,6 @@
-"""Whether a run has learned from a text: its documents, looked up in the shards that the run was trained on.
+"""Contamination: whether a run has learned from a text, whose documents are looked up in the shards of its training.
 
-A figure on a text that was learned from says how well a model remembers, not how well it foretells, so nobody should
+A figure on a text that was learned from says how well a model remembers, not how well it predicts, so nobody should
 have to guess. A document counts as seen where nearly all of its windows of tokens stand somewhere in the shards, so a
 text that was cut into documents elsewhere is still found; one shorter than a window is found by its equal.
 
