@@ -17,7 +17,7 @@ from kotha.cli.main import main
 from kotha.cli.spoken import speaking
 from kotha.evaluation.classes_page import classes_page
 from kotha.evaluation.classification import score_answers
-from kotha.evaluation.tables import score_table
+from kotha.evaluation.text_score import score_table
 from kotha.evaluation.translation import TranslationScore
 from kotha.evaluation.translation_page import translations_page
 from kotha.i18n.numbers import ascii_digits, bangla_digits

@@ -39,7 +39,7 @@ from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from kotha.evaluation.perplexity import TextScore
+    from kotha.evaluation.text_score import TextScore
     from kotha.export.parity import ParityReport
     from kotha.generation.filling import Filled
     from kotha.retrieval.embedding import Embedder

@@ -56,7 +56,7 @@ def evaluate(
     many are answered right. With --perturb: how far these figures fall when the text is written otherwise.
     """
     import kotha
-    from kotha.evaluation.tables import score_table
+    from kotha.evaluation.text_score import score_table
     from kotha.text.corpus.dialogues import holds_dialogues
 
     folder, held_out = _model_and_text(run, path, text)

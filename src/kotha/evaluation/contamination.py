@@ -9,14 +9,14 @@ once, so memory does not grow with the data.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kotha.artifacts.run_folder import find_all_data, run_config
-from kotha.i18n.message import Message, Text
+from kotha.evaluation.text_score import Familiarity
+from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, Line
 from kotha.text.shards import Dataset, Split
 
@@ -30,16 +30,6 @@ _WINDOW = 1 << _DOUBLINGS
 _NEARLY_ALL = 0.8
 _CHUNK = 1 << 22
 _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
-
-
-@dataclass(frozen=True)
-class Familiarity:
-    """How many documents of a text a run knows, and from where."""
-
-    documents: int
-    trained: int  # documents that it was trained on
-    held_out: int  # others that its data folder held out: not learned from, but its best step was chosen by them
-    verdict: Text  # the same in words
 
 
 def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:

@@ -72,10 +72,11 @@ def training_settings(
     ``warmup`` gives the steps of warm-up where they go by the number of all; ``context`` holds the longest example.
     """
     wish, given = request.wish, take_sizes(model, request.wish.changes)[1]
-    if request.recipe is None:
-        config = TrainConfig().change(**{**usual, **given})
-    else:  # by name: to the letter
-        config = recipe(request.recipe, **given)
+    config = (
+        TrainConfig().change(**{**usual, **given})
+        if request.recipe is None
+        else recipe(request.recipe, **given)  # by name: to the letter
+    )
     model, config = _changed(model, config, {}, given)
     check_settings(model, config)
     check(model, config)

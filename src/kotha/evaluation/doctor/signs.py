@@ -25,9 +25,7 @@ class Thresholds:
     risen_share: float = 0.01  # validation this much above its best is a rise, not noise
     fallen_share: float = 0.05  # training loss that falls this much, while validation does not, is learning by heart
     still: float = 2.0  # training loss that falls by less than so many times validation's noise has stopped as well
-    leak_epochs: float = (
-        3.0  # text read three times is predicted better than new text; before, the two can be alike
-    )
+    leak_epochs: float = 3.0  # text read three times is predicted better than new text; before, the two can be alike
     leak_share: float = 0.03  # validation this much below training, though training text was seen before
     leak_share_regularized: float = 0.5  # the same where dropout or averaging raises the training loss, by a third
     copied_share: float = 0.01  # validation documents found word for word in training; the usual leak check leaves none

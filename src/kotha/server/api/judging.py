@@ -11,7 +11,8 @@ from pydantic import Field
 from kotha.api.model import load
 from kotha.errors import DataError
 from kotha.evaluation.judge.continuations import write_continuations
-from kotha.evaluation.judge.session import Choice, Judging
+from kotha.evaluation.judge.results import Choice
+from kotha.evaluation.judge.session import Judging
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.wording import OnProgress
 from kotha.server.api.asking import WireAnswer, in_turn
