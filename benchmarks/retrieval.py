@@ -24,10 +24,10 @@ from record import save
 
 from kotha.retrieval.answer import answer, best_sentence
 from kotha.retrieval.documents import Indexing
-from kotha.retrieval.folding import fold
 from kotha.retrieval.index import Embeds, search, update
 from kotha.retrieval.score import evaluate_fts5, evaluate_search
 from kotha.retrieval.sqlite_store import SqliteStore
+from kotha.retrieval.stemming import fold
 
 MARKS_KEPT = "unicode61 categories 'L* N* Co Mn Mc'"
 WHOLE = 100_000  # letters: no passage of the data is cut

@@ -40,7 +40,7 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.evaluation.translation import TranslationScore, evaluate_pairs
 from kotha.finetune.examples import ExamplesRequest, start
 from kotha.finetune.pairs import TranslatePairs
-from kotha.finetune.splits import Parts, divide_pairs
+from kotha.finetune.splits import Parts, divide
 from kotha.model.config import Seq2SeqConfig, config_from_dict
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.pairs import TextPairs
@@ -219,7 +219,7 @@ def figures(score: TranslationScore, pairs: TextPairs) -> dict[str, Any]:
 def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, Any]:
     """One direction with one seed: both translators on each test set."""
     pairs, tests = read(given.data, direction, given.tests, given.limit)
-    parts: Parts[TextPairs] = divide_pairs(pairs, test=together([*tests.values()]), seed=seed)
+    parts: Parts[TextPairs] = divide(pairs, test=together([*tests.values()]), seed=seed)
     for remark in parts.remarks:
         print(f"{direction}: {remark}", flush=True)
     settings = {**from_words(given.set), "seed": seed}

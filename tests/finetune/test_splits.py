@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from kotha.errors import DataError, UsageError
-from kotha.finetune.splits import divide, divide_pairs
+from kotha.finetune.splits import divide
 from kotha.text.corpus.labelled import LabelledTexts
 from kotha.text.corpus.pairs import TextPairs
 
@@ -66,30 +66,30 @@ def pairs(n_pairs: int, start: int = 0) -> TextPairs:
 
 def test_pairs_are_divided_by_lot_and_stay_together() -> None:
     data = pairs(100)
-    first, again, other = (divide_pairs(data, seed=seed, share=0.1) for seed in (1, 1, 2))
+    first, again, other = (divide(data, seed=seed, share=0.1) for seed in (1, 1, 2))
     assert first == again and first != other
     assert [len(part) for part in (first.train, first.validation, first.test)] == [80, 10, 10]
     together = {*zip(data.sources, data.targets, strict=True)}
     for part in (first.train, first.validation, first.test):
         assert {*zip(part.sources, part.targets, strict=True)} <= together
-    assert len(divide_pairs(pairs(20_000)).test) == 500, "more would take longer than they are worth"
+    assert len(divide(pairs(20_000)).test) == 500, "more would take longer than they are worth"
 
 
 def test_a_pair_gives_a_held_out_one_away_by_either_side() -> None:
-    found = divide_pairs(pairs(20), share=0.1)
+    found = divide(pairs(20), share=0.1)
     source, target = found.test.sources[0], found.validation.targets[0]
     known = found.train
     more = TextPairs((*known.sources, source, "another"), (*known.targets, "something else", f" {target}  "))
-    cleaned = divide_pairs(more, found.validation, found.test)
+    cleaned = divide(more, found.validation, found.test)
     assert cleaned.train == known
     assert [*map(str, cleaned.remarks)] == ["2 training pairs held most of a held-out one and were left out"]
     twice = TextPairs(known.sources * 2, known.targets * 2)
-    assert str(divide_pairs(twice).remarks[0]) == f"{len(known)} pairs stood there before and were left out"
+    assert str(divide(twice).remarks[0]) == f"{len(known)} pairs stood there before and were left out"
 
 
 def test_pairs_that_cannot_be_divided_are_refused() -> None:
     with pytest.raises(DataError, match="2 pairs cannot be divided into some to learn from and some held out"):
-        divide_pairs(pairs(2))
+        divide(pairs(2))
     with pytest.raises(DataError, match="once copies are gone, too few pairs are left"):
-        divide_pairs(pairs(3), validation=pairs(3), test=pairs(1, start=9))
-    assert len(divide_pairs(pairs(1), pairs(1, start=5), pairs(1, start=9)).train) == 1
+        divide(pairs(3), validation=pairs(3), test=pairs(1, start=9))
+    assert len(divide(pairs(1), pairs(1, start=5), pairs(1, start=9)).train) == 1

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kotha.retrieval.documents import Indexing
-from kotha.retrieval.folding import fold
 from kotha.retrieval.index import update
 from kotha.retrieval.sqlite_store import SqliteStore
+from kotha.retrieval.stemming import fold
 from kotha.retrieval.store import EmbedderNote, Vectors
 
 DOCUMENTS = [

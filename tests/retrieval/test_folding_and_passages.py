@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kotha.errors import UsageError
-from kotha.retrieval.folding import fold
 from kotha.retrieval.passages import cut, sentences
+from kotha.retrieval.stemming import fold
 
 
 def forms(text: str) -> list[str]:

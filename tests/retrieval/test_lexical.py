@@ -6,9 +6,9 @@ import pytest
 from tests.retrieval.conftest import DOCUMENTS
 
 from kotha.retrieval import lexical
-from kotha.retrieval.folding import fold
 from kotha.retrieval.hybrid import fuse
 from kotha.retrieval.passages import Excerpt
+from kotha.retrieval.stemming import fold
 from kotha.retrieval.store import Stored
 
 

@@ -11,8 +11,8 @@ from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import UsageError
 from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, row_of_score
 from kotha.evaluation.comparison import compare as compare_rows
+from kotha.evaluation.contamination import look_up
 from kotha.evaluation.perplexity import Nats, check_windows, document_nats, score
-from kotha.evaluation.seen import look_up
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.storage import bundled

@@ -9,8 +9,8 @@ from kotha.api import Place
 from kotha.api.model import load
 from kotha.arguments import checked
 from kotha.errors import UsageError
+from kotha.evaluation.judge.continuations import read_prompts, write_continuations
 from kotha.evaluation.judge.session import Judging
-from kotha.evaluation.judge.writing import read_prompts, write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Option
 from kotha.i18n.wording import OnProgress

@@ -40,7 +40,7 @@ from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from kotha.evaluation.perplexity import TextScore
+    from kotha.evaluation.text_score import TextScore
     from kotha.export.parity import ParityReport
     from kotha.generation.filling import Filled
     from kotha.retrieval.embedding import Embedder
@@ -280,8 +280,8 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         """
         from kotha.artifacts.run_folder import find_data, run_config
         from kotha.evaluation.baselines import count_baselines
+        from kotha.evaluation.contamination import look_up
         from kotha.evaluation.perplexity import evaluate_text
-        from kotha.evaluation.seen import look_up
         from kotha.text.held_out import from_texts, read_held_out
 
         model, tokenizer = self.gpt

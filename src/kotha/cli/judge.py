@@ -14,7 +14,8 @@ from kotha.i18n.message import Message, Plural
 from kotha.i18n.numbers import ascii_digits
 
 if TYPE_CHECKING:
-    from kotha.evaluation.judge.session import BlindPair, Choice, Judging
+    from kotha.evaluation.judge.results import BlindPair, Choice
+    from kotha.evaluation.judge.session import Judging
 
 _KEYS: dict[str, "Choice"] = {"1": "left", "2": "right", "0": "tie"}
 _LEAVE = ("q", "/exit", "/quit")

@@ -8,13 +8,13 @@ not beat them has learned nothing that counting does not give in a minute.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from kotha.errors import DataError
 from kotha.evaluation.ngram import KneserNey
 from kotha.evaluation.perplexity import figures
+from kotha.evaluation.text_score import Baseline, Baselines
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.text.held_out import HeldOut, Line, frequency_nats, tokens_of
@@ -23,32 +23,6 @@ from kotha.text.shards import Dataset
 ORDERS = (3, 5)
 # Counting this many takes a minute or two; of more text the first are counted, and the answer says so.
 MAX_TOKENS = 10_000_000
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """One figure to beat."""
-
-    name: str
-    loss_nats: float
-    perplexity: float
-    bits_per_byte: float
-    bits_per_character: float
-
-
-@dataclass(frozen=True)
-class Baselines:
-    """All figures to beat, and the text that they were counted on."""
-
-    rows: list[Baseline]
-    counted: str  # where the text that was counted comes from
-    counted_tokens: int
-    all_tokens: int  # tokens of that text; where they are more, only the first were counted
-
-    @property
-    def references(self) -> dict[str, float]:
-        """Nats by name, as a run's config has them."""
-        return {row.name: row.loss_nats for row in self.rows}
 
 
 def count_baselines(

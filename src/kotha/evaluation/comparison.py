@@ -19,18 +19,21 @@ from typing import Any
 from kotha.artifacts.run_folder import RunFolder, figure, mapping, words
 from kotha.errors import KothaError
 from kotha.evaluation.measurement import Measurement
-from kotha.evaluation.perplexity import Nats, TextScore, perplexity
-from kotha.evaluation.seen import Familiarity
-from kotha.evaluation.tables import comparison_table
-from kotha.i18n.message import Message, Text
+from kotha.evaluation.perplexity import Nats, perplexity
+from kotha.evaluation.text_score import FIGURES, Familiarity, TextScore
+from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
+from kotha.report.table import Table
 from kotha.text.shards import Dataset
 
 # The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
 _SAME_BYTES = 0.01
 _WORD_TASK = "next-token"
-_FIGURES = ("bits_per_byte", "bits_per_character", "perplexity")
+_ABOUT = [
+    *(Message("run"), Message("model"), Message("parameters"), Message("tokenizer"), Message("steps")),
+    *(Message("tokens"), Message("best step")),
+]
 # Standard errors that a difference must have, and documents from which on one can be worked out.
 _ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
@@ -106,7 +109,7 @@ class Comparison(Measurement):
 
     rows: list[Row]
     remarks: list[Text]
-    best: str | None = None  # the model that foretells the text best; None where nobody should say so
+    best: str | None = None  # the model that predicts the text best; None where nobody should say so
     undecided: Text = ""  # why no best one is named
     text: str | None = None  # what all were measured on; None where each has the figures of its own training
     reasons: tuple[Reason, ...] = ()  # remarks, and why it is undecided, by their kinds
@@ -143,7 +146,7 @@ def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data:
 
 def row_of_score(row: Row, score: TextScore) -> Row:
     """A row with the figures of a fresh measurement in place of the training's own."""
-    fresh = {name: getattr(score, name) for name in ("seen", "tokenizer", *_FIGURES)}
+    fresh = {name: getattr(score, name) for name in ("seen", "tokenizer", *FIGURES)}
     return replace(row, task=_WORD_TASK, measured=Measured(score.documents, score.bytes), **fresh)
 
 
@@ -219,3 +222,32 @@ def _describe(model: Any) -> tuple[str, int | None]:
     with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version
         return words, count_parameters(config_from_dict(model)).total
     return words, None
+
+
+def comparison_table(found: Comparison) -> Table:
+    """Models side by side; the figures of the best are marked where a best one may be named."""
+    shown = [key for key in FIGURES if any(getattr(row, key) is not None for row in found.rows)]
+    cells: list[list[Text]] = []
+    marks = {}
+    for row in found.rows:
+        learned = [_count(value) for value in (row.steps, row.tokens, row.best_step)]
+        was = [] if found.text is None else [Message("not known") if row.seen is None else row.seen.verdict]
+        about = [row.name, row.model, _count(row.parameters), (row.tokenizer or "—")[:8], *learned, *was]
+        if row.name == found.best:
+            marks = {(len(cells), column): "best" for column in range(len(about), len(about) + len(shown))}
+        cells.append([*about, *(_figure(getattr(row, key)) for key in shown)])
+    remarks = [*found.remarks, *([found.undecided] if found.undecided else [])]
+    header = [*_ABOUT, *([] if found.text is None else [Message("this text")]), *(FIGURES[key] for key in shown)]
+    one, many = "{n} model, by what each training measured", "{n} models side by side, by what each training measured"
+    title = Plural(one, many, n=len(found.rows))
+    if found.text is not None:
+        title = Plural("{n} model, on {text}", "{n} models side by side, on {text}", n=len(found.rows), text=found.text)
+    return Table(title, header, cells, remarks, marks)
+
+
+def _count(value: int | None) -> str:
+    return "—" if value is None else f"{value:,}"
+
+
+def _figure(value: float | None) -> str:
+    return "—" if value is None else f"{value:,.4f}" if value < 1000 else f"{value:,.0f}"

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
 from kotha.errors import UsageError
-from kotha.evaluation.measurement import Measurement
-from kotha.evaluation.tables import score_table
+from kotha.evaluation.text_score import TextScore
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.evaluating import evaluating
@@ -33,40 +32,12 @@ from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 from kotha.text.held_out import HeldOut, Line
 
-if TYPE_CHECKING:
-    from kotha.evaluation.baselines import Baselines
-    from kotha.evaluation.seen import Familiarity
-
 Nats = NDArray[np.float64]
 
 # Positions that go through the model at once; a GPU needs more to be busy.
 _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
 # Documents that are sorted by length together, so that little of a batch is padding.
 _SORTED = 128
-
-
-@dataclass(frozen=True)
-class TextScore(Measurement):
-    """How well a model foretells a text, and how that was measured."""
-
-    loss_nats: float  # mean over all tokens, each document's end included
-    perplexity: float  # e to the loss: among how many equally likely tokens it hesitates
-    bits_per_byte: float
-    bits_per_character: float
-    tokens: int
-    documents: int
-    bytes: int
-    characters: int
-    unknown: int  # tokens that hide what the tokenizer does not know; bits per byte are too low by what they hide
-    context: int
-    stride: int
-    tokenizer: str  # fingerprint of the tokenizer
-    text: str  # where the text comes from
-    seen: "Familiarity | None" = None  # whether the model has learned from it; None where that cannot be told
-    baselines: "Baselines | None" = None  # what counting reaches on the same text, where that was asked for
-
-    def _repr_html_(self) -> str:
-        return score_table(self).html()
 
 
 @dataclass(frozen=True)

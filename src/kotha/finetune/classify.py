@@ -46,8 +46,7 @@ class ClassifyTexts(ExampleTask[LabelledTexts]):
         if tokenizer is None:
             raise UsageError("{name} has no tokenizer, so it cannot read text; save them together", name=origin.name)
         folder.check_new()
-        share = request.held_out or self.held_out
-        parts = divide(data, request.validation, request.test, share=share, seed=request.seed)
+        parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         labels = tuple(sorted(set(parts.train.labels)))
         said = Message(
             "text: {text!r}, label: {label!r} ({how}); classes: {classes}",

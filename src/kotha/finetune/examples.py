@@ -52,7 +52,7 @@ class ExamplesRequest:
     origin: Origin | None = None  # a trained model to start from; None: chance, where the task allows it
     validation: Any = None  # examples to choose by; None: a share of the data
     test: Any = None  # examples to be measured on; None: a share of the data
-    held_out: float | None = None  # that share; None: the task's own
+    held_out: float | None = None  # that share; None: what is usual
     epochs: float = 8.0  # passes over the examples, at most, where a trained model is fine-tuned
     tokenizer: Tokenizer | None = None  # for both languages of pairs; None: the one of the weights, or a new one
     recipe: str | None = None  # settings by name; None: those that are usual for the task
@@ -80,7 +80,6 @@ class ExampleTask(ABC, Generic[Examples]):
 
     names: ClassVar[tuple[str, ...]] = ()  # of the values of a row in the files of the run
     called: ClassVar[tuple[str, str]]  # one and several examples, as templates
-    held_out: ClassVar[float] = 0.1  # the share of each part that is drawn from the data
     by_minutes: ClassVar[bool] = False  # whether a time can be given
     other_run: ClassVar[str]  # said of a run that learned something else
 

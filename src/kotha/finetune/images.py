@@ -23,7 +23,7 @@ from kotha.evaluation.classification import evaluate_images
 from kotha.finetune.classify import PAGE, classes_title
 from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, RunPlan, unreadable
 from kotha.finetune.settings import USUAL, training_settings
-from kotha.finetune.splits import Parts, divide_images
+from kotha.finetune.splits import Parts, divide
 from kotha.i18n.message import Message, Option, Plural
 from kotha.i18n.wording import some_of
 from kotha.model.config import ModelConfig, ViTConfig
@@ -61,7 +61,7 @@ class ClassifyImages(ExampleTask[LabelledImages]):
             say(Message(said, preset=USUAL_PRESET, side=wished.image_size))
         given = read_labelled_images(request.data, wished.image_size, wished.n_channels)
         held_out = given.get("validation"), given.get("test")
-        parts = divide_images(given["train"], *held_out, share=request.held_out or self.held_out, seed=request.seed)
+        parts = divide(given["train"], *held_out, share=request.held_out, seed=request.seed)
         labels = tuple(sorted(set(parts.train.labels)))
         say(Message("classes: {classes}", classes=some_of(labels)))
         self.say_parts(parts, say)

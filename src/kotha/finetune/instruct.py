@@ -49,7 +49,7 @@ class AnswerQuestions(ExampleTask[Dialogues]):
             )
         folder.check_new()
         tokenizer = _with_turns(origin, origin.bundle.tokenizer, changes.get("lora") is not None, say)
-        parts = divide_dialogues(data, request.test, share=request.held_out or self.held_out, seed=request.seed)
+        parts = divide_dialogues(data, request.test, share=request.held_out, seed=request.seed)
         said = "fields: {fields} ({how}); loss on what the assistant says, and on nothing else"
         say(Message(said, fields=data.fields, how=guessed_or_named(data.guessed)))
         self.say_parts(parts, say)

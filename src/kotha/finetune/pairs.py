@@ -23,7 +23,7 @@ from kotha.evaluation.translation_page import translations_page
 from kotha.finetune.classify import guessed_or_named
 from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, read_columns
 from kotha.finetune.settings import USUAL_TEXTS, training_settings
-from kotha.finetune.splits import Parts, divide_pairs
+from kotha.finetune.splits import Parts, divide
 from kotha.generation.beam import translate
 from kotha.i18n.message import Message, Plural
 from kotha.model.config import ModelConfig, Seq2SeqConfig
@@ -53,15 +53,13 @@ class TranslatePairs(ExampleTask[TextPairs]):
 
     names = ("source", "target")
     called = ("{n} pair", "{n:,} pairs")
-    held_out = 0.05
     by_minutes = True
     other_run = "{path} holds a run of a {family}, which learned from no pairs; go on with its own data"
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan[TextPairs]:
         wished, origin, data = _wished_model(request), request.origin, request.data
         folder.check_new()
-        share = request.held_out or self.held_out
-        parts = divide_pairs(data, request.validation, request.test, share=share, seed=request.seed)
+        parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         fields: Any = {"source": data.source_field, "target": data.target_field}
         say(Message("from {source!r} to {target!r} ({how})", **fields, how=guessed_or_named(data.guessed)))
         self.say_parts(parts, say)

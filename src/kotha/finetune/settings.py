@@ -72,8 +72,11 @@ def training_settings(
     ``warmup`` gives the steps of warm-up where they go by the number of all; ``context`` holds the longest example.
     """
     wish, given = request.wish, take_sizes(model, request.wish.changes)[1]
-    named = request.recipe  # by name: to the letter
-    config = TrainConfig().change(**{**usual, **given}) if named is None else recipe(named, **given)
+    config = (
+        TrainConfig().change(**{**usual, **given})
+        if request.recipe is None
+        else recipe(request.recipe, **given)  # by name: to the letter
+    )
     model, config = _changed(model, config, {}, given)
     check_settings(model, config)
     check(model, config)

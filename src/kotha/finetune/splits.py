@@ -26,6 +26,8 @@ from kotha.text.corpus.pairs import TextPairs
 
 # Of many pairs no more are held out for a part: to translate them takes longer than it is worth.
 _MOST_PAIRS = 500
+# Of the data, for each part that is held out.
+_SHARE = 0.1
 
 Examples = TypeVar("Examples", LabelledTexts, TextPairs, LabelledImages, Dialogues)
 Classed = LabelledTexts | LabelledImages
@@ -50,75 +52,23 @@ class _Kind:
     draw: Callable[[Any, Sequence[str], float, int], dict[str, Any]]
     check: Callable[[Any, Any, Any], None]  # of train, validation and test
     called: tuple[tuple[str, str], ...]  # one and several: of all, of training, of validation
+    share: float = _SHARE
 
 
 def divide(
-    data: LabelledTexts,
-    validation: LabelledTexts | None = None,
-    test: LabelledTexts | None = None,
+    data: Examples,
+    validation: Examples | None = None,
+    test: Examples | None = None,
     *,
-    share: float = 0.1,
+    share: float | None = None,
     seed: int = 0,
-) -> Parts[LabelledTexts]:
-    """Divide texts; a part that is given is taken as it is, and only what is not is drawn from the data."""
-    return _divide(_TEXTS, data, validation, test, share, seed)
-
-
-def divide_pairs(
-    data: TextPairs,
-    validation: TextPairs | None = None,
-    test: TextPairs | None = None,
-    *,
-    share: float = 0.05,
-    seed: int = 0,
-) -> Parts[TextPairs]:
-    """Divide pairs, as ``divide`` does texts."""
-    return _divide(_PAIRS, data, validation, test, share, seed)
-
-
-def divide_images(
-    data: LabelledImages,
-    validation: LabelledImages | None = None,
-    test: LabelledImages | None = None,
-    *,
-    share: float = 0.1,
-    seed: int = 0,
-) -> Parts[LabelledImages]:
-    """Divide images, as ``divide`` does texts."""
-    return _divide(_IMAGES, data, validation, test, share, seed)
-
-
-def divide_dialogues(
-    data: Dialogues, test: Dialogues | None = None, *, share: float = 0.1, seed: int = 0
-) -> Parts[Dialogues]:
-    """Divide conversations by lot; those of one group stay together, and copies of a prompt are taken once."""
-    _check_share(share)
-    kept_out = set() if test is None else {turns[:-1] for turns in test.turns}
-    by_group: dict[str, list[int]] = defaultdict(list)
-    for place, (turns, group) in enumerate(zip(data.turns, data.groups, strict=True)):
-        if turns[:-1] not in kept_out:
-            kept_out.add(turns[:-1])
-            by_group[group].append(place)
-    missing = ["validation"] if test is not None else ["validation", "test"]
-    groups = [*by_group.values()]
-    count = max(1, round(share * len(groups)))
-    if len(groups) <= count * len(missing):
-        raise DataError(
-            "{groups} of conversations cannot be divided into some to learn from and some held out; give more",
-            groups=Plural("{n} group", "{n:,} groups", n=len(groups)),
-        )
-    order = np.random.default_rng([seed, len(data)]).permutation(len(groups)).tolist()
-    drawn = []
-    for _ in missing:
-        drawn.append(data.chosen(sorted(place for group in order[:count] for place in groups[group])))
-        order = order[count:]
-    train = data.chosen(sorted(place for group in order for place in groups[group]))
-    return Parts(train, drawn[0], test or drawn[1])
-
-
-def _divide(
-    kind: _Kind, data: Examples, validation: Examples | None, test: Examples | None, share: float, seed: int
 ) -> Parts[Examples]:
+    """Divide texts, pairs or images; a part that is given is taken as it is, and only what is not is drawn by lot.
+
+    ``share`` of the data goes to each part that is drawn: 0.1, and 0.05 of pairs, of which at most 500.
+    """
+    kind = _KINDS[type(data)]
+    share = kind.share if share is None else share
     _check_share(share)
     remarks: list[Message] = []
     seen = ExactDuplicates()
@@ -142,6 +92,35 @@ def _divide(
     train = apart(drawn["train"], [validation, test], kind.called[1], of_both)
     kind.check(train, validation, test)
     return Parts(train, validation, test, tuple(remarks))
+
+
+def divide_dialogues(
+    data: Dialogues, test: Dialogues | None = None, *, share: float | None = None, seed: int = 0
+) -> Parts[Dialogues]:
+    """Divide conversations by lot; those of one group stay together, and copies of a prompt are taken once."""
+    share = _SHARE if share is None else share
+    _check_share(share)
+    kept_out = set() if test is None else {turns[:-1] for turns in test.turns}
+    by_group: dict[str, list[int]] = defaultdict(list)
+    for place, (turns, group) in enumerate(zip(data.turns, data.groups, strict=True)):
+        if turns[:-1] not in kept_out:
+            kept_out.add(turns[:-1])
+            by_group[group].append(place)
+    missing = ["validation"] if test is not None else ["validation", "test"]
+    groups = [*by_group.values()]
+    count = max(1, round(share * len(groups)))
+    if len(groups) <= count * len(missing):
+        raise DataError(
+            "{groups} of conversations cannot be divided into some to learn from and some held out; give more",
+            groups=Plural("{n} group", "{n:,} groups", n=len(groups)),
+        )
+    order = np.random.default_rng([seed, len(data)]).permutation(len(groups)).tolist()
+    drawn = []
+    for _ in missing:
+        drawn.append(data.chosen(sorted(place for group in order[:count] for place in groups[group])))
+        order = order[count:]
+    train = data.chosen(sorted(place for group in order for place in groups[group]))
+    return Parts(train, drawn[0], drawn[1] if test is None else test)
 
 
 def _check_share(share: float) -> None:
@@ -280,6 +259,7 @@ _PAIRS = _Kind(
         ("{n} training pair", "{n:,} training pairs"),
         ("{n} validation pair", "{n:,} validation pairs"),
     ),
+    share=0.05,
 )
 _IMAGES = _Kind(
     keys=_digests,
@@ -292,3 +272,4 @@ _IMAGES = _Kind(
         ("{n} validation image", "{n:,} validation images"),
     ),
 )
+_KINDS: dict[type, _Kind] = {LabelledTexts: _TEXTS, TextPairs: _PAIRS, LabelledImages: _IMAGES}

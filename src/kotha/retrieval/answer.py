@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Protocol
 import regex
 
 from kotha.i18n.message import Message, Text
-from kotha.retrieval.folding import FoldedWord, fold
 from kotha.retrieval.hybrid import Hit
 from kotha.retrieval.index import SearchResult
 from kotha.retrieval.lexical import weigh
 from kotha.retrieval.passages import sentences
+from kotha.retrieval.stemming import FoldedWord, fold
 
 if TYPE_CHECKING:
     from kotha.generation.engine import Engine

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
 
-from kotha.retrieval.folding import FoldedWord, fold
+from kotha.retrieval.stemming import FoldedWord, fold
 from kotha.retrieval.store import Store, Stored
 
 _K1, _B = 0.4, 0.75

@@ -4,22 +4,19 @@ Pages of the web are read by the standard library's parser, without what is no t
 extra. A pdf of pictures has no text, which is said and not guessed at (no OCR).
 """
 
-import logging
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-from kotha.errors import CorpusError, library
 from kotha.i18n.message import Message
-from kotha.retrieval.printed import page_text
+from kotha.retrieval.pdf import read_pdf
 from kotha.text.corpus.problems import Complaints, Unreadable
 
 # Text and place, one after the other, of a whole file that is held in memory.
 Paragraphs = Iterator[tuple[str, str]]
 
 _MOST_BYTES = 64 << 20
-_NEED_PYPDF = "reading pdf needs pypdf: pip install 'kotha[pdf]'"
 
 
 def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
@@ -134,30 +131,10 @@ def _read_html(file: Path, complaints: Complaints) -> Paragraphs:
     return iter(page.blocks)
 
 
-# -- PDF --------------------------------------------------------------------------------------------------------------
-
-
-def _read_pdf(file: Path, complaints: Complaints) -> Paragraphs:
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it mends and tells; what it cannot mend it raises
-    pypdf = library("pypdf", _NEED_PYPDF, CorpusError)
-    try:
-        reader = pypdf.PdfReader(file)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable(Message("it is locked with a password; save it without one"))
-        for number, page in enumerate(reader.pages, 1):
-            for block in re.split(r"\n\s*\n", page_text(page)):
-                yield " ".join(block.split()), f"page {number}"
-    except (CorpusError, Unreadable, OSError):
-        raise
-    except Exception as error:  # a broken file shows itself in many ways there
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise Unreadable(Message("not a readable pdf ({reason})", reason=reason)) from error
-
-
 READERS: dict[str, Callable[[Path, Complaints], Paragraphs]] = {
     ".md": _read_markdown,
     ".markdown": _read_markdown,
     ".html": _read_html,
     ".htm": _read_html,
-    ".pdf": _read_pdf,
+    ".pdf": read_pdf,
 }

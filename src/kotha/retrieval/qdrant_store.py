@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from kotha.errors import KothaError, UsageError, library
-from kotha.retrieval.folding import fold
 from kotha.retrieval.lexical import idf
 from kotha.retrieval.passages import Excerpt
+from kotha.retrieval.stemming import fold
 from kotha.retrieval.store import EmbedderNote, Known, Measures, Stored, Vectors
 
 _NEEDED = "an index on a server needs qdrant-client: pip install 'kotha[qdrant]'"

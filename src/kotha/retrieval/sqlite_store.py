@@ -19,8 +19,8 @@ import numpy as np
 
 from kotha.errors import KothaError
 from kotha.retrieval.dense import Near
-from kotha.retrieval.folding import fold
 from kotha.retrieval.passages import Excerpt
+from kotha.retrieval.stemming import fold
 from kotha.retrieval.store import EmbedderNote, Known, Measures, Stored, Vectors
 from kotha.storage.status import is_file, is_there
 

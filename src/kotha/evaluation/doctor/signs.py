@@ -25,7 +25,7 @@ class Thresholds:
     risen_share: float = 0.01  # validation this much above its best is a rise, not noise
     fallen_share: float = 0.05  # training loss that falls this much, while validation does not, is learning by heart
     still: float = 2.0  # training loss that falls by less than so many times validation's noise has stopped as well
-    leak_epochs: float = 3.0  # text read three times is foretold better than new text; before that the two can be alike
+    leak_epochs: float = 3.0  # text read three times is predicted better than new text; before, the two can be alike
     leak_share: float = 0.03  # validation this much below training, though training text was seen before
     leak_share_regularized: float = 0.5  # the same where dropout or averaging raises the training loss, by a third
     copied_share: float = 0.01  # validation documents found word for word in training; the usual leak check leaves none
@@ -43,7 +43,7 @@ def lost(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
 def rising(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
     """Worse than at the start, or than it has already been: the steps jump over what they look for.
 
-    Where unseen text was foretold as well as ever at the next evaluation, some batches were harder, and that is all.
+    Where unseen text was predicted as well as ever at the next evaluation, some batches were harder, and that is all.
     """
     lowest = float("inf")
     rise: Symptoms | None = None
@@ -120,7 +120,7 @@ def flat(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
 
 
 def too_good(curve: Curve, thresholds: Thresholds) -> Symptoms | None:
-    """New text foretold better than text that was read before."""
+    """New text predicted better than text that was read before."""
     half = curve.evaluations[len(curve.evaluations) // 2 :]
     if len(half) < thresholds.flat_evaluations or not curve.epochs or curve.epochs < thresholds.leak_epochs:
         return None

@@ -1,19 +1,41 @@
 """What a judging comes to: who won how often, how strong each is, and how far judges agree."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kotha.errors import DataError
 from kotha.evaluation.judge.bradley_terry import fit_strengths
-from kotha.evaluation.judge.session import BlindPair, Choice, Judging
 from kotha.evaluation.measurement import Measurement
 from kotha.i18n.message import Message, Plural, Text
 from kotha.report.table import Table
+
+Choice = Literal["left", "right", "tie"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+
+
+@dataclass(frozen=True)
+class BlindPair:
+    """Two continuations of one prompt; whose they are is never shown."""
+
+    id: str
+    prompt: str
+    left: str
+    right: str
+    models: tuple[str, str]  # who wrote the left one, who the right one
+
+    @classmethod
+    def read(cls, told: dict[str, Any]) -> "BlindPair":
+        """A pair of a file: texts that can be shown and hashed, by two models."""
+        pair = cls(**{**told, "models": tuple(told["models"])})
+        texts = (pair.id, pair.prompt, pair.left, pair.right, *pair.models)
+        if not all(isinstance(text, str) for text in texts) or not len(pair.models) == len(set(pair.models)) == 2:
+            raise ValueError("a pair has a name, a prompt and two texts, by two models")
+        "".join(texts).encode()  # half a letter (a lone surrogate) is a ValueError too
+        return pair
 
 
 @dataclass(frozen=True)
@@ -65,14 +87,13 @@ class JudgingResult(Measurement):
     first_chosen: float | None  # share of decided judgements for the text shown first: near a half, unless order sways
 
 
-def judging_result(judging: Judging) -> JudgingResult:
-    """What has been said so far."""
-    said = judging.judgements()
-    by_id = {pair.id: pair for pair in judging.pairs}
+def judging_result(
+    models: Sequence[str], pairs: Sequence[BlindPair], said: Mapping[str, Mapping[str, Choice]], same: int
+) -> JudgingResult:
+    """What judges have said of pairs, by judge and pair; ``same`` pairs were no pairs."""
+    by_id = {pair.id: pair for pair in pairs}
     judged = [(by_id[pair], choice) for choices in said.values() for pair, choice in choices.items()]
-    if not judged:
-        raise DataError("nobody has judged anything in {path} yet", path=judging.path)
-    number = {name: place for place, name in enumerate(judging.models)}
+    number = {name: place for place, name in enumerate(models)}
     outcomes = np.zeros((len(number), len(number), 3), dtype=np.int64)  # row's wins, ties, losses against column
     for pair, choice in judged:
         left, right = (number[name] for name in pair.models)
@@ -97,8 +118,8 @@ def judging_result(judging: Judging) -> JudgingResult:
         meetings=tuple(meetings),
         agreement=agreement(_by_pair(said).values()),
         judges={judge: len(choices) for judge, choices in said.items()},
-        pairs=len(judging.pairs),
-        same=judging.same,
+        pairs=len(pairs),
+        same=same,
         first_chosen=_first_chosen(judged),
     )
 
@@ -169,7 +190,7 @@ def _counts(outcomes: Any) -> tuple[int, int, int]:
     return wins, ties, losses
 
 
-def _by_pair(said: dict[str, dict[str, Choice]]) -> dict[str, list[str]]:
+def _by_pair(said: Mapping[str, Mapping[str, Choice]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for choices in said.values():
         for pair, choice in choices.items():

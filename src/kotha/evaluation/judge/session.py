@@ -17,46 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from kotha.errors import DataError, KothaError, UsageError
+from kotha.evaluation.judge.results import CHOICES, BlindPair, Choice, JudgingResult, judging_result
 from kotha.storage.atomic import whole_folder, write_page, write_whole
 from kotha.storage.destinations import checked_path
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.status import is_file, matching
 
-if TYPE_CHECKING:
-    from kotha.evaluation.judge.results import JudgingResult
-
 PAIRS, JUDGEMENTS = "pairs.json", "judgements"
 _FORMAT, SAID, _VERSION = "kotha-judging", "kotha-judgements", 1
 _MOST_BYTES = 1 << 28
-
-Choice = Literal["left", "right", "tie"]
-CHOICES: tuple[Choice, ...] = get_args(Choice)
-
-
-@dataclass(frozen=True)
-class BlindPair:
-    """Two continuations of one prompt; whose they are is never shown."""
-
-    id: str
-    prompt: str
-    left: str
-    right: str
-    models: tuple[str, str]  # who wrote the left one, who the right one
-
-    @classmethod
-    def read(cls, told: dict[str, Any]) -> "BlindPair":
-        """A pair of a file: texts that can be shown and hashed, by two models."""
-        pair = cls(**{**told, "models": tuple(told["models"])})
-        texts = (pair.id, pair.prompt, pair.left, pair.right, *pair.models)
-        if not all(isinstance(text, str) for text in texts) or not len(pair.models) == len(set(pair.models)) == 2:
-            raise ValueError("a pair has a name, a prompt and two texts, by two models")
-        "".join(texts).encode()  # half a letter (a lone surrogate) is a ValueError too
-        return pair
 
 
 @dataclass
@@ -155,11 +129,12 @@ class Judging:
         found = (self._read(file) for file in matching(self.path / JUDGEMENTS, "*.json"))
         return dict(found)
 
-    def result(self) -> "JudgingResult":
+    def result(self) -> JudgingResult:
         """Who won so far, and how far judges agree."""
-        from kotha.evaluation.judge.results import judging_result  # which reads what stands here
-
-        return judging_result(self)
+        said = self.judgements()
+        if not any(said.values()):
+            raise DataError("nobody has judged anything in {path} yet", path=self.path)
+        return judging_result(self.models, self.pairs, said, self.same)
 
     def page(self, path: Path) -> Path:
         """Write the page for judges without Kotha."""

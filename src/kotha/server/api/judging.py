@@ -10,8 +10,9 @@ from pydantic import Field
 
 from kotha.api.model import load
 from kotha.errors import DataError
-from kotha.evaluation.judge.session import Choice, Judging
-from kotha.evaluation.judge.writing import write_continuations
+from kotha.evaluation.judge.continuations import write_continuations
+from kotha.evaluation.judge.results import Choice
+from kotha.evaluation.judge.session import Judging
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.wording import OnProgress
 from kotha.server.api.requests import WireAnswer, in_turn

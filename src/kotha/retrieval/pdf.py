@@ -1,4 +1,4 @@
-"""The text of a printed page, letters as they were written and not as they were drawn (pdf's ActualText).
+"""Paragraphs of a pdf: letters as they were written and not as they were drawn (pdf's ActualText).
 
 A pdf holds glyphs in the order in which they are drawn: in Bangla a vowel sign that stands to the left comes before
 its consonant, and a conjunct is one glyph that no single letter names. Whoever prints such a text (a browser, an
@@ -7,10 +7,36 @@ operation before it is done: the letters are put in the place of the glyphs ther
 spaces are found where they are. Where nobody wrote the letters down, the glyphs are taken as before.
 """
 
+import logging
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from kotha.errors import CorpusError, library
+from kotha.i18n.message import Message
+from kotha.text.corpus.problems import Complaints, Unreadable
+
+_NEED_PYPDF = "reading pdf needs pypdf: pip install 'kotha[pdf]'"
 _SHOWS = (b"Tj", b"TJ", b"'", b'"')
+
+
+def read_pdf(file: Path, complaints: Complaints) -> Iterator[tuple[str, str]]:
+    """Paragraphs of a pdf, each with its page."""
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it mends and tells; what it cannot mend it raises
+    pypdf = library("pypdf", _NEED_PYPDF, CorpusError)
+    try:
+        reader = pypdf.PdfReader(file)
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable(Message("it is locked with a password; save it without one"))
+        for number, page in enumerate(reader.pages, 1):
+            for block in re.split(r"\n\s*\n", page_text(page)):
+                yield " ".join(block.split()), f"page {number}"
+    except (CorpusError, Unreadable, OSError):
+        raise
+    except Exception as error:  # a broken file shows itself in many ways there
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise Unreadable(Message("not a readable pdf ({reason})", reason=reason)) from error
 
 
 def page_text(page: Any) -> str:

@@ -1,6 +1,6 @@
-"""Whether a run has learned from a text: its documents, looked up in the shards that the run was trained on.
+"""Contamination: whether a run has learned from a text, whose documents are looked up in the shards of its training.
 
-A figure on a text that was learned from says how well a model remembers, not how well it foretells, so nobody should
+A figure on a text that was learned from says how well a model remembers, not how well it predicts, so nobody should
 have to guess. A document counts as seen where nearly all of its windows of tokens stand somewhere in the shards, so a
 text that was cut into documents elsewhere is still found; one shorter than a window is found by its equal.
 
@@ -9,14 +9,14 @@ once, so memory does not grow with the data.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kotha.artifacts.run_folder import find_all_data, run_config
-from kotha.i18n.message import Message, Text
+from kotha.evaluation.text_score import Familiarity
+from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, Line
 from kotha.text.shards import Dataset, Split
 
@@ -30,16 +30,6 @@ _WINDOW = 1 << _DOUBLINGS
 _NEARLY_ALL = 0.8
 _CHUNK = 1 << 22
 _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
-
-
-@dataclass(frozen=True)
-class Familiarity:
-    """How many documents of a text a run knows, and from where."""
-
-    documents: int
-    trained: int  # documents that it was trained on
-    held_out: int  # others that its data folder held out: not learned from, but its best step was chosen by them
-    verdict: Text  # the same in words
 
 
 def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
